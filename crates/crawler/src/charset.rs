@@ -1,0 +1,178 @@
+//! Which text a body of bytes is: the encoding sniffing of the WHATWG HTML standard.
+//!
+//! Source of the rules: HTML, "Determining the character encoding" (13.2.3.2), and the Encoding standard for labels
+//! and decoders. Guessing a language from byte frequencies, as some browsers do for pages that declare nothing, is
+//! left out: its answer depends on the browser.
+
+mod prescan;
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// How many bytes of a page are searched for a declaration: the number the standard encourages.
+const PRESCAN_BYTES: usize = 1024;
+
+/// A body as text, and the encoding it was read with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The text without its byte order mark; borrowed when the body already was UTF-8 without errors.
+    pub text: Cow<'a, str>,
+    /// What the bytes were taken for; query strings of links are encoded back into it.
+    pub encoding: &'static Encoding,
+}
+
+/// Decodes a body to text; malformed bytes become U+FFFD, and nothing fails.
+///
+/// The first of these that names a known encoding decides:
+/// 1. the byte order mark,
+/// 2. the `charset` of the Content-Type header,
+/// 3. a `<meta>` or an XML declaration in the first 1024 bytes,
+/// 4. UTF-8 if the body has bytes beyond ASCII and all of it is valid (a character that the body's end cuts is
+///    forgiven),
+/// 5. windows-1252.
+///
+/// A page of pure ASCII that declares nothing is windows-1252, as in browsers. That is no matter for its text, but
+/// `<a href="?q=&eacute;">` in it asks for `?q=%E9`.
+///
+/// Costs one pass over the body, and a copy of it unless it is UTF-8.
+pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
+    let (encoding, mark) = Encoding::for_bom(body).unwrap_or_else(|| (declared_or_guessed(body, content_type), 0));
+    let marked = body.get(mark..).unwrap_or_default();
+    let (text, _) = encoding.decode_without_bom_handling(marked);
+    Decoded { text, encoding }
+}
+
+fn declared_or_guessed(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
+    let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
+    content_type
+        .and_then(header_charset)
+        .or_else(|| prescan::declared_encoding(start))
+        .unwrap_or_else(|| fallback(body))
+}
+
+fn fallback(body: &[u8]) -> &'static Encoding {
+    let valid = match std::str::from_utf8(body) {
+        Ok(_) => true,
+        // No length means that the input ended inside a character: the body was cut, not wrong.
+        Err(error) => error.error_len().is_none(),
+    };
+    if valid && !body.is_ascii() { UTF_8 } else { WINDOWS_1252 }
+}
+
+/// The encoding of a Content-Type's first `charset` parameter (MIME Sniffing, "parse a MIME type").
+fn header_charset(content_type: &str) -> Option<&'static Encoding> {
+    let mut rest = content_type.split_once(';')?.1;
+    loop {
+        let (name, after_name) = rest.split_at(rest.find([';', '=']).unwrap_or(rest.len()));
+        let (value, after_value) = match after_name.strip_prefix('=') {
+            Some(value) => parameter_value(value),
+            None => (Cow::Borrowed(""), after_name),
+        };
+        if name.trim_ascii_start().eq_ignore_ascii_case("charset") {
+            return Encoding::for_label(value.as_bytes());
+        }
+        rest = after_value.split_once(';')?.1;
+    }
+}
+
+/// A parameter's value, unquoted, and what follows it.
+fn parameter_value(input: &str) -> (Cow<'_, str>, &str) {
+    let Some(quoted) = input.strip_prefix('"') else {
+        let (value, rest) = input.split_at(input.find(';').unwrap_or(input.len()));
+        return (Cow::Borrowed(value), rest);
+    };
+    let mut value = String::new();
+    let mut chars = quoted.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => value.extend(chars.next()),
+            _ => value.push(c),
+        }
+    }
+    (Cow::Owned(value), chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(body: &[u8], content_type: Option<&str>) -> &'static str {
+        decode(body, content_type).encoding.name()
+    }
+
+    #[test]
+    fn a_byte_order_mark_beats_the_header_and_is_not_part_of_the_text() {
+        let decoded = decode(b"\xEF\xBB\xBF\xC3\xA9", Some("text/html; charset=windows-1251"));
+        assert_eq!((decoded.text.as_ref(), decoded.encoding.name()), ("é", "UTF-8"));
+        assert_eq!(decode(b"\xFE\xFF\x00a", None).text, "a");
+        assert_eq!(decode(b"\xFF\xFEa\x00", Some("text/html; charset=utf-8")).text, "a");
+    }
+
+    #[test]
+    fn the_header_beats_the_meta_element() {
+        let body = b"<meta charset=utf-8>\xE9";
+        assert_eq!(
+            decode(body, Some("text/html; charset=iso-8859-1")).text,
+            "<meta charset=utf-8>é"
+        );
+    }
+
+    #[test]
+    fn a_header_charset_is_read_in_every_spelling_servers_use() {
+        for header in [
+            "text/html;charset=koi8-r",
+            "text/html; charset=KOI8-R",
+            "text/html; Charset=\"koi8-r\"",
+            "text/html; charset=\"koi\\8-r\"",
+            "text/html; charset=\"koi8-r",
+            "text/html; version=1; charset=koi8-r; charset=utf-8",
+            "text/html; note=\"a;charset=utf-8\"; charset=koi8-r",
+            "text/html; charset= koi8-r ",
+            "text/html; charset;charset=utf-8",
+        ] {
+            let expected = if header.contains("charset;") {
+                "windows-1252"
+            } else {
+                "KOI8-R"
+            };
+            assert_eq!(name(b"", Some(header)), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_header_charset_nobody_knows_leaves_the_word_to_the_meta_element() {
+        assert_eq!(name(b"<meta charset=gbk>", Some("text/html; charset=klingon")), "GBK");
+    }
+
+    #[test]
+    fn text_that_declares_nothing_is_utf_8_only_if_it_can_be() {
+        assert_eq!(name("é".as_bytes(), None), "UTF-8");
+        assert_eq!(name(b"\xE9t\xE9", None), "windows-1252");
+        assert_eq!(name(b"plain", None), "windows-1252");
+    }
+
+    #[test]
+    fn a_character_cut_by_the_end_of_the_body_does_not_spoil_utf_8() {
+        assert_eq!(name(b"\xC3\xA9\xC3", None), "UTF-8");
+        assert_eq!(name(b"\xC3\xA9\xC3\xC3", None), "windows-1252");
+    }
+
+    #[test]
+    fn utf_8_without_errors_is_not_copied() {
+        assert!(matches!(decode("é".as_bytes(), None).text, Cow::Borrowed("é")));
+    }
+
+    #[test]
+    fn malformed_bytes_become_replacement_characters() {
+        assert_eq!(decode(b"a\xFFb", Some("text/html; charset=utf-8")).text, "a\u{FFFD}b");
+    }
+
+    #[test]
+    fn a_declaration_beyond_the_first_1024_bytes_is_not_seen() {
+        let page = |blanks: usize| format!("{}<meta charset=gbk>", " ".repeat(blanks));
+        assert_eq!(name(page(1024 - 18).as_bytes(), None), "GBK");
+        assert_eq!(name(page(1024 - 17).as_bytes(), None), "windows-1252");
+    }
+}

@@ -1,0 +1,233 @@
+//! What a crawl is started from, checked once.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
+
+use crate::robots::product_token;
+
+/// Requests that may be out at a time in all, unless set.
+pub const DEFAULT_CONCURRENCY: usize = 16;
+/// The longest that one request may take in all, unless set.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest that connecting may take, unless set.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most of a body that is read, in bytes after decompression, unless set.
+pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
+/// The most links of one page that are followed, unless set.
+pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
+/// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
+pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
+/// What the crawler calls itself, unless set.
+pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
+
+/// Everything that can be set for a crawl.
+#[derive(Debug, Clone)]
+pub struct CrawlOptions {
+    /// Where to start. A bare `example.com` gets a scheme.
+    pub seeds: Vec<String>,
+    /// Capacity, scope, politeness, budgets and retries.
+    pub frontier: FrontierConfig,
+    /// Which URLs are the same.
+    pub canonicalizer: Canonicalizer,
+    /// Requests that may be out at a time in all.
+    pub concurrency: NonZeroUsize,
+    /// The `User-Agent` header. Its leading letters are what robots.txt is matched with.
+    pub user_agent: String,
+    /// The longest that one request may take in all.
+    pub timeout: Duration,
+    /// The longest that connecting may take.
+    pub connect_timeout: Duration,
+    /// The most of a body that is read, in bytes after decompression.
+    pub max_body_bytes: u64,
+    /// The most links of one page that are followed; further ones are counted and dropped.
+    pub max_links_per_page: usize,
+    /// The longest `Crawl-delay` that is obeyed.
+    pub max_crawl_delay: Duration,
+    /// After this time no request is started any more.
+    pub max_time: Option<Duration>,
+    /// Whether addresses that are not public may be dialled. A seed always opens its own origin.
+    pub allow_private_addresses: bool,
+}
+
+impl Default for CrawlOptions {
+    fn default() -> Self {
+        Self {
+            seeds: Vec::new(),
+            frontier: FrontierConfig::default(),
+            canonicalizer: Canonicalizer::default(),
+            concurrency: NonZeroUsize::MIN.saturating_add(DEFAULT_CONCURRENCY - 1),
+            user_agent: DEFAULT_USER_AGENT.to_owned(),
+            timeout: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
+            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
+            max_time: None,
+            allow_private_addresses: false,
+        }
+    }
+}
+
+/// Options that make sense.
+#[derive(Debug, Clone)]
+pub struct CrawlConfig {
+    options: CrawlOptions,
+    seeds: Vec<CanonicalUrl>,
+    product_token: String,
+}
+
+/// Why a crawl cannot be started with such options.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is no seed.
+    #[error("no seed URL: name at least one page to start from")]
+    NoSeeds,
+    /// A seed is no URL that can be crawled.
+    #[error("the seed {seed:?} cannot be crawled: {why}")]
+    Seed {
+        /// As it was given.
+        seed: String,
+        /// What is wrong with it.
+        why: NotCrawlable,
+    },
+    /// The user agent has no product token, or is no header value.
+    #[error(
+        "the user agent {0:?} cannot be used: start it with a name of letters, - and _, and use visible ASCII only"
+    )]
+    UserAgent(String),
+}
+
+impl CrawlConfig {
+    /// Checks the options and reads the seeds.
+    ///
+    /// # Errors
+    ///
+    /// No seed, a seed that cannot be crawled, or a user agent that cannot be sent or matched with robots.txt.
+    pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
+        let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let token = product_token(&options.user_agent).filter(|_| is_visible);
+        let Some(product_token) = token.map(str::to_owned) else {
+            return Err(ConfigError::UserAgent(options.user_agent));
+        };
+        if options.seeds.is_empty() {
+            return Err(ConfigError::NoSeeds);
+        }
+        let read = |seed: &String| {
+            let url = options.canonicalizer.parse(&with_scheme(seed.trim()));
+            url.map_err(|why| ConfigError::Seed {
+                seed: seed.clone(),
+                why,
+            })
+        };
+        let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self {
+            options,
+            seeds,
+            product_token,
+        })
+    }
+
+    /// Returns the seeds.
+    pub fn seeds(&self) -> &[CanonicalUrl] {
+        &self.seeds
+    }
+
+    /// Returns the options as they were given.
+    pub fn options(&self) -> &CrawlOptions {
+        &self.options
+    }
+
+    /// Returns the name that robots.txt is matched with.
+    pub fn product_token(&self) -> &str {
+        &self.product_token
+    }
+}
+
+/// Gives a bare host a scheme: `http` for this machine and for addresses, which seldom have a certificate, else `https`.
+fn with_scheme(seed: &str) -> String {
+    let end = seed.find(['/', '?', '#']).unwrap_or(seed.len());
+    let authority = &seed[..end];
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') && port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
+        _ => (authority, ""),
+    };
+    let has_scheme = authority.ends_with(':') && seed[end..].starts_with("//");
+    let is_bare = !has_scheme && !host.is_empty() && (host.starts_with('[') || !host.contains([':', '@']));
+    if !is_bare {
+        return seed.to_owned();
+    }
+    let is_local = host == "localhost" || host.ends_with(".localhost");
+    let is_address = host.starts_with('[') || host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let scheme = if is_local || is_address || port == "80" {
+        "http"
+    } else {
+        "https"
+    };
+    format!("{scheme}://{seed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seed(text: &str) -> Result<String, ConfigError> {
+        let config = CrawlConfig::new(CrawlOptions {
+            seeds: vec![text.to_owned()],
+            ..CrawlOptions::default()
+        })?;
+        Ok(config.seeds()[0].url().to_string())
+    }
+
+    #[test]
+    fn a_bare_host_gets_the_scheme_that_it_most_likely_speaks() {
+        for (text, url) in [
+            ("example.com", "https://example.com/"),
+            ("example.com/a?b=c:d@e", "https://example.com/a?b=c:d@e"),
+            ("example.com:8443/x", "https://example.com:8443/x"),
+            ("localhost:8080", "http://localhost:8080/"),
+            ("127.0.0.1:8080/x", "http://127.0.0.1:8080/x"),
+            ("[::1]:8080", "http://[::1]:8080/"),
+            ("  http://example.com  ", "http://example.com/"),
+            ("HTTPS://EXAMPLE.com", "https://example.com/"),
+        ] {
+            assert_eq!(seed(text).unwrap(), url, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_crawled_is_refused_by_name() {
+        for text in [
+            "",
+            "not a url",
+            "http://",
+            "mailto:someone@example.com",
+            "ftp://example.com/",
+            "javascript:alert(1)",
+        ] {
+            let error = seed(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")), "{text:?}: {error}");
+        }
+        assert!(matches!(
+            CrawlConfig::new(CrawlOptions::default()),
+            Err(ConfigError::NoSeeds)
+        ));
+    }
+
+    #[test]
+    fn a_user_agent_must_have_a_name_and_fit_into_a_header() {
+        for agent in ["", "1bot", "bot\r\nX: y", "böt", "(bot)"] {
+            let options = CrawlOptions {
+                seeds: vec!["example.com".to_owned()],
+                user_agent: agent.to_owned(),
+                ..CrawlOptions::default()
+            };
+            assert!(
+                matches!(CrawlConfig::new(options), Err(ConfigError::UserAgent(_))),
+                "{agent:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The odd part of the demo: unusual links, charsets, redirects, slow and failing answers, and traps.
+//!
+//! An experiment is a page with one unusual link to a page that nothing else links to: under `/lab/found/` if a polite
+//! visitor must follow the link, under `/lab/hidden/` if it must not.
+
+use hyper::StatusCode;
+
+use super::page::{Address, Charset, Element, Host, Html, Link, Manner, Page, Written};
+
+/// So many paragraphs make about a megabyte.
+const HUGE_PARAGRAPHS: usize = 2_400;
+/// How the index links to each page.
+const FORMS_OF_INDEX: [Written; 6] = [
+    Written::Plainly,
+    Written::Shouting,
+    Written::SchemeRelative,
+    Written::WithFragment("summary"),
+    Written::WithFragment("details"),
+    Written::WithFragment("reviews"),
+];
+/// The path trap ends somewhere, so that a walk without a repeat limit does too.
+const LONGEST_TRAP_BYTES: usize = 2_000;
+
+/// Links that are spelt unusually: name, path of the target, the attribute's characters.
+const SPELLINGS: [(&str, &str, &str); 4] = [
+    ("entities", "entities?a=1&b=2", "found/entities?a=1&amp;b&#x3D;2"),
+    ("named-entity", "café", "found/caf&eacute;"),
+    ("dots", "dots", "./nowhere/../found/./dots"),
+    ("spaces", "spaces", "\n\t  found/spaces \n"),
+];
+const FORMS: [(&str, Written); 3] = [
+    ("fragment", Written::WithFragment("middle")),
+    ("scheme-relative", Written::SchemeRelative),
+    ("shouting", Written::Shouting),
+];
+/// What carries a link besides the plain anchor.
+const CARRIERS: [(&str, Element); 6] = [
+    ("unquoted", Element::Unquoted),
+    ("area", Element::Area),
+    ("iframe", Element::Iframe),
+    ("frame", Element::Frame),
+    ("next", Element::Next),
+    ("refresh", Element::Refresh),
+];
+/// What is no link to a polite crawler.
+const DECOYS: [(&str, Element); 5] = [
+    ("nofollow", Element::Nofollow),
+    ("comment", Element::Comment),
+    ("script", Element::Script),
+    ("template", Element::Template),
+    ("textarea", Element::Textarea),
+];
+/// A short chain to one end, a change of host, a directory, a circle, and two ways to where nobody may go.
+const REDIRECTS: [(&str, StatusCode, Host, &str); 9] = [
+    ("/catalog", StatusCode::MOVED_PERMANENTLY, Host::Www, "/catalog/"),
+    ("/old/one", StatusCode::MOVED_PERMANENTLY, Host::Www, "/old/two"),
+    ("/old/two", StatusCode::FOUND, Host::Www, "/old/three"),
+    (
+        "/old/three",
+        StatusCode::TEMPORARY_REDIRECT,
+        Host::Www,
+        "/lab/found/after-redirects",
+    ),
+    (
+        "/old/handbook",
+        StatusCode::PERMANENT_REDIRECT,
+        Host::Docs,
+        "/moved-here",
+    ),
+    ("/old/ping", StatusCode::FOUND, Host::Www, "/old/pong"),
+    ("/old/pong", StatusCode::FOUND, Host::Www, "/old/ping"),
+    ("/old/secret", StatusCode::FOUND, Host::Private, "/"),
+    ("/old/away", StatusCode::FOUND, Host::Elsewhere, "/"),
+];
+/// Where the laboratory leads besides its experiments.
+const DOORS: [&str; 5] = [
+    "/old/",
+    "/loop/",
+    "/calendar/2900",
+    "/private/ledger.html",
+    "/private/open.html",
+];
+
+type Row = (Address, Page);
+
+/// Every row of the odd part but the index.
+pub(super) fn pages() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut contents = Page::html("Laboratory").links(DOORS.map(|path| Host::Www.at(path)));
+    for (name, page) in documents().into_iter().chain(unusual_links()) {
+        let place = Host::Www.at(&format!("/lab/{name}"));
+        let other_end = Page::html(format!("{}: the other end", page.title));
+        rows.extend(page.links.iter().map(|link| (link.to.clone(), other_end.clone())));
+        contents = contents.link(place.clone());
+        rows.push((place, page));
+    }
+    rows.push((Host::Www.at("/lab/"), contents));
+    rows.extend(redirects());
+    rows.extend(private());
+    rows
+}
+
+/// The page that links to everything over and over, and at its end to one page more.
+pub(super) fn index<'a>(everything: impl Iterator<Item = &'a Address>) -> [Row; 2] {
+    let end = found("end-of-index");
+    let links =
+        everything.flat_map(|address| FORMS_OF_INDEX.map(|form| Link::new(Element::Anchor, address.clone(), form)));
+    let page = Page::html("Index of everything").links(links).link(end.clone());
+    [
+        (Host::Www.at("/index-of-everything"), page),
+        (end, Page::html("The end of the index")),
+    ]
+}
+
+fn found(name: &str) -> Address {
+    Host::Www.at(&format!("/lab/found/{name}"))
+}
+
+fn hidden(name: &str) -> Address {
+    Host::Www.at(&format!("/lab/hidden/{name}"))
+}
+
+/// Pages that are ordinary but for their link.
+fn unusual_links() -> Vec<(&'static str, Page)> {
+    let spelt = SPELLINGS.map(|(name, target, href)| (name, Link::spelt(found(target), href)));
+    let formed = FORMS.map(|(name, form)| (name, Link::new(Element::Anchor, found(name), form)));
+    let carried = CARRIERS.map(|(name, by)| (name, Link::new(by, found(name), Written::Plainly)));
+    let decoys = DECOYS.map(|(name, by)| (name, Link::new(by, hidden(name), Written::Plainly)));
+    let links = spelt.into_iter().chain(formed).chain(carried).chain(decoys);
+    links
+        .map(|(name, link)| (name, Page::html(format!("Unusual link: {name}")).link(link)))
+        .collect()
+}
+
+/// Ordinary links in documents that are hard to get or to read.
+fn documents() -> Vec<(&'static str, Page)> {
+    let plain = Html {
+        paragraphs: 1,
+        ..Html::default()
+    };
+    let based = Html {
+        base: Some("/lab/found/"),
+        ..plain
+    };
+    let nofollow = Html {
+        nofollow: true,
+        ..plain
+    };
+    let kana = Html {
+        charset: Charset::ShiftJis,
+        ..plain
+    };
+    let latin = Html {
+        charset: Charset::Windows1252,
+        ..plain
+    };
+    let huge = Html {
+        paragraphs: HUGE_PARAGRAPHS,
+        ..plain
+    };
+    let page = |title: &str, html, link| Page::styled(title, html).link(link);
+    let shy = page("A page that is shy at first", plain, found("after-shy").into());
+    let slow = page("A page that takes its time", plain, found("after-slow").into());
+    vec![
+        (
+            "base",
+            page("A page with a base", based, Link::spelt(found("base"), "base")),
+        ),
+        (
+            "no-links",
+            page("Links not to be followed", nofollow, hidden("no-links").into()),
+        ),
+        (
+            "shift-jis",
+            page("ｼﾌﾄ JIS", kana, Link::spelt(found("ｶﾀｶﾅ"), "found/ｶﾀｶﾅ")),
+        ),
+        (
+            "windows-1252",
+            page("Déjà vu", latin, Link::spelt(found("déjà"), "found/déjà")),
+        ),
+        ("huge", page("A page of a megabyte", huge, found("end-of-huge").into())),
+        ("slow", slow.manner(Manner::Slow)),
+        ("shy", shy.manner(Manner::UnavailableOnce)),
+    ]
+}
+
+/// Old addresses, the page that still links to some of them, and where they lead.
+fn redirects() -> Vec<Row> {
+    let old = ["one", "handbook", "ping", "secret", "away"];
+    let old = old.map(|name| Host::Www.at(&format!("/old/{name}")));
+    let mut rows = vec![
+        (Host::Www.at("/old/"), Page::html("Old addresses").links(old)),
+        (found("after-redirects"), Page::html("The end of three redirects")),
+        (
+            Host::Docs.at("/moved-here"),
+            Page::html("A page that moved to another host"),
+        ),
+    ];
+    rows.extend(REDIRECTS.map(|(from, status, host, to)| (Host::Www.at(from), Page::redirect(status, host.at(to)))));
+    rows
+}
+
+/// What robots.txt forbids, and its one exception.
+fn private() -> Vec<Row> {
+    let diary = Host::Private.at("/diary");
+    vec![
+        (
+            Host::Www.at("/private/ledger.html"),
+            Page::html("A ledger that is not for crawlers").forbidden(),
+        ),
+        (
+            Host::Www.at("/private/open.html"),
+            Page::html("The open page of a closed directory"),
+        ),
+        (
+            Host::Private.at("/"),
+            Page::html("Not for crawlers").link(diary.clone()).forbidden(),
+        ),
+        (diary, Page::html("A diary that is not for crawlers").forbidden()),
+    ]
+}
+
+/// A page of one of the two traps: the forbidden calendar, and the directory that seems to hold itself.
+pub(super) fn endless_page(address: &Address) -> Option<Page> {
+    if address.host != Host::Www {
+        return None;
+    }
+    match address.path.strip_prefix("/calendar/") {
+        Some(week) => Some(calendar_page(week.parse().ok()?)),
+        None => loop_page(&address.path),
+    }
+}
+
+fn calendar_page(week: u32) -> Page {
+    let weeks = [week.saturating_sub(1), week.saturating_add(1)];
+    Page::html(format!("Week {week}"))
+        .links(weeks.map(|week| Link::spelt(Host::Www.at(&format!("/calendar/{week}")), week.to_string())))
+        .forbidden()
+}
+
+fn loop_page(path: &str) -> Option<Page> {
+    let depth = path
+        .strip_suffix('/')?
+        .strip_prefix('/')?
+        .split('/')
+        .try_fold(0, |depth, segment| (segment == "loop").then_some(depth + 1))?;
+    let deeper = Link::spelt(Host::Www.at(&format!("{path}loop/")), "loop/");
+    (path.len() <= LONGEST_TRAP_BYTES).then(|| Page::html(format!("The loop, {depth} deep")).link(deeper))
+}

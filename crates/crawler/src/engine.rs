@@ -1,0 +1,399 @@
+//! The one loop. It owns the frontier; tokio tasks and timers are here only.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontier::{
+    Fate, Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Time,
+};
+use sieve::{BloomFilter, Filter};
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use url::Url;
+
+use crate::clock::Clock;
+use crate::config::{CrawlConfig, CrawlOptions};
+use crate::event::{Event, Observer, Progress};
+use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher};
+use crate::robots::{Policies, Policy, ROBOTS_LIFETIME};
+use crate::settling::{Returned, conclude};
+use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
+use crate::task::{Fetched, fetch};
+
+/// How often observers are told how far the crawl is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a crawl cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The frontier cannot be built.
+    #[error(transparent)]
+    Frontier(#[from] frontier::ConfigError),
+    /// The HTTP client cannot be set up.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// Why a crawl cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrawlError {
+    /// An observer, such as an output file, gave an error. What was out was finished first.
+    #[error("the output cannot be written: {0}")]
+    Observer(#[source] io::Error),
+    /// The frontier can no longer be trusted.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+    /// The frontier waits for a lease that is not out. This is a defect of the crawler.
+    #[error("the crawl waits for something that will not happen; please report this")]
+    Stalled,
+}
+
+/// How much longer a crawl may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    No,
+    Finish,
+    Now,
+}
+
+/// Stops a crawl from outside. It can be cloned, and outlives the crawl without harm.
+#[derive(Debug, Clone)]
+pub struct StopHandle(watch::Sender<Stop>);
+
+impl StopHandle {
+    /// Asks the crawl to start nothing more and to end when what is out has come back.
+    pub fn finish(&self) {
+        self.0.send_if_modified(|stop| {
+            let is_first = *stop == Stop::No;
+            if is_first {
+                *stop = Stop::Finish;
+            }
+            is_first
+        });
+    }
+
+    /// Asks the crawl to end now, and to drop what is out.
+    pub fn now(&self) {
+        self.0.send_replace(Stop::Now);
+    }
+}
+
+/// One crawl: [`run`](Self::run) takes it to its end.
+pub struct Crawl<S = HttpFetcher, F = BloomFilter> {
+    config: Arc<CrawlConfig>,
+    fetcher: Arc<S>,
+    frontier: Frontier<F>,
+    policies: Policies,
+    observers: Vec<Box<dyn Observer>>,
+    counts: Counts,
+    clock: Clock,
+    tasks: JoinSet<Fetched>,
+    leases: HashMap<Id, Lease>,
+    stop: watch::Sender<Stop>,
+    ending: Option<Ending>,
+    broken: Option<io::Error>,
+}
+
+impl<S, F> std::fmt::Debug for Crawl<S, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crawl")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Crawl {
+    /// Prepares a crawl over HTTP with a Bloom filter as its seen-set.
+    ///
+    /// # Errors
+    ///
+    /// A frontier or an HTTP client that cannot be set up.
+    pub fn new(config: CrawlConfig) -> Result<Self, StartError> {
+        let frontier = Frontier::in_memory(config.options().frontier.clone())?;
+        let fetcher = HttpFetcher::new(&config)?;
+        Ok(Self::with(config, frontier, fetcher))
+    }
+}
+
+/// What the loop does next.
+enum Next {
+    Wait(Option<Instant>),
+    End(Ending),
+}
+
+impl<S: Fetcher, F: Filter> Crawl<S, F> {
+    /// Prepares a crawl with a frontier and a fetcher of your own.
+    pub fn with(config: CrawlConfig, frontier: Frontier<F>, fetcher: S) -> Self {
+        Self {
+            config: Arc::new(config),
+            fetcher: Arc::new(fetcher),
+            frontier,
+            policies: Policies::default(),
+            observers: Vec::new(),
+            counts: Counts::default(),
+            clock: Clock::start(),
+            tasks: JoinSet::new(),
+            leases: HashMap::new(),
+            stop: watch::Sender::new(Stop::No),
+            ending: None,
+            broken: None,
+        }
+    }
+
+    /// Adds a listener.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Returns a handle that stops the crawl while it runs.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(self.stop.clone())
+    }
+
+    /// Crawls to the end: until nothing is left, a budget is spent, or a stop is asked for.
+    ///
+    /// # Errors
+    ///
+    /// An observer that failed, after what was out has come back.
+    pub async fn run(mut self) -> Result<Summary, CrawlError> {
+        self.clock = Clock::start();
+        self.offer_seeds()?;
+        let mut stop = self.stop.subscribe();
+        stop.mark_changed();
+        let mut ticks = interval(PROGRESS_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = self.config.options().max_time.map(|time| Instant::now() + time);
+        let ending = loop {
+            let wake = match self.hand_out()? {
+                Next::Wait(wake) => wake,
+                Next::End(ending) => break ending,
+            };
+            tokio::select! {
+                biased;
+                Ok(()) = stop.changed() => {
+                    let asked = *stop.borrow_and_update();
+                    self.stop_as_asked(asked);
+                }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && self.ending.is_none() => {
+                    self.ending = Some(Ending::TimeUp);
+                }
+                _ = ticks.tick() => self.tick(),
+                Some(back) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.take_back(back)?,
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+            }
+        };
+        self.end(ending)
+    }
+
+    fn offer_seeds(&mut self) -> Result<(), FrontierError> {
+        let config = Arc::clone(&self.config);
+        for seed in config.seeds() {
+            let verdict = self.frontier.add_seed(seed, self.clock.now())?;
+            self.tell(&Event::Offered {
+                links: &[Link::seed(seed.clone())],
+                verdicts: &[verdict],
+            });
+        }
+        Ok(())
+    }
+
+    /// Starts what can be started now, and says what to wait for.
+    fn hand_out(&mut self) -> Result<Next, CrawlError> {
+        loop {
+            if let Some(ending) = self.ending {
+                return Ok(if self.tasks.is_empty() {
+                    Next::End(ending)
+                } else {
+                    Next::Wait(None)
+                });
+            }
+            let free = self.config.options().concurrency.get().saturating_sub(self.tasks.len());
+            if free == 0 {
+                return Ok(Next::Wait(None));
+            }
+            match self.frontier.lease(self.clock.now(), free)? {
+                Leasing::Ready(leases) => self.start(leases)?,
+                Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
+                Leasing::AllLeased if self.tasks.is_empty() => return Err(CrawlError::Stalled),
+                Leasing::AllLeased => return Ok(Next::Wait(None)),
+                Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
+                Leasing::Drained => return Ok(Next::End(Ending::Drained)),
+            }
+        }
+    }
+
+    /// Spawns a task for each lease; what robots.txt forbids is settled without one.
+    fn start(&mut self, leases: Vec<Lease>) -> Result<(), FrontierError> {
+        let mut unwanted = Vec::new();
+        for lease in leases {
+            match self.refusal(&lease) {
+                Ok(url) => {
+                    let ask = Ask {
+                        url,
+                        robots: lease.entry.purpose != Purpose::Page,
+                    };
+                    let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
+                    self.leases.insert(self.tasks.spawn(task).id(), lease);
+                }
+                Err(outcome) => {
+                    if let Outcome::NotFetched(why) = outcome {
+                        self.tell(&Event::NotFetched {
+                            url: &lease.entry.url,
+                            why,
+                        });
+                    }
+                    unwanted.push(Settlement {
+                        lease: lease.id,
+                        outcome,
+                        links: Vec::new(),
+                    });
+                }
+            }
+        }
+        self.frontier.settle(&unwanted, self.clock.now())?;
+        Ok(())
+    }
+
+    fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
+        let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
+        match self.policies.forbids(&url) {
+            Some(why) if lease.entry.purpose == Purpose::Page => Err(Outcome::NotFetched(why)),
+            _ => Ok(url),
+        }
+    }
+
+    /// Takes back all tasks that have ended, and settles them in one commit.
+    fn take_back(&mut self, first: Result<(Id, Fetched), JoinError>) -> Result<(), FrontierError> {
+        let mut returned = Vec::new();
+        let mut next = Some(first);
+        while let Some(back) = next {
+            let (id, result) = match back {
+                Ok((id, fetched)) => (id, Ok(fetched)),
+                Err(error) => (error.id(), Err(error.to_string())),
+            };
+            if let Some(lease) = self.leases.remove(&id) {
+                returned.push(Returned { lease, result });
+            }
+            next = self.tasks.try_join_next_with_id();
+        }
+        self.settle(returned)
+    }
+
+    fn settle(&mut self, returned: Vec<Returned>) -> Result<(), FrontierError> {
+        let now = self.clock.just_after();
+        let conclusions: Vec<_> = returned.into_iter().map(|one| conclude(one, &self.config)).collect();
+        let (settlements, aftermaths): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
+        let settled = self.frontier.settle(&settlements, now)?;
+        for ((settlement, aftermath), settled) in settlements.iter().zip(aftermaths).zip(settled) {
+            self.tell(&Event::Offered {
+                links: &settlement.links,
+                verdicts: &settled.verdicts,
+            });
+            for entry in settled.given_up {
+                self.give_up(&entry, now)?;
+            }
+            self.follow_up(aftermath, settled.fate, &settled.verdicts, now)?;
+        }
+        Ok(())
+    }
+
+    /// An entry was taken out of the queue because its host is down.
+    fn give_up(&mut self, entry: &frontier::Entry, now: Time) -> Result<(), FrontierError> {
+        match &entry.purpose {
+            Purpose::Robots(origin) => self.close(origin, NotFetched::RobotsUnreachable, now),
+            Purpose::Page => {
+                let why = "its host failed too often and was given up";
+                self.tell(&Event::Failed {
+                    url: &entry.url,
+                    why,
+                    fate: Fate::GaveUp,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// What is known of an origin's robots.txt now lets its pages be handed out.
+    pub(crate) fn know(&mut self, origin: Origin, policy: Policy, now: Time) -> Result<(), FrontierError> {
+        self.frontier.robots_known(&origin, now + ROBOTS_LIFETIME, now)?;
+        self.policies.insert(origin, policy);
+        Ok(())
+    }
+
+    pub(crate) fn options(&self) -> &CrawlOptions {
+        self.config.options()
+    }
+
+    pub(crate) fn frontier_mut(&mut self) -> &mut Frontier<F> {
+        &mut self.frontier
+    }
+
+    pub(crate) fn count_links(&mut self, dropped: u64, nofollow: u64) {
+        self.counts.links_dropped += dropped;
+        self.counts.links_nofollow += nofollow;
+    }
+
+    fn stop_as_asked(&mut self, asked: Stop) {
+        if asked == Stop::No {
+            return;
+        }
+        self.ending = Some(Ending::Stopped);
+        if asked == Stop::Now {
+            self.counts.cut_short += self.tasks.len() as u64;
+            self.tasks = JoinSet::new();
+        }
+    }
+
+    fn tick(&mut self) {
+        let progress = Progress {
+            elapsed: self.clock.elapsed(),
+            pages: self.counts.pages,
+            bytes: self.counts.bytes,
+            report: self.frontier.report(),
+        };
+        self.tell(&Event::Tick(&progress));
+    }
+
+    /// Tells all observers; the first error ends the crawl.
+    pub(crate) fn tell(&mut self, event: &Event<'_>) {
+        self.counts.count(event);
+        for observer in &mut self.observers {
+            if let Err(error) = observer.on(event) {
+                self.broken.get_or_insert(error);
+                self.ending.get_or_insert(Ending::Stopped);
+            }
+        }
+    }
+
+    fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
+        let mut hosts: Vec<_> = self.frontier.receipts().collect();
+        hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
+        let counts = std::mem::take(&mut self.counts);
+        let summary = Summary {
+            ending,
+            elapsed: self.clock.elapsed(),
+            pages: counts.pages,
+            by_status: counts.by_status,
+            bytes: counts.bytes,
+            links_nofollow: counts.links_nofollow,
+            links_dropped: counts.links_dropped,
+            cut_short: counts.cut_short,
+            report: self.frontier.report(),
+            hosts,
+            first_failure: counts.first_failure,
+            peak_memory_bytes: peak_memory_bytes(),
+        };
+        self.tell(&Event::Finished(&summary));
+        match self.broken {
+            Some(error) => Err(CrawlError::Observer(error)),
+            None => Ok(summary),
+        }
+    }
+}

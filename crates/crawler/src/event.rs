@@ -1,0 +1,105 @@
+//! What happens in a crawl, told to whoever listens: the single door for output, progress, metrics and logs.
+
+use std::io;
+use std::time::Duration;
+
+use frontier::{Fate, Link, NotFetched, Report, Verdict};
+
+use crate::fetch::Extent;
+use crate::summary::Summary;
+
+/// Something that happened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A page had its final answer, whatever its status.
+    Page(&'a PageRecord),
+    /// A request had an answer or an error that is not final, or gave up.
+    Failed {
+        /// What was asked for.
+        url: &'a str,
+        /// What went wrong.
+        why: &'a str,
+        /// What becomes of it.
+        fate: Fate,
+    },
+    /// No request was made.
+    NotFetched {
+        /// What would have been asked for.
+        url: &'a str,
+        /// Why.
+        why: NotFetched,
+    },
+    /// Links were offered to the frontier, all of one page at once.
+    Offered {
+        /// The links.
+        links: &'a [Link],
+        /// What became of each.
+        verdicts: &'a [Verdict],
+    },
+    /// A second has passed.
+    Tick(&'a Progress),
+    /// The crawl has ended.
+    Finished(&'a Summary),
+}
+
+/// One fetched page.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct PageRecord {
+    /// The URL that answered.
+    pub url: String,
+    /// The URL that was linked to, when redirects led from there to here.
+    pub redirected_from: Option<String>,
+    /// The HTTP status.
+    pub status: u16,
+    /// The length of the first path that was found to it, in links; 0 for a seed.
+    pub depth: u32,
+    /// The page that linked to it.
+    pub referrer: Option<String>,
+    /// The `Content-Type` header.
+    pub content_type: Option<String>,
+    /// Bytes of the body that were read, after decompression.
+    pub bytes: u64,
+    /// How much of the body that is: `complete`, `truncated` or `skipped`.
+    pub body: Extent,
+    /// From the start of the request to the end of the body.
+    pub milliseconds: u64,
+    /// The title.
+    pub title: Option<String>,
+    /// Links on the page, those with `nofollow` and those beyond the cap included.
+    pub links_found: usize,
+    /// Links on the page that were new to the crawl.
+    pub links_new: usize,
+}
+
+/// How far the crawl is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Pages that answered 2xx.
+    pub pages: u64,
+    /// Bytes of bodies that were read.
+    pub bytes: u64,
+    /// The frontier's numbers.
+    pub report: Report,
+}
+
+/// Listens to a crawl.
+pub trait Observer: Send {
+    /// Is told of an event, in the order in which they happen.
+    ///
+    /// # Errors
+    ///
+    /// An error stops the crawl: what was leased is finished, nothing more is started. Only an observer whose loss makes the
+    /// crawl useless, such as a full disk under the output, should give one.
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
+}
+
+impl<T: FnMut(&Event<'_>) + Send> Observer for T {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        self(event);
+        Ok(())
+    }
+}

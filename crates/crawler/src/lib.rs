@@ -1,0 +1,54 @@
+//! A polite crawler on top of the [`frontier`]: it asks robots.txt, fetches, extracts links, and writes what it found.
+//!
+//! ```no_run
+//! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+//! let summary = Crawl::new(CrawlConfig::new(options)?)?
+//!     .observe(|event: &Event<'_>| {
+//!         if let Event::Page(page) = event {
+//!             println!("{} {}", page.status, page.url);
+//!         }
+//!     })
+//!     .run()
+//!     .await?;
+//! println!("{summary}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # It is, it is not
+//!
+//! It drives; it does not decide. What to fetch next, and when, is the [`frontier`]'s business. It runs no JavaScript, keeps
+//! no cookies, and stores no bodies.
+//!
+//! # The loop
+//!
+//! One task owns the frontier and does everything that changes it: it leases what may be fetched now, spawns a task for
+//! each, waits for a task to come back, for the next host to be due or for a stop, and settles what came back together
+//! with the links it led to. Fetch tasks share nothing and return one value. No lock, and no channel that feeds back
+//! into itself.
+
+pub mod address_guard;
+pub mod charset;
+mod clock;
+pub mod config;
+pub mod demo;
+mod engine;
+pub mod event;
+pub mod fetch;
+mod judge;
+pub mod links;
+pub mod output;
+pub mod page;
+pub mod robots;
+mod settling;
+pub mod summary;
+mod task;
+
+pub use config::{ConfigError, CrawlConfig, CrawlOptions};
+pub use engine::{Crawl, CrawlError, StartError, StopHandle};
+pub use event::{Event, Observer, PageRecord, Progress};
+pub use fetch::{Answer, Ask, FetchError, Fetcher, HttpFetcher};
+pub use summary::{Ending, Summary};

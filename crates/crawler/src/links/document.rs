@@ -1,0 +1,261 @@
+//! From text to tree within a budget: hostile markup costs its own page, not the crawl.
+//!
+//! html5ever is as fast as its input is long on honest pages only. Markup can be written on which its work or its
+//! memory grows with the square of the length (measured on one core at 3 GHz):
+//!
+//! | markup | cost | guard |
+//! |---|---|---|
+//! | 40 000 nested `<div>` | 8 s: every tag searches all open elements | [`WORK_LIMIT`] |
+//! | `<p>` after `<p>` that each reopen 1 000 unclosed `<b id=…>` | gigabytes of elements | [`is_read`]: without attributes no more than three alike are reopened |
+//! | 40 000 `<b id=…>` | minutes: each is compared with all before | the same |
+//! | one tag with 500 000 attributes | minutes | [`ATTRIBUTE_LIMIT`] |
+//!
+//! When a guard strikes, the document ends there, as if the connection had: the links before that point are kept.
+
+use std::borrow::Cow;
+use std::cell::{Cell, Ref};
+
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{Attribute, LocalName, QualName, TokenizerResult, local_name};
+use scraper::{Html, HtmlTreeSink};
+
+use super::attributes::AttributeCount;
+
+/// Steps of work that a document may cost: about a second. A step is a look at one open element.
+///
+/// A page of 10 MB with ordinary nesting takes a tenth of it; nested `<div>`s exhaust it at a depth of 14 000.
+const WORK_LIMIT: u64 = 100_000_000;
+
+/// Steps that creating an element costs, which bounds a tree to 1.5 million elements (some 300 MB).
+const ELEMENT_COST: u64 = 64;
+
+/// Attributes that a tag may have. Real pages stay below a hundred.
+const ATTRIBUTE_LIMIT: usize = 512;
+
+/// Bytes fed to the tokenizer between two looks at what it does.
+const PIECE_BYTES: usize = 1024;
+
+/// Parses a document; true says that a guard has cut it.
+///
+/// Scripting is off, as for every crawler that runs no scripts: `<noscript>` holds markup. Of the text only titles
+/// are kept, of the attributes only those that somebody reads.
+pub(super) fn parse(html: &str) -> (Html, bool) {
+    let options = TreeBuilderOpts {
+        scripting_enabled: false,
+        ..TreeBuilderOpts::default()
+    };
+    let sink = MeteredSink {
+        tree: HtmlTreeSink::new(Html::new_document()),
+        work: Cell::new(0),
+    };
+    let gate = Gate {
+        builder: TreeBuilder::new(sink, options),
+        token_came_out: Cell::new(false),
+    };
+    let tokenizer = Tokenizer::new(gate, TokenizerOpts::default());
+    let cut = !feed(&tokenizer, html);
+    tokenizer.end();
+    (tokenizer.sink.builder.sink.tree.finish(), cut)
+}
+
+/// Feeds the document piece by piece; false when it had to stop early.
+fn feed(tokenizer: &Tokenizer<Gate>, html: &str) -> bool {
+    let input = BufferQueue::default();
+    let mut attributes = AttributeCount::default();
+    for piece in pieces(html) {
+        tokenizer.sink.token_came_out.set(false);
+        input.push_back(StrTendril::from(piece));
+        // Anything but `Done` is a wish (run this script, change the encoding) that a crawler does not grant.
+        while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
+        attributes.fed(piece, tokenizer.sink.token_came_out.get());
+        if attributes.get() > ATTRIBUTE_LIMIT || tokenizer.sink.is_exhausted() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Cuts a text so that every `<` is a piece of its own and none is longer than [`PIECE_BYTES`].
+fn pieces(html: &str) -> impl Iterator<Item = &str> {
+    let mut rest = html;
+    std::iter::from_fn(move || {
+        let limit = rest.floor_char_boundary(PIECE_BYTES);
+        let end = match rest.as_bytes().iter().take(limit).position(|byte| *byte == b'<') {
+            Some(0) => 1,
+            Some(before) => before,
+            None => limit,
+        };
+        let (piece, after) = rest.split_at_checked(end)?;
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Stands between tokenizer and tree builder, drops what nobody reads, and closes when the budget is spent.
+struct Gate {
+    builder: TreeBuilder<Handle, MeteredSink>,
+    token_came_out: Cell<bool>,
+}
+
+type Handle = <HtmlTreeSink as TreeSink>::Handle;
+
+impl Gate {
+    fn is_exhausted(&self) -> bool {
+        self.builder.sink.work.get() > WORK_LIMIT
+    }
+}
+
+impl TokenSink for Gate {
+    type Handle = Handle;
+
+    fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<Handle> {
+        if !matches!(token, Token::ParseError(_)) {
+            self.token_came_out.set(true);
+        }
+        if self.is_exhausted() && token != Token::EOFToken {
+            return TokenSinkResult::Continue;
+        }
+        if let Token::TagToken(tag) = &mut token {
+            drop_unread_attributes(tag);
+        }
+        self.builder.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+fn drop_unread_attributes(tag: &mut Tag) {
+    match tag.kind {
+        TagKind::EndTag => tag.attrs.clear(),
+        TagKind::StartTag => tag.attrs.retain(|attribute| is_read(&tag.name, &attribute.name.local)),
+    }
+    if tag.name == local_name!("font") {
+        // Only their presence is asked for, and different values would make different elements to reopen.
+        tag.attrs.iter_mut().for_each(|attribute| attribute.value.clear());
+    }
+}
+
+/// Whether the tree builder or the search for links ever asks for this attribute.
+///
+/// The elements that HTML reopens (`b`, `i`, `font` and their kin) must not keep values here: with them goes the bound
+/// on how many are reopened. (`a` may: two of them are never open at once.)
+fn is_read(tag: &LocalName, attribute: &LocalName) -> bool {
+    match &**tag {
+        "a" | "area" | "base" | "link" => matches!(&**attribute, "href" | "xlink:href" | "rel"),
+        "iframe" | "frame" => matches!(&**attribute, "src" | "srcdoc"),
+        "meta" => matches!(&**attribute, "name" | "content" | "http-equiv"),
+        "font" => matches!(&**attribute, "color" | "face" | "size"),
+        "input" => matches!(&**attribute, "type"),
+        "annotation-xml" => matches!(&**attribute, "encoding"),
+        _ => false,
+    }
+}
+
+/// The tree that scraper builds, with a meter on what the tree builder asks of it, and without text nobody reads.
+struct MeteredSink {
+    tree: HtmlTreeSink,
+    work: Cell<u64>,
+}
+
+impl MeteredSink {
+    fn charge(&self, steps: u64) {
+        self.work.set(self.work.get().saturating_add(steps));
+    }
+
+    fn keeps_text_of(&self, parent: &Handle) -> bool {
+        self.tree.0.borrow().tree.get(*parent).is_some_and(|node| {
+            node.value()
+                .as_element()
+                .is_some_and(|element| element.name.local == local_name!("title"))
+        })
+    }
+}
+
+impl TreeSink for MeteredSink {
+    type Handle = Handle;
+    type Output = Html;
+    type ElemName<'a> = Ref<'a, QualName>;
+
+    fn finish(self) -> Html {
+        self.tree.finish()
+    }
+
+    fn parse_error(&self, _message: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        self.tree.get_document()
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> Ref<'a, QualName> {
+        self.charge(1);
+        self.tree.elem_name(target)
+    }
+
+    fn same_node(&self, x: &Handle, y: &Handle) -> bool {
+        self.charge(1);
+        self.tree.same_node(x, y)
+    }
+
+    fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        self.charge(ELEMENT_COST);
+        self.tree.create_element(name, attrs, flags)
+    }
+
+    fn create_comment(&self, _text: StrTendril) -> Handle {
+        self.charge(ELEMENT_COST);
+        self.tree.create_comment(StrTendril::new())
+    }
+
+    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> Handle {
+        self.create_comment(StrTendril::new())
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        if matches!(child, NodeOrText::AppendNode(_)) || self.keeps_text_of(parent) {
+            self.tree.append(parent, child);
+        }
+    }
+
+    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+        if matches!(child, NodeOrText::AppendNode(_)) {
+            self.tree.append_before_sibling(sibling, child);
+        }
+    }
+
+    fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
+        if matches!(child, NodeOrText::AppendNode(_)) {
+            self.tree.append_based_on_parent_node(element, previous, child);
+        }
+    }
+
+    fn append_doctype_to_document(&self, _name: StrTendril, _public_id: StrTendril, _system_id: StrTendril) {}
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        self.tree.get_template_contents(target)
+    }
+
+    fn set_quirks_mode(&self, mode: QuirksMode) {
+        self.tree.set_quirks_mode(mode);
+    }
+
+    fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
+        self.tree.add_attrs_if_missing(target, attrs);
+    }
+
+    fn remove_from_parent(&self, target: &Handle) {
+        self.tree.remove_from_parent(target);
+    }
+
+    fn reparent_children(&self, node: &Handle, new_parent: &Handle) {
+        self.tree.reparent_children(node, new_parent);
+    }
+}

@@ -1,0 +1,74 @@
+//! From an attribute's text to the URL that a browser would ask for.
+
+use std::borrow::Cow;
+
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use url::Url;
+
+/// Longest URL that is ever made, in bytes.
+///
+/// A short link on top of a long base gives a long URL: a base of a megabyte under a thousand links would fill a
+/// gigabyte. Nothing that servers accept is so long.
+const URL_BYTES: usize = 16 * 1024;
+
+/// Resolves the links of one document.
+pub(super) struct Resolver {
+    base: Url,
+    encoding: &'static Encoding,
+}
+
+impl Resolver {
+    /// A resolver for a page, whose query strings are written in the page's encoding (UTF-8 where that is UTF-16).
+    pub(super) fn new(page_url: &Url, encoding: &'static Encoding) -> Self {
+        Self {
+            base: page_url.clone(),
+            encoding: encoding.output_encoding(),
+        }
+    }
+
+    /// Takes the `href` of the document's first `<base>` as base, unless it is one that browsers refuse.
+    ///
+    /// HTML standard, "set the frozen base URL" (4.2.3): what does not parse or has the scheme `data` or `javascript`
+    /// leaves the page's own URL in place.
+    pub(super) fn rebase(&mut self, href: &str) {
+        if let Some(base) = self
+            .parse(href)
+            .filter(|url| !matches!(url.scheme(), "data" | "javascript"))
+        {
+            self.base = base;
+        }
+    }
+
+    /// The URL that this text stands for, if it stands for one.
+    pub(super) fn parse(&self, text: &str) -> Option<Url> {
+        if text.len() > URL_BYTES {
+            return None;
+        }
+        let in_page_encoding: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encoded(self.encoding, query));
+        let mut options = Url::options().base_url(Some(&self.base));
+        if self.encoding != UTF_8 {
+            options = options.encoding_override(Some(in_page_encoding));
+        }
+        options.parse(text).ok().filter(|url| url.as_str().len() <= URL_BYTES)
+    }
+}
+
+/// Encodes a query; what the encoding lacks becomes `&#…;`, percent-encoded (URL standard, "percent-encode after
+/// encoding").
+fn encoded(encoding: &'static Encoding, query: &str) -> Vec<u8> {
+    let mut encoder = encoding.new_encoder();
+    let mut bytes = Vec::new();
+    let mut rest = query;
+    loop {
+        bytes.reserve(rest.len() + 16);
+        let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+        rest = rest.get(read..).unwrap_or_default();
+        match result {
+            EncoderResult::InputEmpty => return bytes,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(c) => {
+                bytes.extend_from_slice(format!("%26%23{}%3B", u32::from(c)).as_bytes());
+            }
+        }
+    }
+}

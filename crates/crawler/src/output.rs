@@ -1,0 +1,3 @@
+//! Where results go; one file per format.
+
+pub mod jsonl;

@@ -1,0 +1,71 @@
+//! How far the crawl is: a line that moves on a terminal, plain log lines elsewhere.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use crawler::{Event, Observer, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often a plain line is written where there is no terminal.
+const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Makes the bar, hidden where standard error is no terminal.
+pub(crate) fn bar(quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    if quiet || !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+pub(crate) struct Reporter {
+    bar: ProgressBar,
+    last_line: Option<Duration>,
+}
+
+impl Reporter {
+    pub(crate) fn new(bar: ProgressBar) -> Self {
+        Self { bar, last_line: None }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let line = line(progress);
+        if !self.bar.is_hidden() {
+            self.bar.set_message(line);
+            self.bar.tick();
+        } else if self
+            .last_line
+            .is_none_or(|last| progress.elapsed >= last + PLAIN_LINE_EVERY)
+        {
+            self.last_line = Some(progress.elapsed);
+            log::info!("{line}");
+        }
+    }
+}
+
+impl Observer for Reporter {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Tick(progress) => self.show(progress),
+            Event::Failed { url, why, fate } => log::debug!("{url}: {why} ({fate:?})"),
+            Event::NotFetched { url, why } => log::debug!("{url}: {why}"),
+            Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
+            Event::Finished(_) => self.bar.finish_and_clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn line(progress: &Progress) -> String {
+    let report = &progress.report;
+    let rate = progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001);
+    let refused: u64 = report.links.refused.values().sum();
+    format!(
+        "{} pages, {rate:.1} per second, {} queued, {} out, {} links refused, seen-set {}",
+        progress.pages, report.queued, report.leased, refused, report.saturation.level
+    )
+}

@@ -1,0 +1,259 @@
+//! What a task that came back means: the settlement for the frontier, and what follows once it is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontier::{
+    CanonicalUrl, Canonicalizer, Entry, Fate, FrontierError, Lease, Link, NotFetched, Origin, Outcome, Purpose,
+    Settlement, Time, Verdict,
+};
+use sieve::Filter;
+use url::Url;
+
+use crate::config::CrawlConfig;
+use crate::engine::Crawl;
+use crate::event::{Event, PageRecord};
+use crate::fetch::{Answer, Extent, FetchError, Fetcher};
+use crate::judge::{Judgement, judge};
+use crate::page::Page;
+use crate::robots::{MAX_ROBOTS_HOPS, Policy, RobotsRules};
+use crate::task::Fetched;
+
+/// A task that came back: with a value, or with the message of its panic.
+pub(crate) struct Returned {
+    pub(crate) lease: Lease,
+    pub(crate) result: Result<Fetched, String>,
+}
+
+/// What is left to do once a settlement is made.
+pub(crate) struct Aftermath {
+    entry: Entry,
+    rest: Option<Duration>,
+    what: What,
+}
+
+enum What {
+    Page {
+        record: Option<Box<PageRecord>>,
+        failure: Option<String>,
+        dropped: u64,
+        nofollow: u64,
+    },
+    Robots(Origin, RobotsNext),
+}
+
+/// What an answer to a robots.txt request says.
+enum RobotsNext {
+    Known(Policy),
+    Follow(CanonicalUrl),
+    /// Nothing yet; when the frontier gives up, everything is forbidden.
+    Unknown,
+}
+
+pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement, Aftermath) {
+    let Lease { id, entry, .. } = returned.lease;
+    let fetched = returned.result.unwrap_or_else(|panic| Fetched {
+        result: Err(FetchError::Broken(format!("the task that fetched it failed: {panic}"))),
+        page: Page::default(),
+    });
+    let (judgement, links, what) = match entry.purpose.clone() {
+        Purpose::Page => conclude_page(&entry, fetched, config),
+        Purpose::Robots(origin) => {
+            let (judgement, next) = conclude_robots(&entry, &fetched.result, config);
+            (judgement, Vec::new(), What::Robots(origin, next))
+        }
+    };
+    let settlement = Settlement {
+        lease: id,
+        outcome: judgement.outcome,
+        links,
+    };
+    (
+        settlement,
+        Aftermath {
+            entry,
+            rest: judgement.rest,
+            what,
+        },
+    )
+}
+
+fn conclude_page(entry: &Entry, fetched: Fetched, config: &CrawlConfig) -> (Judgement, Vec<Link>, What) {
+    let judgement = judge(&fetched.result);
+    let canonicalizer = &config.options().canonicalizer;
+    let links = match &fetched.result {
+        Ok(answer) if judgement.outcome == Outcome::Moved => redirect_target(entry, answer, canonicalizer)
+            .map(|target| entry.redirected(target))
+            .into_iter()
+            .collect(),
+        _ => page_links(entry, &fetched.page, canonicalizer),
+    };
+    let (dropped, nofollow) = (fetched.page.links_dropped as u64, fetched.page.links_nofollow as u64);
+    let (record, failure) = match fetched.result {
+        Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(&answer))),
+        Ok(answer) => {
+            let failure =
+                matches!(judgement.outcome, Outcome::Retry { .. }).then(|| format!("status {}", answer.status));
+            (Some(Box::new(record(entry, &answer, fetched.page))), failure)
+        }
+        Err(error) => (None, Some(error.to_string())),
+    };
+    (
+        judgement,
+        links,
+        What::Page {
+            record,
+            failure,
+            dropped,
+            nofollow,
+        },
+    )
+}
+
+fn no_target(answer: &Answer) -> String {
+    let location = answer.location.as_deref().unwrap_or_default();
+    format!(
+        "status {} redirects to {location:?}, which cannot be crawled",
+        answer.status
+    )
+}
+
+fn page_links(entry: &Entry, page: &Page, canonicalizer: &Canonicalizer) -> Vec<Link> {
+    let referrer: Arc<str> = (*entry.url).into();
+    let depth = entry.depth.saturating_add(1);
+    let urls = page
+        .links
+        .iter()
+        .filter_map(|link| canonicalizer.canonicalize(link.url.clone()).ok());
+    urls.map(|url| Link::found(url, depth, Arc::clone(&referrer))).collect()
+}
+
+/// Resolves a `Location` (RFC 9110, section 10.2.2).
+fn redirect_target(entry: &Entry, answer: &Answer, canonicalizer: &Canonicalizer) -> Option<CanonicalUrl> {
+    let from = Url::parse(&entry.url).ok()?;
+    let to = from.join(answer.location.as_deref()?).ok()?;
+    canonicalizer.canonicalize(to).ok()
+}
+
+fn record(entry: &Entry, answer: &Answer, page: Page) -> PageRecord {
+    PageRecord {
+        url: entry.url.to_string(),
+        redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
+        status: answer.status,
+        depth: entry.depth,
+        referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
+        content_type: answer.content_type.clone(),
+        bytes: answer.body.len() as u64,
+        body: if page.cut { Extent::Truncated } else { answer.extent },
+        milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
+        links_found: page.links.len() + page.links_nofollow + page.links_dropped,
+        links_new: 0,
+        title: page.title,
+    }
+}
+
+/// What the answer to a robots.txt request means (RFC 9309, section 2.3.1). 429 counts as a server error, as it does for
+/// Google's crawlers: a server that asks for less traffic has not said that everything may be fetched.
+fn conclude_robots(
+    entry: &Entry,
+    result: &Result<Answer, FetchError>,
+    config: &CrawlConfig,
+) -> (Judgement, RobotsNext) {
+    let final_answer = |outcome, next| (Judgement { outcome, rest: None }, next);
+    let allow_all = || RobotsNext::Known(Policy::Rules(RobotsRules::allow_all()));
+    match result {
+        Ok(answer) => match answer.status {
+            200..=299 => {
+                let rules = RobotsRules::parse(&answer.body, config.product_token());
+                final_answer(Outcome::Done, RobotsNext::Known(Policy::Rules(rules)))
+            }
+            300..=399 => {
+                let target = redirect_target(entry, answer, &config.options().canonicalizer);
+                let next = target
+                    .filter(|_| entry.hops < MAX_ROBOTS_HOPS)
+                    .map_or_else(allow_all, RobotsNext::Follow);
+                final_answer(Outcome::Moved, next)
+            }
+            429 | 500.. => (judge(result), RobotsNext::Unknown),
+            _ => final_answer(Outcome::Gone, allow_all()),
+        },
+        Err(FetchError::AddressForbidden) => (
+            judge(result),
+            RobotsNext::Known(Policy::Closed(NotFetched::AddressForbidden)),
+        ),
+        Err(_) => (judge(result), RobotsNext::Unknown),
+    }
+}
+
+impl<S: Fetcher, F: Filter> Crawl<S, F> {
+    /// Does what is left to do once a settlement is made.
+    pub(crate) fn follow_up(
+        &mut self,
+        aftermath: Aftermath,
+        fate: Fate,
+        verdicts: &[Verdict],
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let Aftermath { entry, rest, what } = aftermath;
+        if let Some(rest) = rest {
+            let longest = self.options().frontier.retries.longest_wait;
+            self.frontier_mut().block(&entry.queue, now + rest.min(longest), now)?;
+        }
+        match what {
+            What::Robots(origin, next) => self.follow_up_robots(&entry, origin, next, fate, now),
+            What::Page {
+                record,
+                failure,
+                dropped,
+                nofollow,
+            } => {
+                self.count_links(dropped, nofollow);
+                if let Some(why) = &failure {
+                    self.tell(&Event::Failed {
+                        url: &entry.url,
+                        why,
+                        fate,
+                    });
+                }
+                if let Some(mut record) = record.filter(|_| matches!(fate, Fate::Final | Fate::GaveUp)) {
+                    record.links_new = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
+                    self.tell(&Event::Page(&record));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn follow_up_robots(
+        &mut self,
+        entry: &Entry,
+        origin: Origin,
+        next: RobotsNext,
+        fate: Fate,
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        match (fate, next) {
+            (Fate::Final, RobotsNext::Known(policy)) => {
+                if let Policy::Rules(rules) = &policy
+                    && let Some(delay) = rules.crawl_delay()
+                {
+                    let delay = delay.min(self.options().max_crawl_delay);
+                    self.frontier_mut().set_delay(origin.host(), delay, now)?;
+                }
+                self.know(origin, policy, now)
+            }
+            (Fate::Final, RobotsNext::Follow(target)) => {
+                self.frontier_mut()
+                    .follow_robots(&origin, &target, entry.hops.saturating_add(1), now)
+            }
+            (Fate::Requeued { .. } | Fate::Stale, _) => Ok(()),
+            (Fate::Final | Fate::GaveUp, _) => self.close(&origin, NotFetched::RobotsUnreachable, now),
+        }
+    }
+
+    /// Nothing of an origin may be fetched, for as long as a robots.txt holds.
+    pub(crate) fn close(&mut self, origin: &Origin, why: NotFetched, now: Time) -> Result<(), FrontierError> {
+        log::warn!("nothing of {origin} is fetched: {why}");
+        self.know(origin.clone(), Policy::Closed(why), now)
+    }
+}

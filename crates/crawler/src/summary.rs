@@ -1,0 +1,242 @@
+//! The numbers at the end.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use frontier::{HostReceipt, Report};
+
+use crate::event::{Event, PageRecord};
+
+/// Why a crawl came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// Nothing was left to fetch.
+    Drained,
+    /// The page budget was spent.
+    BudgetSpent,
+    /// The time was up.
+    TimeUp,
+    /// It was asked to stop.
+    Stopped,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Drained => "nothing left to fetch",
+            Self::BudgetSpent => "page budget spent",
+            Self::TimeUp => "time is up",
+            Self::Stopped => "stopped",
+        })
+    }
+}
+
+/// What a crawl did.
+#[derive(Debug, Clone, serde::Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Why it came to its end.
+    pub ending: Ending,
+    /// From the first request to the last.
+    pub elapsed: Duration,
+    /// Pages that answered 2xx.
+    pub pages: u64,
+    /// Final answers by HTTP status.
+    pub by_status: BTreeMap<u16, u64>,
+    /// Bytes of bodies that were read, after decompression.
+    pub bytes: u64,
+    /// Links that pages said not to follow.
+    pub links_nofollow: u64,
+    /// Links beyond the cap of a page.
+    pub links_dropped: u64,
+    /// Leases that were cut short by a stop.
+    pub cut_short: u64,
+    /// The frontier's numbers.
+    pub report: Report,
+    /// What each host was asked, and how politely; the most asked first.
+    pub hosts: Vec<HostReceipt>,
+    /// The first thing that went wrong, for a crawl that fetched nothing.
+    pub first_failure: Option<String>,
+    /// The most memory the process had resident, in bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+impl Summary {
+    /// Returns the pages per second.
+    pub fn pages_per_second(&self) -> f64 {
+        self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
+    }
+
+    /// Says whether not a single page answered, with any status.
+    pub fn is_empty(&self) -> bool {
+        self.by_status.is_empty()
+    }
+}
+
+/// Counts while the crawl runs.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) pages: u64,
+    pub(crate) by_status: BTreeMap<u16, u64>,
+    pub(crate) bytes: u64,
+    pub(crate) links_nofollow: u64,
+    pub(crate) links_dropped: u64,
+    pub(crate) cut_short: u64,
+    pub(crate) first_failure: Option<String>,
+}
+
+impl Counts {
+    pub(crate) fn count(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Page(record) => self.count_page(record),
+            Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
+            Event::NotFetched { url, why } => self.note_failure(|| format!("{url}: {why}")),
+            _ => {}
+        }
+    }
+
+    fn count_page(&mut self, record: &PageRecord) {
+        *self.by_status.entry(record.status).or_default() += 1;
+        self.pages += u64::from((200..300).contains(&record.status));
+        self.bytes += record.bytes;
+    }
+
+    fn note_failure(&mut self, why: impl FnOnce() -> String) {
+        self.first_failure.get_or_insert_with(why);
+    }
+}
+
+/// Reads the peak of the resident memory, where the system tells (Linux: `VmHWM` of proc(5)).
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.report;
+        row(
+            f,
+            "ended",
+            format_args!("{} after {:.1} s", self.ending, self.elapsed.as_secs_f64()),
+        )?;
+        row(
+            f,
+            "pages",
+            format_args!("{} ({:.1} per second)", self.pages, self.pages_per_second()),
+        )?;
+        row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
+        row(f, "redirects", format_args!("{}", report.pages.moved))?;
+        row(f, "bytes", format_args!("{}", Bytes(self.bytes)))?;
+        let failed = report.pages.gave_up + report.pages.lost_with_host;
+        row(
+            f,
+            "failed",
+            format_args!("{failed} given up, {} retries", report.pages.retries),
+        )?;
+        row(
+            f,
+            "not fetched",
+            format_args!("{}", Listed(&named(&report.not_fetched, |why| why.name()))),
+        )?;
+        let links = &report.links;
+        let offered = links.offered();
+        row(
+            f,
+            "links",
+            format_args!("{offered} offered, {} new, {} seen", links.queued, links.seen),
+        )?;
+        row(
+            f,
+            "links refused",
+            format_args!("{}", Listed(&named(&links.refused, |why| why.name()))),
+        )?;
+        row(
+            f,
+            "links unfollowed",
+            format_args!("{} nofollow, {} over the cap", self.links_nofollow, self.links_dropped),
+        )?;
+        row(
+            f,
+            "left in queue",
+            format_args!("{}, {} cut short", report.queued, self.cut_short),
+        )?;
+        row(f, "hosts", format_args!("{}{}", report.hosts, Politest(&self.hosts)))?;
+        row(
+            f,
+            "seen-set",
+            format_args!("{} ({})", report.saturation, Bytes(report.saturation.memory_bytes)),
+        )?;
+        row(
+            f,
+            "estimated loss",
+            format_args!("{:.1} pages never fetched", report.saturation.lost),
+        )?;
+        match self.peak_memory_bytes {
+            Some(bytes) => row(f, "peak memory", format_args!("{}", Bytes(bytes))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+    writeln!(f, "  {name:<17} {value}")
+}
+
+fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -> BTreeMap<&'static str, u64> {
+    counts.iter().map(|(key, count)| (name(*key), *count)).collect()
+}
+
+/// `200: 312, 404: 3`, or `none`.
+struct Listed<'a, K>(&'a BTreeMap<K, u64>);
+
+impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (at, (key, count)) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{key}: {count}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The shortest gap that was left to any host, against what was owed to it.
+struct Politest<'a>(&'a [HostReceipt]);
+
+impl fmt::Display for Politest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gaps = self.0.iter().filter_map(|host| Some((host.shortest_gap?, host)));
+        let Some((gap, host)) = gaps.min_by_key(|(gap, host)| gap.saturating_sub(host.delay)) else {
+            return Ok(());
+        };
+        let (gap, owed) = (gap.as_millis(), host.delay.as_millis());
+        write!(f, "; shortest pause {gap} ms, owed {owed} ms ({})", host.host)
+    }
+}
+
+/// A number of bytes with a binary unit.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = ["KiB", "MiB", "GiB", "TiB"];
+        if self.0 < 1024 {
+            return write!(f, "{} B", self.0);
+        }
+        let mut value = self.0 as f64 / 1024.0;
+        let mut unit = 0;
+        while value >= 1024.0 && unit + 1 < units.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        write!(f, "{value:.1} {}", units[unit])
+    }
+}

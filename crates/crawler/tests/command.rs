@@ -1,0 +1,146 @@
+//! The command as a user meets it: messages, exit codes, files.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn crawler(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_crawler"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn fails(arguments: &[&str], code: i32, message: &str) {
+    let output = crawler(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+    assert!(
+        stderr.contains(message),
+        "{arguments:?} should say {message:?}: {stderr}"
+    );
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn bad_arguments_end_with_code_2_and_say_what_to_do() {
+    fails(&["--capacity", "0", "http://127.0.0.1:1/"], 2, "capacity");
+    fails(&["not a url"], 2, "not a url");
+    fails(&["http://"], 2, "http://");
+    fails(&["ftp://example.com/"], 2, "ftp://example.com/");
+    fails(&["--include", "(", "http://127.0.0.1:1/"], 2, "(");
+    fails(&["--delay", "-1", "http://127.0.0.1:1/"], 2, "0 or more");
+    fails(
+        &["--false-positive-rate", "-0.1", "http://127.0.0.1:1/"],
+        2,
+        "fraction above 0",
+    );
+    fails(&[], 2, "SEED_URL");
+}
+
+#[test]
+fn a_crawl_that_cannot_start_ends_with_code_1_and_says_why() {
+    fails(
+        &["--output", "/nonexistent/pages.jsonl", "http://127.0.0.1:1/"],
+        1,
+        "/nonexistent/pages.jsonl",
+    );
+    fails(&["--seeds", "/nonexistent/seeds.txt"], 1, "/nonexistent/seeds.txt");
+}
+
+#[test]
+fn a_demo_crawl_finds_every_page_and_writes_one_json_object_each() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demo-pages.jsonl");
+    let output = crawler(&["demo", "--output", file.to_str().unwrap()]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let pages: u64 = stdout
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("pages"))
+        .unwrap()
+        .trim()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(
+        stderr.contains(&format!("with {pages} reachable pages")),
+        "{stdout}{stderr}"
+    );
+    let ok = records(&file).into_iter().filter(|page| page["status"] == 200).count() as u64;
+    assert_eq!(ok, pages);
+}
+
+fn records(file: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn records_have_the_promised_fields_and_stdout_carries_nothing_else() {
+    let output = crawler(&["demo", "--max-pages", "5", "--output", "-"]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pages: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(pages.len(), 5, "--max-pages counts answers that are no redirects");
+    for field in [
+        "url",
+        "redirected_from",
+        "status",
+        "depth",
+        "referrer",
+        "content_type",
+        "bytes",
+        "milliseconds",
+        "title",
+        "links_found",
+        "links_new",
+    ] {
+        assert!(pages.iter().all(|page| page.get(field).is_some()), "{field}");
+    }
+    assert_eq!(pages[0]["depth"], 0);
+    assert!(pages[0]["links_new"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn json_logs_carry_the_saturation_as_values() {
+    let output = crawler(&["demo", "--capacity", "20", "--log-format", "json"]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<serde_json::Value> = stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let warnings: Vec<_> = lines
+        .iter()
+        .filter(|line| line["target"] == "sieve::saturation" && line["severity"] == "WARN")
+        .collect();
+    assert_eq!(warnings[0]["level"], "full");
+    assert_eq!(warnings[0]["capacity"], 20);
+    assert!(warnings[0]["estimated"].as_f64().unwrap() > 20.0);
+    let mut levels: Vec<_> = warnings.iter().map(|line| line["level"].to_string()).collect();
+    levels.dedup();
+    assert_eq!(levels.len(), warnings.len(), "one line per level");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_crawl_with_code_1() {
+    fails(&["demo", "--output", "/dev/full"], 1, "cannot be written");
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Asks a browser about cases.json and reports where it sees other links than the cases say.
+
+    python3 browser_check.py [--browser chromium] [--only TEXT]
+
+Needs Chromium and nothing else; it is no part of `cargo test`. Every case is served on loopback under its own URL (all
+host names are mapped to this script's server, so nothing leaves the machine) and shown in a frame whose sandbox runs no
+scripts, as our crawler runs none. A second frame without sandbox shows where a refresh leads.
+
+A case with "differs_from_browser" states why we mean to differ; it is an error if it does not differ any more.
+Exit status: 0 when everything is as stated.
+"""
+
+import argparse
+import base64
+import http.server
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+CONTROL = "/~browser-check/"
+DEFAULT_URL = "http://site.test/dir/page.html"
+HARNESS = r"""<!doctype html><meta charset=windows-1252><body><script>
+const CONTROL = "/~browser-check/";
+const XLINK = "http://www.w3.org/1999/xlink";
+function resolved(doc, href) {
+  const anchor = doc.createElement("a");
+  anchor.setAttribute("href", href);
+  return anchor.href;
+}
+function target(doc, el) {
+  const html = el.namespaceURI === "http://www.w3.org/1999/xhtml";
+  const get = name => el.getAttribute(name);
+  if (el.namespaceURI === "http://www.w3.org/2000/svg" && el.localName === "a") {
+    const href = el.hasAttribute("href") ? get("href") : el.getAttributeNS(XLINK, "href");
+    return href === null ? null : resolved(doc, href);
+  }
+  if (!html) return null;
+  switch (el.localName) {
+    case "a": case "area": return el.hasAttribute("href") ? el.href : null;
+    case "frame": return get("src") ? el.src : null;
+    case "iframe": return get("src") && !el.hasAttribute("srcdoc") ? el.src : null;
+    case "link": {
+      const rel = new Set((get("rel") || "").toLowerCase().split(/[ \t\n\f\r]+/));
+      const wanted = rel.has("next") || rel.has("canonical") || rel.has("alternate") && !rel.has("stylesheet");
+      return wanted && get("href") ? el.href : null;
+    }
+  }
+  return null;
+}
+function http(address) {
+  let url;
+  try { url = new URL(address); } catch { return null; }
+  if (url.protocol !== "http:" && url.protocol !== "https:") return null;
+  return address.replace(/#.*$/s, "");
+}
+function frame(url, sandbox) {
+  const el = document.createElement("iframe");
+  if (sandbox) el.setAttribute("sandbox", "allow-same-origin");
+  el.src = url;
+  return el;
+}
+const loaded = el => new Promise(done => el.addEventListener("load", done, {once: true}));
+const late = ms => new Promise(done => setTimeout(done, ms));
+async function links(url) {
+  const el = frame(url, true), done = loaded(el);
+  document.body.append(el);
+  await Promise.race([done, late(5000)]);
+  const doc = el.contentDocument;
+  const found = [...doc.querySelectorAll("*")].map(e => target(doc, e)).filter(a => a !== null);
+  const seen = {links: found.map(http).filter(a => a !== null), title: doc.title, encoding: doc.characterSet};
+  el.remove();
+  return seen;
+}
+async function refreshed(url) {
+  const el = frame(url, false);
+  document.body.append(el);
+  let arrived = [];
+  for (let wait = 0; wait < 25 && !arrived.length; wait++) {
+    await late(50);
+    arrived = await (await fetch(CONTROL + "arrived")).json();
+  }
+  el.remove();
+  return arrived;
+}
+(async () => {
+  const cases = await (await fetch(CONTROL + "cases")).json();
+  for (const [index, {url, refresh}] of cases.entries()) {
+    await fetch(CONTROL + "select?" + index);
+    let seen;
+    try {
+      seen = await links(url);
+      if (refresh) {
+        await fetch(CONTROL + "select?" + index);
+        seen.links.push(...(await refreshed(url)));
+      }
+    } catch (error) { seen = {links: [String(error)], title: "", encoding: ""}; }
+    await fetch(CONTROL + "result?" + index, {method: "POST", body: JSON.stringify(seen)});
+  }
+  await fetch(CONTROL + "finished");
+})();
+</script>"""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves the harness, the selected case, and a blank page for everything else."""
+
+    daemon_threads = True
+
+    def __init__(self, cases):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.cases = cases
+        self.results = {}
+        self.selected = None
+        self.visits = []
+        self.finished = threading.Event()
+
+
+    def handle_error(self, request, client_address):
+        """A browser hangs up on frames that it has removed; anything else is worth a trace."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, body=b"", content_type="text/html; charset=windows-1252"):
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.startswith(CONTROL):
+            self.server.results[int(self.path.partition("?")[2])] = json.loads(body)
+        self.answer()
+
+    def do_GET(self):
+        server = self.server
+        if self.path.startswith(CONTROL):
+            return self.control(*self.path.removeprefix(CONTROL).partition("?")[::2])
+        if server.selected is None:
+            return self.answer()
+        url = "http://" + self.headers["Host"] + self.path
+        case = server.cases[server.selected]
+        own = case.get("url", DEFAULT_URL)
+        if self.headers.get("Sec-Fetch-Dest") in ("iframe", "frame"):
+            server.visits.append(url)
+        if url != own or server.visits.count(own) > 1:
+            return self.answer()
+        if "base64" in case:
+            return self.answer(base64.b64decode(case["base64"]), case["content_type"])
+        return self.answer(case["html"].encode("utf-8", "surrogatepass"), "text/html; charset=utf-8")
+
+    def control(self, name, query):
+        server = self.server
+        if name == "harness":
+            self.answer(HARNESS.encode())
+        elif name == "cases":
+            listed = [{"url": case.get("url", DEFAULT_URL), "refresh": has_refresh(case)} for case in server.cases]
+            self.answer(json.dumps(listed).encode(), "application/json")
+        elif name == "select":
+            server.selected, server.visits = int(query), []
+            self.answer()
+        elif name == "arrived":
+            self.answer(json.dumps(server.visits[1:2]).encode(), "application/json")
+        elif name == "finished":
+            self.answer()
+            server.finished.set()
+        else:
+            self.answer()
+
+
+def has_refresh(case):
+    return re.search(r"http-equiv=refresh", case.get("html", ""), re.I) is not None
+
+
+def run_browser(browser, server):
+    port = server.server_address[1]
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--disable-features=HttpsUpgrades", f"--host-resolver-rules=MAP * 127.0.0.1:{port}",
+            f"--user-data-dir={profile}", "--remote-debugging-port=0", f"http://site.test{CONTROL}harness",
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            finished = server.finished.wait(600)
+        finally:
+            process.terminate()
+            process.wait()
+    if not finished:
+        sys.exit("the browser did not finish")
+
+
+def differences(case, seen):
+    expected = sorted(case["links"])
+    found = sorted(set(seen["links"]))
+    if expected != found:
+        yield f"links: ours {expected}\n       browser {found}"
+    if "title" in case and (case["title"] or "") != seen["title"]:
+        yield f"title: ours {case['title']!r}, browser {seen['title']!r}"
+    if "encoding" in case and case["encoding"].lower() != seen["encoding"].lower():
+        yield f"encoding: ours {case['encoding']}, browser {seen['encoding']}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--browser", default="chromium")
+    parser.add_argument("--only", default="", help="only cases with this in their name")
+    arguments = parser.parse_args()
+    cases = json.loads(pathlib.Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
+    cases = [case for case in cases if arguments.only in case["name"]]
+    server = Server(cases)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    run_browser(arguments.browser, server)
+
+    wrong = stated = 0
+    for index, case in enumerate(cases):
+        found = list(differences(case, server.results[index]))
+        reason = case.get("differs_from_browser")
+        if bool(found) == bool(reason):
+            stated += bool(reason)
+            continue
+        wrong += 1
+        print(f"- {case['name']}")
+        print("  " + ("\n  ".join(found) if found else f"does not differ any more: {reason}"))
+    print(f"{len(cases)} cases, {stated} differ as stated, {wrong} wrong")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+//! The links of nasty pages, as a browser sees them, and the guards against pages made to be costly.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use crawler::charset::decode;
+use crawler::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract};
+use encoding_rs::UTF_8;
+use proptest::prelude::*;
+use serde_json::Value;
+use url::Url;
+
+const OPTIONS: LinkOptions<'_> = LinkOptions {
+    max_links: 1000,
+    agent: "ourbot",
+};
+
+fn page() -> Url {
+    Url::parse("http://site.test/dir/page.html").unwrap()
+}
+
+fn links_of(html: &str) -> Extracted {
+    extract(html, UTF_8, &page(), &OPTIONS)
+}
+
+fn urls(extracted: &Extracted) -> Vec<&str> {
+    extracted.links.iter().map(|link| link.url.as_str()).collect()
+}
+
+/// The strings of an optional list in a case.
+fn strings<'a>(case: &'a Value, key: &str) -> Option<Vec<&'a str>> {
+    case[key]
+        .as_array()
+        .map(|list| list.iter().map(|item| item.as_str().unwrap()).collect())
+}
+
+/// Decodes the base64 of a case (RFC 4648, section 4).
+fn from_base64(text: &str) -> Vec<u8> {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let sextets: Vec<u32> = text
+        .bytes()
+        .filter(|byte| *byte != b'=')
+        .map(|byte| alphabet.iter().position(|letter| *letter == byte).unwrap() as u32)
+        .collect();
+    let group = |chunk: &[u32]| {
+        let bits = chunk
+            .iter()
+            .enumerate()
+            .fold(0, |bits, (index, sextet)| bits | sextet << (26 - 6 * index));
+        bits.to_be_bytes().into_iter().take(chunk.len() - 1)
+    };
+    sextets.chunks(4).flat_map(group).collect()
+}
+
+/// What a case gets wrong, in words; nothing if it holds.
+fn complaint(case: &Value) -> Option<String> {
+    let body = match case["base64"].as_str() {
+        Some(base64) => from_base64(base64),
+        None => case["html"].as_str().unwrap().as_bytes().to_vec(),
+    };
+    let content_type = case["content_type"].as_str().unwrap_or("text/html; charset=utf-8");
+    let url = case["url"].as_str().map_or_else(page, |url| Url::parse(url).unwrap());
+    let decoded = decode(&body, Some(content_type));
+    let extracted = extract(&decoded.text, decoded.encoding, &url, &OPTIONS);
+
+    let sources: Vec<String> = extracted
+        .links
+        .iter()
+        .map(|link| format!("{:?}", link.source))
+        .collect();
+    let nofollow: Vec<&str> = extracted
+        .links
+        .iter()
+        .filter(|link| link.nofollow)
+        .map(|link| link.url.as_str())
+        .collect();
+    let expected_links = strings(case, "links").unwrap();
+    let holds = urls(&extracted) == expected_links
+        && strings(case, "sources").is_none_or(|expected| sources == expected)
+        && strings(case, "nofollow").is_none_or(|expected| nofollow == expected)
+        && case
+            .get("title")
+            .is_none_or(|expected| expected.as_str() == extracted.title.as_deref())
+        && case["encoding"]
+            .as_str()
+            .is_none_or(|expected| expected == decoded.encoding.name());
+    let found = || format!("{}\n  expected {expected_links:?}\n  found {extracted:?}", case["name"]);
+    (!holds).then(found)
+}
+
+#[test]
+fn nasty_pages_have_the_links_that_a_browser_sees() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
+    assert!(cases.len() > 150);
+    let complaints: Vec<String> = cases.iter().filter_map(complaint).collect();
+    assert!(
+        complaints.is_empty(),
+        "{} of {}:\n{}",
+        complaints.len(),
+        cases.len(),
+        complaints.join("\n")
+    );
+}
+
+#[test]
+fn links_beyond_the_maximum_are_counted_and_known_ones_are_not() {
+    let options = LinkOptions {
+        max_links: 2,
+        ..OPTIONS
+    };
+    let html = "<a href=a rel=nofollow><a href=b><a href=c><a href=a><a href=c><a href=d>";
+    let extracted = extract(html, UTF_8, &page(), &options);
+    assert_eq!(urls(&extracted), ["http://site.test/dir/a", "http://site.test/dir/b"]);
+    assert!(!extracted.links[0].nofollow);
+    assert_eq!(extracted.dropped, 3);
+}
+
+#[test]
+fn a_link_says_where_it_was_found() {
+    let url = Url::parse("http://site.test/x").unwrap();
+    let expected = FoundLink {
+        url,
+        source: LinkSource::Next,
+        nofollow: true,
+    };
+    assert_eq!(links_of("<link rel='next nofollow' href=/x>").links, [expected]);
+}
+
+#[test]
+fn a_title_is_kept_to_512_characters() {
+    let title = links_of(&format!("<title>  {}\n{}</title>", "é".repeat(500), "x".repeat(500)))
+        .title
+        .unwrap();
+    assert_eq!(title.chars().count(), 512);
+    assert!(title.ends_with("é xxxxxxxxxxx"));
+}
+
+#[test]
+fn robots_meta_elements_count_if_they_speak_to_all_or_to_us() {
+    let robots = |html| links_of(html).robots;
+    let both = RobotsMeta {
+        nofollow: true,
+        noindex: true,
+    };
+    assert_eq!(robots("<meta name=robots content='noindex, nofollow'>"), both);
+    assert_eq!(robots("<META NAME=ROBOTS CONTENT=NONE>"), both);
+    assert_eq!(
+        robots("<meta name=robots content=noindex><body><meta name=OurBot content=nofollow>"),
+        both
+    );
+    assert_eq!(
+        robots("<meta name=otherbot content=none><meta name=robots content='all, index'>"),
+        RobotsMeta::default()
+    );
+    assert_eq!(
+        robots("<template><meta name=robots content=none></template>"),
+        RobotsMeta::default()
+    );
+}
+
+#[test]
+fn a_page_that_forbids_following_still_gives_its_links() {
+    assert_eq!(links_of("<meta name=robots content=nofollow><a href=x>").links.len(), 1);
+}
+
+#[test]
+fn deep_nesting_ends_the_document_and_keeps_the_links_before() {
+    let html = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(100_000));
+    let extracted = links_of(&html);
+    assert_eq!(urls(&extracted), ["http://site.test/dir/before"]);
+    assert!(extracted.cut);
+}
+
+#[test]
+fn nesting_that_no_tag_searches_is_followed_to_its_end() {
+    let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
+    let extracted = links_of(&html);
+    assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+    assert!(!extracted.cut);
+}
+
+#[test]
+fn reopened_formatting_does_not_multiply() {
+    let opened: String = (0..2_000).map(|id| format!("<b id={id}><font color={id}>")).collect();
+    let extracted = links_of(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
+    assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+    assert!(!extracted.cut);
+}
+
+#[test]
+fn a_tag_with_very_many_attributes_ends_the_document() {
+    let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
+    for tag in ["<p", "<<p", "</p", "<title></title"] {
+        let extracted = links_of(&format!("<a href=before></a>{tag}{attributes}></title><a href=after>"));
+        assert_eq!(urls(&extracted), ["http://site.test/dir/before"], "{tag}");
+        assert!(extracted.cut, "{tag}");
+    }
+}
+
+#[test]
+fn long_text_that_only_looks_like_attributes_is_no_reason_to_stop() {
+    let words = "word ".repeat(100_000);
+    for html in [
+        format!("<!-- {words} --><a href=x>"),
+        format!("<p title='{words}'><a href=x>"),
+        format!("<script><a {words}</script><a href=x>"),
+        format!("<p>a < {words}<a href=x>"),
+        format!("<!doctype html {words}><a href=x>"),
+        format!("<svg><![CDATA[<a {words}]]></svg><a href=x>"),
+    ] {
+        let extracted = links_of(&html);
+        assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+        assert!(!extracted.cut);
+    }
+}
+
+#[test]
+fn a_page_of_a_hundred_thousand_links_keeps_as_many_as_asked_for() {
+    let html: String = (0..100_000).map(|number| format!("<a href={number}></a>")).collect();
+    let extracted = links_of(&html);
+    assert_eq!(extracted.links.len(), 1000);
+    assert_eq!(extracted.dropped, 99_000);
+    assert!(!extracted.cut);
+}
+
+#[test]
+fn a_long_base_does_not_make_long_links() {
+    let html = format!("<base href='/{}/'>{}", "b".repeat(1_000_000), "<a href=x>".repeat(1000));
+    assert_eq!(urls(&links_of(&html)), ["http://site.test/dir/x"]);
+    assert_eq!(links_of(&format!("<a href={}>", "x".repeat(20_000))).links, []);
+}
+
+/// Pieces that markup is made of, so that random pages reach the odd corners of the parser.
+fn markup() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "<a href=x>",
+        "</a>",
+        "<table>",
+        "<td>",
+        "</table>",
+        "<svg>",
+        "</svg>",
+        "<math>",
+        "<mi>",
+        "<template>",
+        "</template>",
+        "<select>",
+        "<option>",
+        "<frameset>",
+        "<frame src=f>",
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<base href=//b>",
+        "<form>",
+        "<p>",
+        "<b>",
+        "</b>",
+        "</p>",
+        "<noscript>",
+        "</body>",
+        "<body>",
+        "<",
+        "/",
+        ">",
+        "'",
+        "\"",
+        "=",
+        "&amp",
+        "\0",
+        "é",
+        " ",
+        "<plaintext>",
+        "<iframe src=i>",
+        "<meta http-equiv=refresh content='0;url=r'>",
+        "<foreignObject>",
+        "<font color=c>",
+        "</br>",
+    ]);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_page_makes_it_fail_and_every_link_is_a_plain_http_address_given_once(html in markup()) {
+        let extracted = links_of(&html);
+        let mut seen = std::collections::HashSet::new();
+        for link in &extracted.links {
+            prop_assert!(matches!(link.url.scheme(), "http" | "https"));
+            prop_assert_eq!(link.url.fragment(), None);
+            prop_assert!(seen.insert(link.url.clone()));
+        }
+        prop_assert!(!extracted.cut);
+    }
+
+    #[test]
+    fn no_bytes_make_decoding_fail(body: Vec<u8>, content_type in proptest::option::of(".*")) {
+        let decoded = decode(&body, content_type.as_deref());
+        links_of(&decoded.text);
+    }
+}

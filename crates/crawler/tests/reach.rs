@@ -1,0 +1,321 @@
+//! Random link graphs, a scripted fetcher and a clock that jumps: what is reachable is fetched, once, and politely.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher};
+use frontier::{Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use proptest::prelude::*;
+use sieve::ExactFilter;
+use tokio::time::{Instant, sleep};
+
+/// How one request ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    Page,
+    Busy,
+    Refused,
+    TimedOut,
+    Panic,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    links: Vec<usize>,
+    /// It answers by a redirect to its first link.
+    moved: bool,
+    /// robots.txt forbids it.
+    forbidden: bool,
+    /// How its first requests end; all later ones give the page.
+    failures: Vec<End>,
+}
+
+#[derive(Debug, Clone)]
+struct World {
+    nodes: Vec<Node>,
+    hosts: usize,
+    workers: usize,
+    per_host: u32,
+    delay_ms: u64,
+    milliseconds: Vec<u64>,
+}
+
+const ATTEMPTS: usize = 3;
+
+fn worlds() -> impl Strategy<Value = World> {
+    (2_usize..50, 1_usize..6).prop_flat_map(|(count, hosts)| {
+        let failure = prop_oneof![
+            Just(End::Busy),
+            Just(End::Refused),
+            Just(End::TimedOut),
+            Just(End::Panic)
+        ];
+        let failures = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(failure, 1..=ATTEMPTS)];
+        let node = (
+            prop::collection::vec(0..count, 0..5),
+            prop::bool::weighted(0.15),
+            prop::bool::weighted(0.1),
+            failures,
+        );
+        let node = node.prop_map(|(links, moved, forbidden, failures)| Node {
+            moved: moved && !links.is_empty(),
+            links,
+            forbidden,
+            failures,
+        });
+        let workers = prop_oneof![Just(1_usize), 2_usize..10, Just(64_usize)];
+        let timing = (
+            workers,
+            1_u32..4,
+            prop_oneof![Just(0_u64), 1_u64..2000],
+            prop::collection::vec(0_u64..500, 1..9),
+        );
+        (prop::collection::vec(node, count), timing).prop_map(
+            move |(nodes, (workers, per_host, delay_ms, milliseconds))| World {
+                nodes,
+                hosts,
+                workers,
+                per_host,
+                delay_ms,
+                milliseconds,
+            },
+        )
+    })
+}
+
+impl World {
+    fn url(&self, n: usize) -> String {
+        let place = if self.nodes[n].forbidden { "forbidden" } else { "open" };
+        format!("http://host{}.example/{place}/{n}", n % self.hosts)
+    }
+
+    /// The pages that a walk over the tables finds, and every URL it asks for.
+    fn reachable(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (mut pages, mut asked) = (BTreeSet::new(), BTreeSet::new());
+        let mut seen = BTreeSet::from([(0, 0)]);
+        let mut best_hops: HashMap<usize, usize> = HashMap::new();
+        let mut queue = VecDeque::from([(0_usize, 0_usize)]);
+        while let Some((n, hops)) = queue.pop_front() {
+            let node = &self.nodes[n];
+            if best_hops.insert(n, hops).is_some() || node.forbidden {
+                continue;
+            }
+            asked.insert(self.url(n));
+            if node.failures.len() >= ATTEMPTS {
+                continue;
+            }
+            let next: Vec<_> = if node.moved {
+                vec![(node.links[0], hops + 1)]
+            } else {
+                pages.insert(self.url(n));
+                node.links.iter().map(|&to| (to, 0)).collect()
+            };
+            queue.extend(next.into_iter().filter(|step| seen.insert(*step)));
+        }
+        (pages, asked)
+    }
+}
+
+#[derive(Default)]
+struct Host {
+    out: u32,
+    last_end: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Journal {
+    hosts: HashMap<String, Host>,
+    attempts: HashMap<String, usize>,
+    robots: HashMap<String, usize>,
+    requests: usize,
+    complaints: Vec<String>,
+}
+
+struct Scripted {
+    world: World,
+    journal: Arc<Mutex<Journal>>,
+}
+
+impl Scripted {
+    fn start(&self, host: &str) -> Duration {
+        let mut journal = self.journal.lock().unwrap();
+        journal.requests += 1;
+        let takes = self.world.milliseconds[journal.requests % self.world.milliseconds.len()];
+        let delay = Duration::from_millis(self.world.delay_ms);
+        let entry = journal.hosts.entry(host.to_owned()).or_default();
+        entry.out += 1;
+        let mut complaint = None;
+        if entry.out > self.world.per_host {
+            complaint = Some(format!("{host}: {} requests at a time", entry.out));
+        }
+        if let Some(gap) = entry.last_end.map(|end| end.elapsed()).filter(|gap| *gap < delay) {
+            complaint = Some(format!(
+                "{host}: asked {gap:?} after the end of the last request, not {delay:?}"
+            ));
+        }
+        journal.complaints.extend(complaint);
+        Duration::from_millis(takes)
+    }
+
+    fn end(&self, host: &str) {
+        let mut journal = self.journal.lock().unwrap();
+        let entry = journal.hosts.get_mut(host).unwrap();
+        entry.out -= 1;
+        entry.last_end = Some(Instant::now());
+    }
+
+    fn robots(&self, host: &str) -> Answer {
+        *self.journal.lock().unwrap().robots.entry(host.to_owned()).or_default() += 1;
+        Answer {
+            status: 200,
+            body: b"User-agent: *\nDisallow: /forbidden/\n".to_vec(),
+            ..Answer::default()
+        }
+    }
+
+    fn page(&self, url: &str) -> Result<Answer, FetchError> {
+        let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
+        let node = &self.world.nodes[n];
+        let attempt = {
+            let mut journal = self.journal.lock().unwrap();
+            let attempts = journal.attempts.entry(url.to_owned()).or_default();
+            *attempts += 1;
+            *attempts - 1
+        };
+        match node.failures.get(attempt).copied().unwrap_or(End::Page) {
+            End::Page if node.moved => {
+                let location = Some(self.world.url(node.links[0]));
+                Ok(Answer {
+                    status: 302,
+                    location,
+                    ..Answer::default()
+                })
+            }
+            End::Page => {
+                let links: String = node
+                    .links
+                    .iter()
+                    .map(|&to| format!("<a href='{}'>", self.world.url(to)))
+                    .collect();
+                Ok(Answer {
+                    status: 200,
+                    body: links.into_bytes(),
+                    ..Answer::default()
+                })
+            }
+            End::Busy => Ok(Answer {
+                status: 503,
+                ..Answer::default()
+            }),
+            End::Refused => Err(FetchError::Connect("refused".to_owned())),
+            End::TimedOut => Err(FetchError::Timeout),
+            End::Panic => std::panic::panic_any(SCRIPTED_PANIC),
+        }
+    }
+}
+
+const SCRIPTED_PANIC: &str = "a panic by the script";
+
+impl Fetcher for Scripted {
+    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+        let host = ask.url.host_str().unwrap().to_owned();
+        let takes = self.start(&host);
+        sleep(takes).await;
+        self.end(&host);
+        if ask.robots {
+            Ok(self.robots(&host))
+        } else {
+            self.page(ask.url.as_str())
+        }
+    }
+}
+
+fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Summary) {
+    let journal = Arc::new(Mutex::new(Journal::default()));
+    let config = FrontierConfig {
+        per_host: NonZeroU32::new(world.per_host).unwrap(),
+        delay: Duration::from_millis(world.delay_ms),
+        scope: ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            max_host_failures: NonZeroU32::MAX,
+            ..RetryPolicy::default()
+        },
+        ..FrontierConfig::default()
+    };
+    let options = CrawlOptions {
+        seeds: vec![world.url(0)],
+        frontier: config.clone(),
+        concurrency: NonZeroUsize::new(world.workers).unwrap(),
+        ..CrawlOptions::default()
+    };
+    let fetched = Arc::new(Mutex::new(Vec::new()));
+    let pages = Arc::clone(&fetched);
+    let fetcher = Scripted {
+        world: world.clone(),
+        journal: Arc::clone(&journal),
+    };
+    let frontier = Frontier::with_filter(config, ExactFilter::new()).unwrap();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher).observe(move |event: &Event<'_>| {
+        if let Event::Page(page) = event
+            && page.status == 200
+        {
+            pages.lock().unwrap().push(page.url.clone());
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let summary = runtime.block_on(crawl.run()).unwrap();
+    let fetched = std::mem::take(&mut *fetched.lock().unwrap());
+    let journal = std::mem::take(&mut *journal.lock().unwrap());
+    (fetched.iter().cloned().collect(), fetched, journal, summary)
+}
+
+fn silence_scripted_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload().downcast_ref::<&str>() != Some(&SCRIPTED_PANIC) {
+                default(info);
+            }
+        }));
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_reachable_is_fetched_once_and_politely(world in worlds()) {
+        silence_scripted_panics();
+        let (pages, asked) = world.reachable();
+        let (set, list, journal, summary) = crawl(&world);
+        prop_assert_eq!(&journal.complaints, &Vec::<String>::new());
+        prop_assert_eq!(&set, &pages);
+        prop_assert_eq!(list.len(), pages.len(), "a page was reported twice");
+        prop_assert_eq!(summary.pages, pages.len() as u64);
+        prop_assert_eq!(summary.ending, Ending::Drained);
+        let really_asked: BTreeSet<_> = journal.attempts.keys().cloned().collect();
+        prop_assert_eq!(&really_asked, &asked);
+        for (url, attempts) in &journal.attempts {
+            let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
+            let expected = (world.nodes[n].failures.len() + 1).min(ATTEMPTS);
+            prop_assert_eq!(*attempts, expected, "{}", url);
+        }
+        prop_assert!(journal.robots.values().all(|times| *times == 1), "robots.txt was asked for more than once");
+    }
+}

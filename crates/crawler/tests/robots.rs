@@ -1,0 +1,184 @@
+//! Runs `RobotsRules` against the table of robots.txt cases in `tests/data/robots.json`.
+//!
+//! The table follows RFC 9309 and Google's reference parser. Where the parser we use answers otherwise, the case says
+//! why (`expected_failure`), and such a case fails the test as soon as it passes: the list cannot outlive its reasons.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crawler::robots::RobotsRules;
+use serde::{Deserialize, Deserializer};
+use url::Url;
+
+const REPEAT_MARK: &str = "@REPEAT@";
+const FEWEST_CASES: usize = 80;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(rename = "about")]
+    _about: Vec<String>,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    robots: Option<String>,
+    robots_base64: Option<String>,
+    repeat: Option<Repeat>,
+    agent: String,
+    #[serde(deserialize_with = "url")]
+    url: Url,
+    allowed: bool,
+    /// Outer `None`: not compared. Inner `None`: there must be no delay.
+    #[serde(default, deserialize_with = "present")]
+    crawl_delay_ms: Option<Option<u64>>,
+    sitemaps: Option<Vec<String>>,
+    expected_failure: Option<String>,
+    #[serde(rename = "protego_differs")]
+    _protego_differs: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repeat {
+    text: String,
+    times: usize,
+}
+
+fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Url::parse(&text).map_err(serde::de::Error::custom)
+}
+
+/// Tells a field that is `null` from one that is missing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl Case {
+    fn body(&self) -> Vec<u8> {
+        match (&self.robots, &self.robots_base64, &self.repeat) {
+            (Some(text), None, None) => text.clone().into_bytes(),
+            (Some(text), None, Some(repeat)) => text
+                .replace(REPEAT_MARK, &repeat.text.repeat(repeat.times))
+                .into_bytes(),
+            (None, Some(encoded), None) => decode_base64(encoded),
+            _ => panic!("{}: one of robots and robots_base64 is needed", self.name),
+        }
+    }
+
+    /// What `RobotsRules` answers otherwise than the table says, one line each.
+    fn differences(&self) -> Vec<String> {
+        let rules = RobotsRules::parse(&self.body(), &self.agent);
+        let mut found = Vec::new();
+
+        let verdict = rules.verdict(&self.url);
+        if verdict.allowed != self.allowed {
+            found.push(format!(
+                "allowed is {}, because of the rule {:?}",
+                verdict.allowed, verdict.rule
+            ));
+        }
+        let delay = rules.crawl_delay();
+        if let Some(expected) = self.crawl_delay_ms
+            && delay != expected.map(Duration::from_millis)
+        {
+            found.push(format!("the delay is {delay:?}, not {expected:?} ms"));
+        }
+        if let Some(expected) = &self.sitemaps
+            && !rules
+                .sitemaps()
+                .iter()
+                .map(Url::as_str)
+                .eq(expected.iter().map(String::as_str))
+        {
+            found.push(format!("the sitemaps are {:?}", rules.sitemaps()));
+        }
+        found
+    }
+}
+
+fn table() -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/robots.json");
+    let text = fs::read_to_string(path).unwrap();
+    serde_json::from_str::<Table>(&text).unwrap().cases
+}
+
+/// Decodes RFC 4648 base64 with padding, as Python's `base64` module writes it.
+fn decode_base64(encoded: &str) -> Vec<u8> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bits = 0_u32;
+    let mut held = 0;
+    let mut decoded = Vec::new();
+    for letter in encoded.bytes().filter(|&letter| letter != b'=') {
+        let value = ALPHABET.iter().position(|&known| known == letter).unwrap();
+        bits = (bits << 6) | u32::try_from(value).unwrap();
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            decoded.push(u8::try_from((bits >> held) & 0xff).unwrap());
+        }
+    }
+    decoded
+}
+
+#[test]
+fn every_case_is_judged_as_the_table_says() {
+    let failures: Vec<String> = table()
+        .iter()
+        .filter(|case| case.expected_failure.is_none())
+        .filter_map(|case| {
+            let differences = case.differences();
+            (!differences.is_empty()).then(|| format!("{}: {}", case.name, differences.join("; ")))
+        })
+        .collect();
+    assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
+}
+
+#[test]
+fn every_expected_failure_still_fails() {
+    let passing: Vec<String> = table()
+        .into_iter()
+        .filter(|case| case.expected_failure.is_some() && case.differences().is_empty())
+        .map(|case| case.name)
+        .collect();
+    assert!(
+        passing.is_empty(),
+        "these pass now, so take their expected_failure out:\n{}\n",
+        passing.join("\n")
+    );
+}
+
+#[test]
+fn a_refusal_names_its_rule() {
+    let silent: Vec<String> = table()
+        .into_iter()
+        .filter(|case| {
+            let verdict = RobotsRules::parse(&case.body(), &case.agent).verdict(&case.url);
+            !verdict.allowed && verdict.rule.is_none_or(|rule| rule.is_empty())
+        })
+        .map(|case| case.name)
+        .collect();
+    assert!(silent.is_empty(), "no rule is named:\n{}\n", silent.join("\n"));
+}
+
+#[test]
+fn the_table_is_large_and_every_case_has_a_name_of_its_own() {
+    let cases = table();
+    assert!(cases.len() >= FEWEST_CASES, "only {} cases", cases.len());
+    let mut names = HashSet::new();
+    for case in &cases {
+        assert!(names.insert(&case.name), "twice: {}", case.name);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a frontier is built from, with the defaults.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::scope::{ScopeConfig, ScopeError};
+
+/// How many distinct URLs the seen-set is meant for, unless set.
+pub const DEFAULT_CAPACITY: u64 = 1_000_000;
+/// How many URLs may wait in memory, unless set.
+pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
+/// How many hosts are remembered, unless set.
+pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
+/// The time between the end of one request to a host and the start of the next, unless set.
+pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+
+/// What a [`Frontier`](crate::Frontier) is built from.
+#[derive(Debug, Clone)]
+pub struct FrontierConfig {
+    /// Distinct URLs the seen-set is meant for.
+    pub capacity: u64,
+    /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
+    pub false_positive_rate: f64,
+    /// The seed of the seen-set's hash. Draw it at random where strangers choose the URLs.
+    pub seed: u64,
+    /// What may be crawled.
+    pub scope: ScopeConfig,
+    /// Requests that may be out to one host at a time.
+    pub per_host: NonZeroU32,
+    /// The least time between the end of one request to a host and the start of the next. With a `per_host` above one,
+    /// starts keep the same distance.
+    pub delay: Duration,
+    /// URLs that may wait at a time; further ones are refused.
+    pub max_queued: u64,
+    /// Hosts that are remembered at a time; URLs of further ones are refused.
+    pub max_hosts: usize,
+    /// Pages to hand out in all. What is queued beyond stays queued.
+    pub max_pages: Option<u64>,
+    /// Pages of one host, queued, leased and done; further ones are refused.
+    pub max_pages_per_host: Option<u64>,
+    /// When to try again.
+    pub retries: RetryPolicy,
+    /// Whether the robots.txt of an origin is handed out before its pages.
+    pub ask_robots: bool,
+}
+
+impl Default for FrontierConfig {
+    fn default() -> Self {
+        Self {
+            capacity: DEFAULT_CAPACITY,
+            false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
+            seed: 0,
+            scope: ScopeConfig::default(),
+            per_host: NonZeroU32::MIN,
+            delay: DEFAULT_DELAY,
+            max_queued: DEFAULT_MAX_QUEUED,
+            max_hosts: DEFAULT_MAX_HOSTS,
+            max_pages: None,
+            max_pages_per_host: None,
+            retries: RetryPolicy::default(),
+            ask_robots: true,
+        }
+    }
+}
+
+/// When to try again, and when to stop trying.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// How often one URL is asked for in all.
+    pub max_attempts: NonZeroU32,
+    /// The wait before the second attempt; it doubles with each further one.
+    pub first_wait: Duration,
+    /// The longest wait between two attempts; a longer one that a server asks for is cut to it.
+    pub longest_wait: Duration,
+    /// After how many failures in a row a host is given up, with all that is queued for it.
+    pub max_host_failures: NonZeroU32,
+}
+
+impl Default for RetryPolicy {
+    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; a host is given up after 6 failures in a row.
+    fn default() -> Self {
+        Self {
+            max_attempts: NonZeroU32::MIN.saturating_add(2),
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(300),
+            max_host_failures: NonZeroU32::MIN.saturating_add(5),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// Returns the wait after so many failures in a row: the first wait, doubled by each failure after the first.
+    pub fn wait_after(&self, failures: u32) -> Duration {
+        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(31));
+        self.first_wait.saturating_mul(doubled).min(self.longest_wait)
+    }
+}
+
+/// Why a frontier cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The seen-set cannot be built.
+    #[error("the seen-set cannot be built: {0}")]
+    SeenSet(#[from] sieve::ConfigError),
+    /// The scope makes no sense.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_doubles_up_to_the_longest() {
+        let policy = RetryPolicy::default();
+        let waits = [1, 2, 3, 9, 10, 40, u32::MAX].map(|failures| policy.wait_after(failures).as_secs());
+        assert_eq!(waits, [1, 2, 4, 256, 300, 300, 300]);
+    }
+}

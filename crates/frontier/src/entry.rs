@@ -1,0 +1,81 @@
+//! What waits in a host's queue.
+
+use std::sync::Arc;
+
+use crate::link::Link;
+use crate::time::Time;
+use crate::url::{CanonicalUrl, HostKey, Origin};
+
+/// What an entry is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// A page: it went through the filter and counts against the budgets.
+    Page,
+    /// The robots.txt of an origin: it passes the filter and the budgets by, but not politeness.
+    Robots(Origin),
+}
+
+/// One thing to fetch: all that host queues and stores know of it. It owns its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The host whose queue it waits in, and whom we owe politeness for it.
+    pub queue: HostKey,
+    /// What is asked for.
+    pub url: Box<str>,
+    /// What it is deduplicated on, when that is not the URL itself.
+    pub key: Option<Box<str>>,
+    /// Not to be handed out before.
+    pub due: Time,
+    /// The length of the first path that was found to it, in links; 0 for a seed.
+    pub depth: u32,
+    /// Redirects taken since the link was followed.
+    pub hops: u8,
+    /// How often it was handed out already.
+    pub attempts: u32,
+    /// What it is asked for.
+    pub purpose: Purpose,
+    /// Where it came from.
+    pub metadata: Metadata,
+}
+
+/// Where an entry came from. The strings are shared by all links of one page.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metadata {
+    /// The page that linked to it.
+    pub referrer: Option<Arc<str>>,
+    /// The URL that was linked to, when redirects led from there to here.
+    pub redirected_from: Option<Arc<str>>,
+    /// The user named it, or it is what a URL of the user's redirects to.
+    pub seed: bool,
+}
+
+impl Entry {
+    /// Makes the step to where this entry was redirected: at the same depth, one hop further.
+    pub fn redirected(&self, target: CanonicalUrl) -> Link {
+        let from = self
+            .metadata
+            .redirected_from
+            .clone()
+            .unwrap_or_else(|| (*self.url).into());
+        Link {
+            url: target,
+            depth: self.depth,
+            hops: self.hops.saturating_add(1),
+            referrer: self.metadata.referrer.clone(),
+            redirected_from: Some(from),
+            seed: self.metadata.seed,
+        }
+    }
+
+    /// Returns what the entry is deduplicated on.
+    pub fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or(&self.url)
+    }
+}
+
+impl AsRef<[u8]> for Entry {
+    /// The bytes of the key, which is what the filter sees.
+    fn as_ref(&self) -> &[u8] {
+        self.key().as_bytes()
+    }
+}

@@ -1,0 +1,466 @@
+//! The frontier: offer, lease, settle.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use sieve::{BloomFilter, Filter, RefusedBy, Sieve};
+
+use crate::admission::admit;
+use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
+use crate::entry::{Entry, Purpose};
+use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
+use crate::lease::{Fate, Lease, LeaseId, Leasing, NotFetched, Outcome, Settled, Settlement, Verdict};
+use crate::link::Link;
+use crate::report::{HostReceipt, LinkCounts, PageCounts, Report, Why};
+use crate::scope::{Refusal, Scope};
+use crate::time::Time;
+use crate::url::{CanonicalUrl, HostKey, Origin};
+
+/// Why a frontier cannot answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrontierError {
+    /// A call before this one did not come to its end, so that seen-set and queue may disagree.
+    #[error("an earlier call was cut short by a panic, so the frontier can no longer be trusted: start it anew")]
+    Poisoned,
+}
+
+/// What to fetch next, and never a thing twice.
+///
+/// It is owned by one task and does nothing by itself: links are [offered](Self::offer), entries are [leased](Self::lease),
+/// leases are [settled](Self::settle) together with the links that their pages led to. Time is an argument of every call.
+///
+/// ```
+/// use std::time::Duration;
+/// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Settlement, Time};
+///
+/// let config = FrontierConfig { delay: Duration::from_secs(2), ask_robots: false, ..FrontierConfig::default() };
+/// let mut frontier = Frontier::in_memory(config)?;
+/// let urls = Canonicalizer::default();
+///
+/// let start = Time::from_millis(1_000_000);
+/// frontier.add_seed(&urls.parse("https://example.com/")?, start)?;
+/// let Leasing::Ready(leases) = frontier.lease(start, 10)? else { panic!("the seed is ready") };
+///
+/// // ... fetch leases[0].entry.url, which takes half a second ...
+/// let end = start + Duration::from_millis(500);
+/// let about = Link::found(urls.parse("https://example.com/about")?, 1, "https://example.com/".into());
+/// frontier.settle(&[Settlement { lease: leases[0].id, outcome: Outcome::Done, links: vec![about] }], end)?;
+///
+/// // The delay counts from the end of the request.
+/// assert_eq!(frontier.lease(end, 10)?, Leasing::NotUntil(end + Duration::from_secs(2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Frontier<F = BloomFilter> {
+    sieve: Sieve<F, HostQueues>,
+    scope: Scope,
+    retries: RetryPolicy,
+    max_pages: Option<u64>,
+    leases: HashMap<LeaseId, Taken>,
+    leased_pages: u64,
+    next_lease: u64,
+    pages: PageCounts,
+    not_fetched: BTreeMap<NotFetched, u64>,
+    links: LinkCounts,
+    in_commit: bool,
+}
+
+impl Frontier {
+    /// Creates a frontier in memory, with a Bloom filter as its seen-set.
+    ///
+    /// # Errors
+    ///
+    /// A seen-set that cannot be built or a pattern of the scope that cannot be understood.
+    pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
+        let sizing = sieve::Sizing::for_rate(config.capacity, config.false_positive_rate)?;
+        let filter = BloomFilter::with_seed(sizing, config.seed)?;
+        Self::with_filter(config, filter)
+    }
+}
+
+impl<F: Filter> Frontier<F> {
+    /// Creates a frontier in memory with a seen-set of your own, such as [`sieve::ExactFilter`].
+    ///
+    /// The capacity, rate and seed of `config` are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// A pattern of the scope that cannot be understood.
+    pub fn with_filter(config: FrontierConfig, filter: F) -> Result<Self, ConfigError> {
+        let rules = HostRules {
+            per_host: config.per_host.get(),
+            delay: config.delay,
+            max_queued: config.max_queued,
+            max_hosts: config.max_hosts,
+            max_pages_per_host: config.max_pages_per_host,
+            max_host_failures: config.retries.max_host_failures.get(),
+            ask_robots: config.ask_robots,
+        };
+        Ok(Self {
+            sieve: Sieve::from_parts(filter, HostQueues::new(rules)),
+            scope: Scope::new(config.scope)?,
+            retries: config.retries,
+            max_pages: config.max_pages,
+            leases: HashMap::new(),
+            leased_pages: 0,
+            next_lease: 0,
+            pages: PageCounts::default(),
+            not_fetched: BTreeMap::new(),
+            links: LinkCounts::default(),
+            in_commit: false,
+        })
+    }
+
+    /// Offers a URL of the user's: it joins the scope, and depth and patterns do not apply to it.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
+        self.commit(|frontier| {
+            frontier.scope.add_seed(url);
+            let verdicts = frontier.sift(&[Link::seed(url.clone())], now);
+            verdicts.first().copied().unwrap_or(Verdict::Seen)
+        })
+    }
+
+    /// Offers links and says what became of each. A link that is refused is not marked as seen.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
+        self.commit(|frontier| frontier.sift(links, now))
+    }
+
+    /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
+        self.commit(|frontier| frontier.hand_out(now, up_to))
+    }
+
+    /// Settles leases, each with the links that its page led to, and says what became of them. One commit.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
+        self.commit(|frontier| settlements.iter().map(|one| frontier.settle_one(one, now)).collect())
+    }
+
+    /// Sets the delay of one host. It counts where it is longer than the delay of all.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
+        self.commit(|frontier| frontier.hosts().set_delay(host, delay, now))
+    }
+
+    /// Lets a host rest until a time. A block that lasts longer stays.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
+        self.commit(|frontier| frontier.hosts().block(host, until, now))
+    }
+
+    /// Says that the robots.txt of an origin is known until a time. Until this is said after a robots lease, no page of
+    /// the origin is handed out.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) -> Result<(), FrontierError> {
+        self.commit(|frontier| frontier.hosts().robots_known(origin, until, now))
+    }
+
+    /// Asks for the robots.txt of an origin at another URL: where its own redirects to. It passes filter and budgets by.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn follow_robots(
+        &mut self,
+        origin: &Origin,
+        target: &CanonicalUrl,
+        hops: u8,
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let entry = Entry {
+            queue: target.host(),
+            url: target.url().as_str().into(),
+            key: None,
+            due: now,
+            depth: 0,
+            hops,
+            attempts: 0,
+            purpose: Purpose::Robots(origin.clone()),
+            metadata: crate::entry::Metadata::default(),
+        };
+        self.commit(|frontier| frontier.hosts().enqueue(entry, now))
+    }
+
+    /// Says whether nothing is queued and nothing is leased.
+    pub fn is_drained(&self) -> bool {
+        self.sieve.is_empty() && self.leases.is_empty()
+    }
+
+    /// Says why a URL was or was not fetched.
+    ///
+    /// Cost: the length of its host's queue.
+    pub fn why(&self, url: &CanonicalUrl) -> Why {
+        let key = url.key();
+        if let Some(taken) = self.leases.values().find(|taken| taken.entry.key() == key) {
+            return Why::Leased {
+                attempt: taken.entry.attempts,
+            };
+        }
+        let queues = self.sieve.queue();
+        if let Some(host) = queues
+            .get(&url.host())
+            .filter(|host| host.waiting().any(|entry| entry.key() == key))
+        {
+            return Why::Queued {
+                host: url.host(),
+                host_free_from: host.free_from(queues.rules()),
+            };
+        }
+        if self.sieve.contains(key) {
+            return Why::Seen {
+                false_positive_rate: self.sieve.saturation().rate,
+            };
+        }
+        let link = Link {
+            depth: 0,
+            ..Link::found(url.clone(), 0, "".into())
+        };
+        match admit(&link, &self.scope).and_then(|entry| queues.admit(&entry)) {
+            Ok(()) => Why::NeverOffered,
+            Err(refusal) => Why::Refused(refusal),
+        }
+    }
+
+    /// Returns the numbers. Cost: O(1).
+    pub fn report(&self) -> Report {
+        Report {
+            queued: self.sieve.len() as u64,
+            leased: self.leases.len() as u64,
+            pages: self.pages,
+            not_fetched: self.not_fetched.clone(),
+            links: self.links.clone(),
+            hosts: self.sieve.queue().iter().len() as u64,
+            saturation: self.sieve.saturation(),
+        }
+    }
+
+    /// Goes through the hosts that are remembered, each with what it was asked and how politely.
+    pub fn receipts(&self) -> impl Iterator<Item = HostReceipt> {
+        let default = self.sieve.queue().rules().delay;
+        self.sieve.queue().iter().map(move |(key, host)| HostReceipt {
+            host: key.clone(),
+            requests: host.requests,
+            delay: host.delay.map_or(default, |own| own.max(default)),
+            shortest_gap: host.shortest_gap,
+            queued: host.queued(),
+            given_up: host.given_up,
+        })
+    }
+
+    fn hosts(&mut self) -> &mut HostQueues {
+        self.sieve.queue_mut()
+    }
+
+    /// Runs one change to its end, or leaves the frontier poisoned.
+    fn commit<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> Result<T, FrontierError> {
+        if self.in_commit {
+            return Err(FrontierError::Poisoned);
+        }
+        self.in_commit = true;
+        let result = change(self);
+        self.in_commit = false;
+        Ok(result)
+    }
+
+    /// Scope first, then the filter's test-and-set with the queue behind it, all links of a page in one batch.
+    fn sift(&mut self, links: &[Link], now: Time) -> Vec<Verdict> {
+        self.sieve.set_now(Duration::from_millis(now.as_millis()));
+        let mut verdicts = Vec::with_capacity(links.len());
+        let mut admitted = Vec::with_capacity(links.len());
+        for link in links {
+            match admit(link, &self.scope) {
+                Ok(entry) => {
+                    // Overwritten by the sieve's own answer.
+                    verdicts.push(Verdict::Seen);
+                    admitted.push((verdicts.len() - 1, entry));
+                }
+                Err(refusal) => verdicts.push(Verdict::Refused(refusal)),
+            }
+        }
+        let (at, entries): (Vec<usize>, Vec<Entry>) = admitted.into_iter().unzip();
+        let mut at = at.into_iter();
+        let mut turned_away = Vec::new();
+        self.sieve
+            .try_push_all(entries.into_iter().map(|entry| Arrival { entry, at: now }), |outcome| {
+                let Some(verdict) = at.next().and_then(|at| verdicts.get_mut(at)) else {
+                    return;
+                };
+                *verdict = match outcome {
+                    Ok(true) => Verdict::Queued,
+                    Ok(false) => Verdict::Seen,
+                    Err(refused) if refused.by == RefusedBy::Saturation => Verdict::Refused(Refusal::Saturated),
+                    Err(refused) => {
+                        turned_away.push(refused.item.entry);
+                        Verdict::Refused(Refusal::QueueFull)
+                    }
+                };
+            });
+        self.name_refusals(&mut verdicts, turned_away);
+        for verdict in &verdicts {
+            self.links.count(*verdict);
+        }
+        verdicts
+    }
+
+    /// Puts the queue's own reasons in the places of those it turned away. Nothing has left it since.
+    fn name_refusals(&self, verdicts: &mut [Verdict], turned_away: Vec<Entry>) {
+        let full = verdicts
+            .iter_mut()
+            .filter(|verdict| **verdict == Verdict::Refused(Refusal::QueueFull));
+        for (verdict, entry) in full.zip(turned_away) {
+            if let Err(refusal) = self.sieve.queue().admit(&entry) {
+                *verdict = Verdict::Refused(refusal);
+            }
+        }
+    }
+
+    fn hand_out(&mut self, now: Time, up_to: usize) -> Leasing {
+        let mut ready = Vec::new();
+        while ready.len() < up_to && self.budget_left() > 0 {
+            let Some(mut taken) = self.hosts().take(now) else { break };
+            taken.entry.attempts += 1;
+            let id = LeaseId(self.next_lease);
+            self.next_lease += 1;
+            self.leased_pages += u64::from(taken.entry.purpose == Purpose::Page);
+            ready.push(Lease {
+                id,
+                entry: taken.entry.clone(),
+                attempt: taken.entry.attempts,
+            });
+            self.leases.insert(id, taken);
+        }
+        if !ready.is_empty() {
+            return Leasing::Ready(ready);
+        }
+        if self.is_drained() {
+            return Leasing::Drained;
+        }
+        if self.budget_left() == 0 {
+            return if self.leases.is_empty() {
+                Leasing::BudgetSpent
+            } else {
+                Leasing::AllLeased
+            };
+        }
+        self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil)
+    }
+
+    fn budget_left(&self) -> u64 {
+        self.max_pages.map_or(u64::MAX, |max| {
+            max.saturating_sub(self.pages.spent() + self.leased_pages)
+        })
+    }
+
+    fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
+        let Some(taken) = self.leases.remove(&settlement.lease) else {
+            return Settled {
+                fate: Fate::Stale,
+                verdicts: Vec::new(),
+                given_up: Vec::new(),
+            };
+        };
+        let is_page = taken.entry.purpose == Purpose::Page;
+        self.leased_pages -= u64::from(is_page);
+        if matches!(settlement.outcome, Outcome::NotFetched(_)) {
+            self.hosts().unused(&taken, now);
+        } else {
+            self.hosts().ended(&taken, now);
+        }
+        if settlement.outcome == Outcome::Moved && taken.entry.metadata.seed {
+            settlement
+                .links
+                .iter()
+                .for_each(|target| self.scope.add_seed(&target.url));
+        }
+        let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
+        let verdicts = self.sift(&settlement.links, now);
+        Settled {
+            fate,
+            verdicts,
+            given_up,
+        }
+    }
+
+    /// Decides what becomes of an entry whose lease has ended.
+    fn conclude(&mut self, entry: Entry, outcome: Outcome, now: Time) -> (Fate, Vec<Entry>) {
+        let host = entry.queue.clone();
+        let is_page = entry.purpose == Purpose::Page;
+        match outcome {
+            Outcome::Done | Outcome::Moved | Outcome::Gone => {
+                self.hosts().answered(&host);
+                if is_page {
+                    self.hosts().count_page(&host);
+                    *match outcome {
+                        Outcome::Done => &mut self.pages.done,
+                        Outcome::Moved => &mut self.pages.moved,
+                        _ => &mut self.pages.gone,
+                    } += 1;
+                }
+                (Fate::Final, Vec::new())
+            }
+            Outcome::NotFetched(why) => {
+                if is_page {
+                    *self.not_fetched.entry(why).or_default() += 1;
+                }
+                (Fate::Final, Vec::new())
+            }
+            Outcome::Retry { after } => {
+                self.hosts().answered(&host);
+                let wait = after.unwrap_or_else(|| self.retries.wait_after(entry.attempts));
+                (
+                    self.try_again(entry, now + wait.min(self.retries.longest_wait), now),
+                    Vec::new(),
+                )
+            }
+            Outcome::HostDown { until } => {
+                let failures = self.hosts().failed(&host);
+                let until = until.unwrap_or(now + self.retries.wait_after(failures));
+                self.hosts().block(&host, until, now);
+                let fate = self.try_again(entry, until, now);
+                let given_up = self.hosts().take_given_up(&host, now);
+                self.pages.lost_with_host += given_up.iter().filter(|e| e.purpose == Purpose::Page).count() as u64;
+                (fate, given_up)
+            }
+        }
+    }
+
+    /// Queues an entry again, past the filter, unless it failed as often as it may.
+    fn try_again(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
+        if entry.attempts >= self.retries.max_attempts.get() {
+            if entry.purpose == Purpose::Page {
+                self.pages.gave_up += 1;
+                self.hosts().count_page(&entry.queue);
+            }
+            return Fate::GaveUp;
+        }
+        self.pages.retries += u64::from(entry.purpose == Purpose::Page);
+        entry.due = due;
+        self.hosts().enqueue(entry, now);
+        Fate::Requeued { due }
+    }
+}

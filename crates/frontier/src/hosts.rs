@@ -1,0 +1,289 @@
+//! Whose turn it is: the queues of all hosts, with their due times, delays, blocks and failures.
+//!
+//! A host is in exactly one [`Place`]: **due** (in the round of hosts that can be asked now), **waiting** for its time,
+//! **held** (as many requests out as it may have, or its robots.txt is asked for), or **idle** with nothing queued. An idle
+//! host rests until its next time has passed, so that a new link cannot jump the delay, and is kept for longer when
+//! something is known of it that must not be lost: a delay of its own, a page count, that it was given up.
+//!
+//! Handing out goes round the due hosts, one entry each, so that a host with a long queue never delays another.
+//!
+//! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::entry::Entry;
+use crate::host::{Host, Place};
+use crate::scope::Refusal;
+use crate::time::Time;
+use crate::url::{HostKey, Origin};
+
+/// The rules that all hosts share.
+#[derive(Debug, Clone)]
+pub(crate) struct HostRules {
+    pub(crate) per_host: u32,
+    pub(crate) delay: Duration,
+    pub(crate) max_queued: u64,
+    pub(crate) max_hosts: usize,
+    pub(crate) max_pages_per_host: Option<u64>,
+    pub(crate) max_host_failures: u32,
+    pub(crate) ask_robots: bool,
+}
+
+/// When which host is to be looked at; the earliest first.
+type Agenda = BinaryHeap<Reverse<(Time, HostKey)>>;
+
+/// The queues of all hosts, as one [`sieve::Queue`].
+#[derive(Debug)]
+pub(crate) struct HostQueues {
+    rules: HostRules,
+    hosts: HashMap<HostKey, Host>,
+    due: VecDeque<HostKey>,
+    // A host whose time has changed since leaves its old mark behind in these two; it is known by the time and dropped.
+    waiting: Agenda,
+    resting: Agenda,
+    queued: u64,
+}
+
+/// An entry that was handed out.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) entry: Entry,
+    /// How long after the end of the host's last request.
+    pub(crate) gap: Option<Duration>,
+}
+
+impl HostQueues {
+    pub(crate) fn new(rules: HostRules) -> Self {
+        Self {
+            rules,
+            hosts: HashMap::new(),
+            due: VecDeque::new(),
+            waiting: Agenda::new(),
+            resting: Agenda::new(),
+            queued: 0,
+        }
+    }
+
+    /// Says whether an entry may be queued, and if not, why.
+    pub(crate) fn admit(&self, entry: &Entry) -> Result<(), Refusal> {
+        if self.queued >= self.rules.max_queued {
+            return Err(Refusal::QueueFull);
+        }
+        let Some(host) = self.hosts.get(&entry.queue) else {
+            return if self.hosts.len() < self.rules.max_hosts {
+                Ok(())
+            } else {
+                Err(Refusal::TooManyHosts)
+            };
+        };
+        if host.given_up {
+            return Err(Refusal::HostDead);
+        }
+        match self.rules.max_pages_per_host {
+            Some(max) if host.pages() >= max => Err(Refusal::HostBudget),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues an entry with its host. What was admitted, and retries, which were admitted once.
+    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time) {
+        let key = entry.queue.clone();
+        self.change(&key, now, |host| host.enqueue(entry, now));
+    }
+
+    /// Hands out the next entry that may be asked for now. With the last lease a host may have, it is taken away.
+    pub(crate) fn take(&mut self, now: Time) -> Option<Taken> {
+        self.wake(now);
+        while let Some(key) = self.due.pop_front() {
+            let Some(host) = self.hosts.get_mut(&key) else { continue };
+            host.place = Place::Idle;
+            // What made it due may have changed since.
+            let is_due = host.next_place(now, &self.rules) == Place::Due;
+            let before = host.queued();
+            let entry = if is_due { host.take(now, &self.rules) } else { None };
+            self.queued = self.queued + host.queued() - before;
+            let taken = entry.map(|entry| Taken {
+                gap: host.lease(&entry, now),
+                entry,
+            });
+            self.place(&key, now);
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+
+    /// Returns when the next host will be due, if any waits for its time.
+    pub(crate) fn next_time(&mut self) -> Option<Time> {
+        while let Some(Reverse((time, key))) = self.waiting.peek() {
+            if self
+                .hosts
+                .get(key)
+                .is_some_and(|host| host.place == Place::Waiting(*time))
+            {
+                return Some(*time);
+            }
+            self.waiting.pop();
+        }
+        None
+    }
+
+    /// A request has ended, and the host's delay counts from now.
+    pub(crate) fn ended(&mut self, taken: &Taken, now: Time) {
+        self.change(&taken.entry.queue, now, |host| host.ended(&taken.entry, taken.gap, now));
+    }
+
+    /// A lease came back without a request having been made: it spends no delay.
+    pub(crate) fn unused(&mut self, taken: &Taken, now: Time) {
+        self.change(&taken.entry.queue, now, |host| host.unused(&taken.entry));
+    }
+
+    /// Counts a page as settled, for its host's budget.
+    pub(crate) fn count_page(&mut self, key: &HostKey) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.settled_pages += 1;
+        }
+    }
+
+    /// The host answered: its failures are forgotten.
+    pub(crate) fn answered(&mut self, key: &HostKey) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.failures = 0;
+        }
+    }
+
+    /// The host itself failed. Returns how often in a row; at the most that is allowed it is given up.
+    pub(crate) fn failed(&mut self, key: &HostKey) -> u32 {
+        let Some(host) = self.hosts.get_mut(key) else { return 1 };
+        host.failures = host.failures.saturating_add(1);
+        host.given_up = host.failures >= self.rules.max_host_failures;
+        host.failures
+    }
+
+    /// Takes out everything that waits for a host that was given up.
+    pub(crate) fn take_given_up(&mut self, key: &HostKey, now: Time) -> Vec<Entry> {
+        let mut left = Vec::new();
+        if self.hosts.get(key).is_some_and(|host| host.given_up) {
+            self.change(key, now, |host| left = host.drain());
+        }
+        left
+    }
+
+    /// Sets the delay of one host; it counts where it is longer than the delay of all.
+    pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
+        self.change(key, now, |host| host.delay = Some(delay));
+    }
+
+    /// Lets a host rest until a time; a block that lasts longer stays.
+    pub(crate) fn block(&mut self, key: &HostKey, until: Time, now: Time) {
+        self.change(key, now, |host| host.blocked_until = host.blocked_until.max(until));
+    }
+
+    /// The robots.txt of an origin is known until a time: its pages may be handed out.
+    pub(crate) fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) {
+        self.change(origin.host(), now, |host| host.robots_known(origin, until));
+    }
+
+    pub(crate) fn rules(&self) -> &HostRules {
+        &self.rules
+    }
+
+    pub(crate) fn get(&self, key: &HostKey) -> Option<&Host> {
+        self.hosts.get(key)
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&HostKey, &Host)> {
+        self.hosts.iter()
+    }
+
+    /// Changes a host and puts it where it belongs then: the one door through which queues and times change.
+    fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host)) {
+        let host = self.hosts.entry(key.clone()).or_default();
+        let before = host.queued();
+        change(host);
+        self.queued = self.queued + host.queued() - before;
+        self.place(key, now);
+    }
+
+    fn place(&mut self, key: &HostKey, now: Time) {
+        let Some(host) = self.hosts.get_mut(key) else { return };
+        if host.place == Place::Due {
+            // It is looked at anew when its turn comes.
+            return;
+        }
+        let place = host.next_place(now, &self.rules);
+        if place == host.place {
+            return;
+        }
+        host.place = place;
+        match place {
+            Place::Due => self.due.push_back(key.clone()),
+            Place::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
+            Place::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
+            Place::Held | Place::Idle => {}
+        }
+    }
+
+    /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know.
+    fn wake(&mut self, now: Time) {
+        while let Some((time, key)) = pop_until(&mut self.waiting, now) {
+            if let Some(host) = self
+                .hosts
+                .get_mut(&key)
+                .filter(|host| host.place == Place::Waiting(time))
+            {
+                host.place = Place::Idle;
+                self.place(&key, now);
+            }
+        }
+        while let Some((time, key)) = pop_until(&mut self.resting, now) {
+            if self
+                .hosts
+                .get(&key)
+                .is_some_and(|host| host.place == Place::Resting(time))
+            {
+                self.hosts.remove(&key);
+            }
+        }
+    }
+}
+
+fn pop_until(agenda: &mut Agenda, now: Time) -> Option<(Time, HostKey)> {
+    let Reverse((time, _)) = agenda.peek()?;
+    if *time > now {
+        return None;
+    }
+    agenda.pop().map(|Reverse(next)| next)
+}
+
+impl sieve::Queue for HostQueues {
+    type Item = Arrival;
+
+    fn admits(&self, arrival: &Arrival) -> bool {
+        self.admit(&arrival.entry).is_ok()
+    }
+
+    fn push(&mut self, arrival: Arrival) {
+        self.enqueue(arrival.entry, arrival.at);
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.queued).unwrap_or(usize::MAX)
+    }
+}
+
+/// An entry on its way through the filter into its host's queue, with the time of its arrival.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) entry: Entry,
+    pub(crate) at: Time,
+}
+
+impl AsRef<[u8]> for Arrival {
+    fn as_ref(&self) -> &[u8] {
+        self.entry.as_ref()
+    }
+}

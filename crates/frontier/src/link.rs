@@ -1,0 +1,69 @@
+//! A step of the crawl: which URL, and how we came to it.
+
+use std::sync::Arc;
+
+use crate::url::CanonicalUrl;
+
+/// One step from a page, or from the user, to a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where the step leads.
+    pub url: CanonicalUrl,
+    /// How many links the first path found was long: 0 for a seed. Redirects do not count.
+    pub depth: u32,
+    /// How many redirects were taken since the link was followed.
+    pub hops: u8,
+    /// The URL of the page that has the link; `None` for a seed.
+    pub referrer: Option<Arc<str>>,
+    /// The first URL of the chain of redirects that led here; `None` when there was none.
+    pub redirected_from: Option<Arc<str>>,
+    /// Whether the user gave it, or was led here from what the user gave by redirects alone.
+    pub seed: bool,
+}
+
+impl Link {
+    /// Makes the step to a URL that the user gave.
+    #[must_use]
+    pub fn seed(url: CanonicalUrl) -> Self {
+        Self {
+            url,
+            depth: 0,
+            hops: 0,
+            referrer: None,
+            redirected_from: None,
+            seed: true,
+        }
+    }
+
+    /// Makes the step to a URL found on the page `referrer`, `depth` links away from the nearest
+    /// seed.
+    #[must_use]
+    pub fn found(url: CanonicalUrl, depth: u32, referrer: Arc<str>) -> Self {
+        Self {
+            url,
+            depth,
+            hops: 0,
+            referrer: Some(referrer),
+            redirected_from: None,
+            seed: false,
+        }
+    }
+
+    /// Makes the step to where this one was redirected: a new link at the same depth, one hop
+    /// further.
+    #[must_use]
+    pub fn redirected(&self, target: CanonicalUrl) -> Self {
+        let from = self
+            .redirected_from
+            .clone()
+            .unwrap_or_else(|| self.url.url().as_str().into());
+        Self {
+            url: target,
+            depth: self.depth,
+            hops: self.hops.saturating_add(1),
+            referrer: self.referrer.clone(),
+            redirected_from: Some(from),
+            seed: self.seed,
+        }
+    }
+}

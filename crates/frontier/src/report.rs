@@ -1,0 +1,145 @@
+//! Numbers out: what was counted, and what was promised to each host.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::lease::{NotFetched, Verdict};
+use crate::scope::Refusal;
+use crate::time::Time;
+use crate::url::HostKey;
+
+/// What became of all leases of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct PageCounts {
+    /// Fetched.
+    pub done: u64,
+    /// Answered by a redirect.
+    pub moved: u64,
+    /// Answered that there is nothing for us (HTTP 4xx).
+    pub gone: u64,
+    /// Failed as often as they may.
+    pub gave_up: u64,
+    /// Taken out of the queue because their host was given up.
+    pub lost_with_host: u64,
+    /// Asked for again.
+    pub retries: u64,
+}
+
+impl PageCounts {
+    /// Returns the pages that count against the budget.
+    pub(crate) fn spent(&self) -> u64 {
+        self.done + self.gone + self.gave_up
+    }
+}
+
+/// What became of all links that were offered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct LinkCounts {
+    /// New and queued.
+    pub queued: u64,
+    /// Seen before.
+    pub seen: u64,
+    /// Refused, by reason.
+    pub refused: BTreeMap<Refusal, u64>,
+}
+
+impl LinkCounts {
+    pub(crate) fn count(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Queued => self.queued += 1,
+            Verdict::Seen => self.seen += 1,
+            Verdict::Refused(why) => *self.refused.entry(why).or_default() += 1,
+        }
+    }
+
+    /// Returns all links that were offered.
+    pub fn offered(&self) -> u64 {
+        self.queued + self.seen + self.refused.values().sum::<u64>()
+    }
+}
+
+/// One look at a frontier.
+#[derive(Debug, Clone, serde::Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Entries that wait.
+    pub queued: u64,
+    /// Entries that are handed out.
+    pub leased: u64,
+    /// What became of pages.
+    pub pages: PageCounts,
+    /// Pages for which no request was made, by reason.
+    pub not_fetched: BTreeMap<NotFetched, u64>,
+    /// What became of links.
+    pub links: LinkCounts,
+    /// Hosts that are remembered.
+    pub hosts: u64,
+    /// How full the seen-set is and what that has cost.
+    pub saturation: sieve::Saturation,
+}
+
+/// What one host was asked, and how politely.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct HostReceipt {
+    /// The host.
+    pub host: HostKey,
+    /// Requests that have ended, those for robots.txt included.
+    pub requests: u64,
+    /// The delay that was owed to it.
+    pub delay: Duration,
+    /// The shortest time between the end of a request and the start of the next that the frontier handed out.
+    pub shortest_gap: Option<Duration>,
+    /// Entries that wait for it.
+    pub queued: u64,
+    /// Whether it failed so often that it was given up.
+    pub given_up: bool,
+}
+
+/// Why a URL was or was not fetched: the rule, queue or probe that decided.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Why {
+    /// The scope, or its host's state, refuses it.
+    Refused(Refusal),
+    /// It is handed out now.
+    Leased {
+        /// For the how many-th time.
+        attempt: u32,
+    },
+    /// It waits in its host's queue.
+    Queued {
+        /// Its host.
+        host: HostKey,
+        /// When the host may be asked next.
+        host_free_from: Time,
+    },
+    /// The seen-set knows it: it was handed out before, or it is one of the new URLs that are wrongly dropped.
+    Seen {
+        /// The chance that the seen-set says so of a URL that it never met.
+        false_positive_rate: f64,
+    },
+    /// It was never offered.
+    NeverOffered,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::Leased { attempt } => write!(f, "being fetched, attempt {attempt}"),
+            Self::Queued { host, host_free_from } => {
+                write!(
+                    f,
+                    "queued; {host} may be asked from {host_free_from} s after the epoch on"
+                )
+            }
+            Self::Seen { false_positive_rate } => write!(
+                f,
+                "seen before; a URL that was never offered would be taken for seen with probability {false_positive_rate:.1e}"
+            ),
+            Self::NeverOffered => f.write_str("never offered"),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Points in time, handed in from outside.
+
+use std::fmt;
+use std::ops::Add;
+use std::time::Duration;
+
+/// A point in time: milliseconds since the Unix epoch.
+///
+/// Nothing here reads a clock. The caller takes it from a monotonic clock that is anchored once to the epoch, so that a
+/// step of the wall clock does no harm and the value still means something after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
+pub struct Time(u64);
+
+impl Time {
+    /// The epoch, which every other time lies after.
+    pub const EPOCH: Self = Self(0);
+
+    /// Makes a time from milliseconds since the epoch.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns the milliseconds since the epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// Returns how long after `earlier` this is; zero when it is not after.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    /// Adds a duration, rounded up to a whole millisecond so that no delay is cut short.
+    fn add(self, delay: Duration) -> Self {
+        let millis = delay.as_nanos().div_ceil(1_000_000);
+        Self(self.0.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_never_cut_short_and_never_overflows() {
+        let now = Time::from_millis(5);
+        assert_eq!(now + Duration::from_micros(1), Time::from_millis(6));
+        assert_eq!(now + Duration::from_millis(2), Time::from_millis(7));
+        assert_eq!(now + Duration::MAX, Time::from_millis(u64::MAX));
+        assert_eq!(now.since(Time::from_millis(9)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,73 @@
+//! The exact baseline.
+
+use std::collections::HashSet;
+
+use crate::filter::{Filter, Load};
+
+/// A filter that keeps every key, and is never wrong.
+///
+/// It is the oracle of the tests, the baseline of the benches, and the right choice for a small crawl in which not one
+/// key may be lost. It costs the key plus about 32 bytes each, and has no capacity: nothing saturates but the memory.
+#[derive(Debug, Clone, Default)]
+pub struct ExactFilter {
+    keys: HashSet<Box<[u8]>>,
+    key_bytes: u64,
+}
+
+impl ExactFilter {
+    /// Creates an empty filter.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of keys seen.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Says whether no key was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+impl Filter for ExactFilter {
+    type Digest = ();
+
+    fn digest(&self, _key: &[u8]) {}
+
+    fn insert_digest(&mut self, key: &[u8], (): ()) -> bool {
+        if self.keys.contains(key) {
+            return false;
+        }
+        self.key_bytes += key.len() as u64;
+        self.keys.insert(key.into())
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
+    }
+
+    fn load(&self) -> Load {
+        // A slot of the table is a pointer, a length and a control byte.
+        let slots = self.keys.capacity() as u64 * 17;
+        Load {
+            capacity: None,
+            estimated_len: self.keys.len() as f64,
+            estimate_noise: 0.0,
+            false_positive_rate: 0.0,
+            bits: 0,
+            ones: self.ones(),
+            hashes: 0,
+            memory_bytes: slots + self.key_bytes,
+        }
+    }
+
+    fn ones(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    fn ones_above(&self, keys: f64) -> Option<u64> {
+        Some(keys as u64 + 1)
+    }
+}

@@ -1,0 +1,70 @@
+//! What a [`Sieve`](crate::Sieve) asks of a filter.
+
+/// A memory of which keys were seen.
+///
+/// One implementation is one file: a filter that answers these few questions works behind every sieve. Inserting is
+/// split in two, hashing ([`digest`](Self::digest)) and marking ([`insert_digest`](Self::insert_digest)), so that a batch
+/// of keys can be hashed before the first of them touches memory.
+pub trait Filter {
+    /// What is kept of a key between hashing and marking; `()` for a filter that needs the key itself.
+    type Digest;
+
+    /// Hashes a key. Touches no memory of the filter.
+    fn digest(&self, key: &[u8]) -> Self::Digest;
+
+    /// Marks a key as seen, in one test-and-set: `true` when it was new.
+    ///
+    /// `digest` must be that of the same key and the same filter.
+    fn insert_digest(&mut self, key: &[u8], digest: Self::Digest) -> bool;
+
+    /// Says whether the key was seen, wrongly so at the false-positive rate; marks nothing.
+    fn contains(&self, key: &[u8]) -> bool;
+
+    /// Marks a key as seen: `true` when it was new (the polarity of `HashSet::insert`).
+    fn insert(&mut self, key: &[u8]) -> bool {
+        let digest = self.digest(key);
+        self.insert_digest(key, digest)
+    }
+
+    /// Measures how full the filter is. A few logarithms; not for every push.
+    fn load(&self) -> Load;
+
+    /// Returns the number of bits set, or of keys held: whatever only grows as keys are marked. Cost: O(1).
+    fn ones(&self) -> u64;
+
+    /// Returns the least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`, if it ever can.
+    fn ones_above(&self, keys: f64) -> Option<u64>;
+}
+
+/// How full a filter is at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Load {
+    /// The keys it is meant for; `None` when it has no limit.
+    pub capacity: Option<u64>,
+    /// The estimated number of distinct keys that were *offered*, the wrongly dropped ones included.
+    pub estimated_len: f64,
+    /// The standard deviation of that estimate, in keys.
+    pub estimate_noise: f64,
+    /// The chance that the next new key is taken for a seen one.
+    pub false_positive_rate: f64,
+    /// Bits, m; 0 when it has none.
+    pub bits: u64,
+    /// Bits that are set, X, or keys held.
+    pub ones: u64,
+    /// Probes per key, k; 0 when it has none.
+    pub hashes: u32,
+    /// Memory of the filter, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Load {
+    /// Returns the share of bits that are set, from 0 to 1; 0 for a filter without bits.
+    pub fn fill(&self) -> f64 {
+        if self.bits == 0 {
+            0.0
+        } else {
+            self.ones as f64 / self.bits as f64
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A Bloom filter in front of a to-visit queue.
+//!
+//! A crawler, a job scheduler or any walk over a graph asks the same two questions of every key it meets: *have I had
+//! this one?* and *what comes next?* A [`Sieve`] answers both: [`push`](Sieve::push) drops what was seen and queues what
+//! is new, [`pop`](Sieve::pop) hands out the next.
+//!
+//! ```
+//! use sieve::Sieve;
+//!
+//! let mut to_visit = Sieve::new(1_000_000)?;
+//! assert!(to_visit.push("https://example.com/".to_owned())); // new: queued
+//! assert!(!to_visit.push("https://example.com/".to_owned())); // seen: dropped
+//! assert_eq!(to_visit.pop().as_deref(), Some("https://example.com/"));
+//! assert_eq!(to_visit.pop(), None);
+//! # Ok::<(), sieve::ConfigError>(())
+//! ```
+//!
+//! # The contract
+//!
+//! Every key that is pushed and was not seen comes out; only keys that were pushed come out; each comes out at most
+//! once, in the order of first arrival. The one permitted error is that a **new key is taken for a seen one**, at a
+//! stated rate, which is counted and reported. The rules of the filter behind it:
+//!
+//! 1. A key can be added and not removed.
+//! 2. "Not seen" is certain.
+//! 3. "Seen" is wrong at the false-positive rate, which grows with the fill.
+//! 4. The capacity must be chosen before use. Past it nothing breaks, but more and more new keys are dropped: see
+//!    [`Saturation`], which says how many.
+//!
+//! # It is, it is not
+//!
+//! It is synchronous, owned by one task, and knows nothing of URLs, hosts, time or files. It is not a cache (nothing is
+//! evicted), and not a set (keys cannot be listed). For a small crawl in which not one key may be lost, put an
+//! [`ExactFilter`] into the same [`Sieve`]; it costs the keys themselves in memory.
+//!
+//! # Memory
+//!
+//! | capacity | rate 1 % (7 hashes) | rate 0.1 % (10) | rate 0.01 % (13) |
+//! |---|---|---|---|
+//! | 10 thousand | 11.7 KiB | 17.6 KiB | 23.4 KiB |
+//! | 1 million | 1.14 MiB | 1.72 MiB | 2.29 MiB |
+//! | 100 million | 114 MiB | 172 MiB | 229 MiB |
+//! | 1 thousand million | 1.12 GiB | 1.68 GiB | 2.24 GiB |
+//!
+//! That is 9.6, 14.4 and 19.2 bits per key ([`sizing`] has the formulas). The figure "a thousand million URLs at 0.01 %
+//! in 18 MB", which can be read elsewhere, is wrong by a factor of more than a hundred: 18 MB hold 7.5 million keys at
+//! that rate.
+//!
+//! # Saturation
+//!
+//! Each level of fill is reported once, with target `sieve::saturation`: an `info` line at 0.8 of the capacity, a `warn`
+//! line above the capacity and one each at 1.5, 2, 3, 5, 10, 20, … times. Every line names the estimated number of keys,
+//! the present false-positive rate and the number of keys lost so far, also as key-values of the `log` record. See
+//! [`saturation`].
+//!
+//! # Features
+//!
+//! `serde`: `Serialize` for the reports. Off by default.
+
+mod bloom;
+mod exact;
+mod filter;
+mod hash;
+mod loss;
+mod queue;
+pub mod saturation;
+mod sieve;
+pub mod sizing;
+
+pub use bloom::BloomFilter;
+pub use exact::ExactFilter;
+pub use filter::{Filter, Load};
+pub use hash::Digest;
+pub use queue::{Fifo, Queue};
+pub use saturation::{Level, Saturation, SelfCheck};
+pub use sieve::{DEFAULT_FALSE_POSITIVE_RATE, Drain, OnSaturation, Refused, RefusedBy, Sieve, SieveBuilder, Tally};
+pub use sizing::{ConfigError, Sizing};

@@ -1,0 +1,399 @@
+//! How full a filter is, what that has cost so far, and what is said about it.
+//!
+//! With X bits set of m, k probes per key, n the capacity and A the accepted keys:
+//!
+//! * **Estimated keys** s = −(m/k)·ln(1 − X/m). A key that is wrongly dropped would have set no bit, so s estimates the
+//!   distinct keys that were *offered*. Its noise is about √(m(eᵗ − t − 1)) / k with t = ks/m.
+//! * **Rate** f, the chance that the next new key is dropped: (X/m)ᵏ.
+//! * **Keys lost so far**, in two ways: L1 = Σ f/(1 − f) over the accepted keys, which is reported as
+//!   [`lost`](Saturation::lost), and L2 = s − A, [`lost_by_difference`](Saturation::lost_by_difference), which is noisier.
+//!   When the two disagree by more than chance allows, the [`SelfCheck`] says so: the keys were crafted against the hash,
+//!   or the filter is damaged.
+//!
+//! What a filter for 1 % loses when more than its capacity is offered:
+//!
+//! | offered | rate for the next key | lost so far |
+//! |---|---|---|
+//! | 1 × capacity | 1.0 % | 0.16 % |
+//! | 1.5 × | 5.8 % | 1.1 % |
+//! | 2 × | 15.7 % | 3.4 % |
+//! | 3 × | 43.6 % | 12 % |
+//!
+//! # In the log
+//!
+//! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time. Key-values of each
+//! record: `level` (as [`Level`] prints it), `estimated`, `capacity`, `accepted`, `fill`, `rate`, `lost`, `bits`, `ones`,
+//! `hashes`, `memory_bytes`, `consistent` and, when the sieve was told the time, `next_level_seconds`.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::filter::Load;
+
+/// By how many standard deviations the two loss estimates may differ before the self-check raises its alarm.
+///
+/// One healthy filter in some two million would be accused at one look.
+pub const SELF_CHECK_SIGMAS: f64 = 5.0;
+
+/// How many times the capacity is exceeded by the estimate, in the steps that are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(into = "String"))]
+pub struct Level {
+    /// Tenths of the capacity that were exceeded; 0 below the first step.
+    tenths: u64,
+}
+
+impl Level {
+    /// At most 0.8 of the capacity.
+    pub const HEALTHY: Self = Self { tenths: 0 };
+    /// Above 0.8 of the capacity: reported as `info`.
+    pub const FILLING: Self = Self { tenths: 8 };
+    /// Above the capacity: reported as a warning, like every level beyond.
+    pub const FULL: Self = Self { tenths: 10 };
+
+    /// Returns the level of an estimate that is `ratio` times the capacity.
+    pub fn of(ratio: f64) -> Self {
+        let mut level = Self::HEALTHY;
+        while ratio > level.next().threshold() {
+            level = level.next();
+        }
+        level
+    }
+
+    /// Returns the level above: 0.8, 1, 1.5, then 2, 3, 5, 10 and so on, times ten for ever.
+    #[must_use]
+    pub fn next(self) -> Self {
+        let mut decade: u64 = 10;
+        while self.tenths >= decade.saturating_mul(10) {
+            decade *= 10;
+        }
+        let tenths = match self.tenths / decade {
+            0 if self.tenths < 8 => 8,
+            0 => 10,
+            1 if self.tenths == 10 => 15,
+            1 => decade.saturating_mul(2),
+            2 => decade.saturating_mul(3),
+            3 | 4 => decade.saturating_mul(5),
+            _ => decade.saturating_mul(10),
+        };
+        Self { tenths }
+    }
+
+    /// Returns the share of the capacity that the estimate must exceed to reach this level.
+    pub fn threshold(self) -> f64 {
+        self.tenths as f64 / 10.0
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::HEALTHY => f.write_str("healthy"),
+            Self::FILLING => f.write_str("filling"),
+            Self::FULL => f.write_str("full"),
+            Self { tenths } => write!(f, "{}x", tenths as f64 / 10.0),
+        }
+    }
+}
+
+impl From<Level> for String {
+    fn from(level: Level) -> Self {
+        level.to_string()
+    }
+}
+
+/// Whether the two loss estimates agree, as they must while keys are hashed well and no bit is damaged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum SelfCheck {
+    /// They agree within their noise.
+    Consistent,
+    /// There is nothing to compare: no key yet, an exact filter, or all bits set.
+    Unknown,
+    /// They differ by so many standard deviations: crafted keys, a broken hash, or a damaged filter.
+    Suspicious {
+        /// Positive when more bits are set than the accepted keys explain.
+        sigmas: f64,
+    },
+}
+
+/// One measurement of a sieve: how full, how wrong, how much lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Saturation {
+    /// The keys the filter is meant for; `None` for an exact filter.
+    pub capacity: Option<u64>,
+    /// The estimated number of distinct keys that were offered, s.
+    pub estimated: f64,
+    /// The standard deviation of that estimate, in keys.
+    pub estimate_noise: f64,
+    /// The keys that were accepted, A.
+    pub accepted: u64,
+    /// The share of bits that are set, from 0 to 1.
+    pub fill: f64,
+    /// The chance that the next new key is wrongly dropped, from 0 to 1.
+    pub rate: f64,
+    /// The estimated number of new keys that were wrongly dropped so far, L1.
+    pub lost: f64,
+    /// The same by difference, s − A; noisier, and below zero by chance.
+    pub lost_by_difference: f64,
+    /// The reported level.
+    pub level: Level,
+    /// Whether the two loss estimates agree.
+    pub check: SelfCheck,
+    /// Bits, m; 0 for an exact filter.
+    pub bits: u64,
+    /// Bits that are set, X.
+    pub ones: u64,
+    /// Probes per key, k.
+    pub hashes: u32,
+    /// Memory of the filter, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Saturation {
+    /// Puts a filter's load and a sieve's counts together.
+    pub(crate) fn of(load: &Load, accepted: u64, lost: f64) -> Self {
+        let lost_by_difference = load.estimated_len - accepted as f64;
+        let ratio = load
+            .capacity
+            .map_or(0.0, |capacity| load.estimated_len / capacity as f64);
+        Self {
+            capacity: load.capacity,
+            estimated: load.estimated_len,
+            estimate_noise: load.estimate_noise,
+            accepted,
+            fill: load.fill(),
+            rate: load.false_positive_rate,
+            lost,
+            lost_by_difference,
+            level: Level::of(ratio),
+            check: self_check(load, accepted, lost, lost_by_difference),
+            bits: load.bits,
+            ones: load.ones,
+            hashes: load.hashes,
+            memory_bytes: load.memory_bytes,
+        }
+    }
+
+    /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
+    pub fn loss_noise(&self) -> f64 {
+        loss_noise(self.estimate_noise, self.lost)
+    }
+}
+
+fn loss_noise(estimate_noise: f64, lost: f64) -> f64 {
+    (estimate_noise * estimate_noise + lost).sqrt()
+}
+
+fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) -> SelfCheck {
+    if accepted == 0 || load.bits == 0 || load.ones >= load.bits {
+        return SelfCheck::Unknown;
+    }
+    // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
+    let bias = load.estimated_len * f64::from(load.hashes) / (2.0 * load.bits as f64);
+    let excess = (lost_by_difference - lost).abs() - bias;
+    let sigmas = excess.max(0.0) / loss_noise(load.estimate_noise, lost).max(1.0);
+    if sigmas > SELF_CHECK_SIGMAS {
+        SelfCheck::Suspicious {
+            sigmas: sigmas.copysign(lost_by_difference - lost),
+        }
+    } else {
+        SelfCheck::Consistent
+    }
+}
+
+impl fmt::Display for Saturation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(capacity) = self.capacity else {
+            return write!(f, "exact seen-set of {} keys, nothing lost", self.accepted);
+        };
+        write!(
+            f,
+            "about {:.0} distinct keys offered for a capacity of {capacity} ({:.0} %), fill {:.1} %, {} of new keys are \
+             wrongly dropped now, about {:.1} lost so far",
+            self.estimated,
+            self.estimated / capacity as f64 * 100.0,
+            self.fill * 100.0,
+            Percent(self.rate),
+            self.lost,
+        )?;
+        if self.ones == self.bits {
+            write!(
+                f,
+                "; every bit is set: the estimate is a lower bound, and no new key is accepted any more"
+            )?;
+        }
+        if let SelfCheck::Suspicious { sigmas } = self.check {
+            write!(
+                f,
+                "; the bits set and the accepted keys disagree by {sigmas:.0} standard deviations: crafted keys, a broken \
+                 hash or a damaged filter"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A share as a percentage with two significant digits.
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.0 * 100.0;
+        if percent >= 10.0 {
+            write!(f, "{percent:.0} %")
+        } else if percent >= 0.01 {
+            write!(f, "{percent:.2} %")
+        } else {
+            write!(f, "{percent:.1e} %")
+        }
+    }
+}
+
+/// When a line is due, and when the next will be at the present pace.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch {
+    level: Level,
+    due_at_ones: Option<u64>,
+    now: Option<Duration>,
+    paced_from: Option<(Duration, f64)>,
+    accused: bool,
+    check_at: u64,
+}
+
+/// The first number of accepted keys at which the self-check is made between levels; then at each doubling.
+const FIRST_CHECK: u64 = 1024;
+
+impl Watch {
+    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) -> Self {
+        let mut watch = Self {
+            level: Level::HEALTHY,
+            due_at_ones: None,
+            now: None,
+            paced_from: None,
+            accused: false,
+            check_at: FIRST_CHECK,
+        };
+        watch.wait_for_next(ones_above, capacity);
+        watch
+    }
+
+    /// Takes the time, for the forecasts; the first call starts the pace.
+    pub(crate) fn set_now(&mut self, now: Duration, estimated: impl Fn() -> f64) {
+        self.now = Some(now);
+        if self.paced_from.is_none() {
+            self.paced_from = Some((now, estimated()));
+        }
+    }
+
+    /// Says, with two comparisons, whether [`look`](Self::look) might have something to say.
+    #[inline]
+    pub(crate) fn is_due(&self, ones: u64, accepted: u64) -> bool {
+        self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at
+    }
+
+    /// Says whether the estimate has exceeded the capacity.
+    #[inline]
+    pub(crate) fn is_past_capacity(&self) -> bool {
+        self.level >= Level::FULL
+    }
+
+    /// Looks at a measurement: which notice is to be given, if any. Gives each level at most once.
+    pub(crate) fn look(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) -> Option<Notice> {
+        while saturation.accepted >= self.check_at {
+            self.check_at = self.check_at.saturating_mul(2);
+        }
+        let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
+        if saturation.level > self.level {
+            self.level = saturation.level;
+            self.accused |= suspicious;
+            self.wait_for_next(ones_above, saturation.capacity);
+            let next_level_in = self.forecast(saturation);
+            self.paced_from = self.now.map(|now| (now, saturation.estimated));
+            return Some(Notice::Level { next_level_in });
+        }
+        if suspicious && !self.accused {
+            self.accused = true;
+            return Some(Notice::Suspicion);
+        }
+        None
+    }
+
+    fn wait_for_next(&mut self, ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) {
+        self.due_at_ones = capacity.and_then(|capacity| ones_above(self.level.next().threshold() * capacity as f64));
+    }
+
+    fn forecast(&self, saturation: &Saturation) -> Option<Duration> {
+        let (from, keys_then) = self.paced_from?;
+        let seconds = self.now?.checked_sub(from)?.as_secs_f64();
+        let pace = (saturation.estimated - keys_then) / seconds;
+        let missing = self.level.next().threshold() * saturation.capacity? as f64 - saturation.estimated;
+        Duration::try_from_secs_f64(missing / pace).ok()
+    }
+}
+
+/// What the sieve has to say.
+pub(crate) enum Notice {
+    /// A level was exceeded; the next will be after this time, at the present pace.
+    Level { next_level_in: Option<Duration> },
+    /// The self-check failed between two levels.
+    Suspicion,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_levels_are_those_of_the_contract() {
+        let mut level = Level::HEALTHY;
+        let mut seen = Vec::new();
+        while level.threshold() < 1000.0 {
+            level = level.next();
+            seen.push(level.threshold());
+        }
+        let expected = [
+            0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0, 1000.0,
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_level_is_reached_above_its_threshold_and_not_at_it() {
+        assert_eq!(Level::of(0.0), Level::HEALTHY);
+        assert_eq!(Level::of(0.8), Level::HEALTHY);
+        assert_eq!(Level::of(0.81), Level::FILLING);
+        assert_eq!(Level::of(1.0), Level::FILLING);
+        assert_eq!(Level::of(1.0001), Level::FULL);
+        assert_eq!(Level::of(25.0).to_string(), "20x");
+        assert_eq!(Level::of(1.7).to_string(), "1.5x");
+    }
+
+    #[test]
+    fn the_forecast_is_the_missing_keys_by_the_present_pace() {
+        let ones_above = |keys: f64| Some(keys as u64);
+        let mut watch = Watch::new(ones_above, Some(1000));
+        watch.set_now(Duration::from_secs(100), || 0.0);
+        watch.set_now(Duration::from_secs(150), || unreachable!("the pace starts once"));
+        let load = Load {
+            capacity: Some(1000),
+            estimated_len: 850.0,
+            estimate_noise: 1.0,
+            false_positive_rate: 0.005,
+            bits: 10_000,
+            ones: 4_500,
+            hashes: 7,
+            memory_bytes: 1250,
+        };
+        let saturation = Saturation::of(&load, 850, 0.0);
+        let Some(Notice::Level { next_level_in }) = watch.look(&saturation, ones_above) else {
+            panic!("0.8 of the capacity was exceeded");
+        };
+        // 850 keys in 50 s; 150 more to the capacity.
+        let expected = 150.0 / 17.0;
+        assert!((next_level_in.unwrap().as_secs_f64() - expected).abs() < 0.01);
+        assert!(watch.look(&saturation, ones_above).is_none(), "a level is given once");
+    }
+}

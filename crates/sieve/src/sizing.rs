@@ -1,0 +1,427 @@
+//! How large a filter must be: the formulas, each with its source.
+//!
+//! With *n* keys, *m* bits and *k* probes per key:
+//!
+//! * rate ≈ (1 − e^(−kn/m))^k, smallest at k = ln 2 · m/n, where m = −n·ln p / (ln 2)²: B. H. Bloom, "Space/time
+//!   trade-offs in hash coding with allowable errors", CACM 13(7), 1970, and A. Broder, M. Mitzenmacher, "Network
+//!   applications of Bloom filters", Internet Mathematics 1(4), 2004, section 2.
+//! * That formula is a limit for large m. The rate of a small filter lies above it: P. Bose et al., "On the
+//!   false-positive rate of Bloom filters", Information Processing Letters 108(4), 2008. Our k probes of one key are
+//!   always distinct, which gives [`false_positive_rate`] a short exact form by inclusion and exclusion.
+//!
+//! A [`Sizing`] made [for a rate](Sizing::for_rate) starts from the textbook's m, rounded **up**, and adds the few bits
+//! (0.1 % at p = 1 %, more for tiny filters) that make the *exact* rate with a whole number of probes hold the promise.
+
+use std::f64::consts::LN_2;
+
+/// The largest number of probes per key; the best one for a false-positive rate of 2⁻³².
+///
+/// A smaller rate is still kept: such a filter gets more bits instead of more probes.
+pub const MAX_HASHES: u32 = 32;
+
+/// The largest number of bits: 2⁴⁸, or 32 TiB, beyond which rounding in the estimates would show.
+pub const MAX_BITS: u64 = 1 << 48;
+
+/// The most probes for which the alternating sum of the exact rate keeps enough digits of a 64-bit float.
+const MAX_EXACT_HASHES: u32 = 20;
+
+/// What a filter cannot be built from.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The capacity is zero.
+    ZeroCapacity,
+    /// The false-positive rate is not a number above 0 and below 1.
+    RateOutOfRange(f64),
+    /// The number of bits is zero, or below the number of probes, which must all be distinct.
+    TooFewBits {
+        /// The bits asked for.
+        bits: u64,
+        /// The probes per key asked for.
+        hashes: u32,
+    },
+    /// The number of probes per key is zero or above [`MAX_HASHES`].
+    HashesOutOfRange(u32),
+    /// The filter would need more than [`MAX_BITS`].
+    TooManyBits,
+    /// The allocator refused this many bytes.
+    CannotAllocate {
+        /// The bytes asked for.
+        bytes: u64,
+    },
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ZeroCapacity => {
+                write!(
+                    f,
+                    "the capacity is 0: give the number of distinct keys you expect, at least 1"
+                )
+            }
+            Self::RateOutOfRange(rate) => {
+                write!(
+                    f,
+                    "the false-positive rate {rate} is not between 0 and 1: give a fraction such as 0.01 for 1 %"
+                )
+            }
+            Self::TooFewBits { bits, hashes } => write!(
+                f,
+                "{bits} bits are too few for {hashes} distinct probes per key: give at least as many bits as probes"
+            ),
+            Self::HashesOutOfRange(hashes) => {
+                write!(f, "{hashes} probes per key are not possible: give 1 to {MAX_HASHES}")
+            }
+            Self::TooManyBits => write!(
+                f,
+                "such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"
+            ),
+            Self::CannotAllocate { bytes } => write!(
+                f,
+                "{bytes} bytes for the filter cannot be allocated: give a smaller capacity or a larger false-positive rate"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The shape of a filter: how many bits, how many probes per key, and for how many keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizing {
+    bits: u64,
+    hashes: u32,
+    capacity: u64,
+}
+
+impl Sizing {
+    /// Returns the smallest shape that holds `capacity` keys with a false-positive rate of at most `rate`.
+    ///
+    /// # Errors
+    ///
+    /// A capacity of 0, a rate that is not above 0 and below 1 (a NaN is not), or a need of more than [`MAX_BITS`].
+    ///
+    /// ```
+    /// let sizing = sieve::Sizing::for_rate(1_000_000, 0.01)?;
+    /// assert_eq!(sizing.hashes(), 7);
+    /// assert!(sizing.expected_rate() <= 0.01);
+    /// assert_eq!(sizing.bits().div_ceil(8) / 1024, 1171); // KiB
+    /// # Ok::<(), sieve::ConfigError>(())
+    /// ```
+    pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
+        let least = textbook_bits(capacity, rate)?;
+        let best = best_hashes(least, capacity);
+        let around = [best.floor(), best.ceil()].map(|k| (k as u32).clamp(1, MAX_HASHES));
+        around
+            .into_iter()
+            .filter_map(|hashes| Some((least_bits(least, hashes, capacity, rate)?, hashes)))
+            .min()
+            .map(|(bits, hashes)| Self { bits, hashes, capacity })
+            .ok_or(ConfigError::TooManyBits)
+    }
+
+    /// Returns the shape with just these bits and probes per key.
+    ///
+    /// Its capacity is the number of keys for which `hashes` is the best number of probes, m·ln 2 / k, at which half
+    /// of the bits are set; [`with_capacity`](Self::with_capacity) states another.
+    ///
+    /// # Errors
+    ///
+    /// No probe or more than [`MAX_HASHES`]; fewer bits than probes; more than [`MAX_BITS`].
+    pub fn explicit(bits: u64, hashes: u32) -> Result<Self, ConfigError> {
+        if !(1..=MAX_HASHES).contains(&hashes) {
+            return Err(ConfigError::HashesOutOfRange(hashes));
+        }
+        if bits < u64::from(hashes) {
+            return Err(ConfigError::TooFewBits { bits, hashes });
+        }
+        if bits > MAX_BITS {
+            return Err(ConfigError::TooManyBits);
+        }
+        let capacity = ((bits as f64 * LN_2 / f64::from(hashes)) as u64).max(1);
+        Ok(Self { bits, hashes, capacity })
+    }
+
+    /// States for how many keys the shape is meant; the levels of [`Saturation`](crate::Saturation) count from it.
+    ///
+    /// # Errors
+    ///
+    /// A capacity of 0.
+    pub fn with_capacity(self, capacity: u64) -> Result<Self, ConfigError> {
+        if capacity == 0 {
+            return Err(ConfigError::ZeroCapacity);
+        }
+        Ok(Self { capacity, ..self })
+    }
+
+    /// Returns the number of bits, m.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Returns the number of probes per key, k.
+    pub fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    /// Returns the number of keys that the shape is meant for, n.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Returns the false-positive rate that is expected once the capacity is reached.
+    pub fn expected_rate(&self) -> f64 {
+        false_positive_rate(self.bits, self.hashes, self.capacity)
+    }
+}
+
+/// Returns the textbook's number of bits, ⌈−n·ln p / (ln 2)²⌉, which is a lower bound for a whole number of probes.
+///
+/// # Errors
+///
+/// As [`Sizing::for_rate`].
+pub fn textbook_bits(capacity: u64, rate: f64) -> Result<u64, ConfigError> {
+    if capacity == 0 {
+        return Err(ConfigError::ZeroCapacity);
+    }
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(ConfigError::RateOutOfRange(rate));
+    }
+    let bits = (-(capacity as f64) * rate.ln() / (LN_2 * LN_2)).ceil();
+    if bits > MAX_BITS as f64 {
+        return Err(ConfigError::TooManyBits);
+    }
+    Ok((bits as u64).max(1))
+}
+
+/// Returns the best number of probes per key, ln 2 · m/n, which is seldom a whole number.
+pub fn best_hashes(bits: u64, keys: u64) -> f64 {
+    LN_2 * bits as f64 / keys as f64
+}
+
+/// Returns the expected false-positive rate of a filter of `bits` with `hashes` distinct probes per key after `keys`.
+///
+/// A key is taken for seen when none of its k bits is zero. j given bits are all left alone by one key with probability
+/// C(m−j, k) / C(m, k) = ∏ᵢ (m−k−i) / (m−i) over i < j, so by inclusion and exclusion over the k bits the rate is
+/// Σⱼ (−1)ʲ · C(k, j) · ∏ᵢ ((m−k−i) / (m−i))ⁿ. That is exact for every m. Above 20 probes its alternating terms eat the
+/// digits of a float, and the second-order expansion around the expected fill takes its place.
+///
+/// Cost: O(k²). More probes than bits count as all bits set.
+pub fn false_positive_rate(bits: u64, hashes: u32, keys: u64) -> f64 {
+    if keys == 0 {
+        return 0.0;
+    }
+    if u64::from(hashes) >= bits {
+        return 1.0;
+    }
+    if hashes <= MAX_EXACT_HASHES {
+        exact_rate(bits as f64, hashes, keys as f64)
+    } else {
+        expanded_rate(bits as f64, hashes, keys as f64)
+    }
+}
+
+fn exact_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
+    let k = f64::from(hashes);
+    let (mut sum, mut sign, mut choose, mut log_untouched) = (1.0, 1.0, 1.0, 0.0);
+    for j in 1..=hashes {
+        let i = f64::from(j - 1);
+        let left = (bits - k - i).max(0.0);
+        log_untouched += (left / (bits - i)).ln();
+        choose *= (k - i) / f64::from(j);
+        sign = -sign;
+        sum += sign * choose * (keys * log_untouched).exp();
+    }
+    sum.clamp(0.0, 1.0)
+}
+
+/// The chance ∏ᵢ (X − i) / (m − i) at the expected X, with the second term of its Taylor series and the variance of X.
+fn expanded_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
+    let k = f64::from(hashes);
+    let one_zero = (-k / bits).ln_1p() * keys;
+    let two_zeros = (one_zero + (-k / (bits - 1.0)).ln_1p() * keys).exp();
+    let zeros = bits * one_zero.exp();
+    let variance = (zeros + bits * (bits - 1.0) * two_zeros - zeros * zeros).max(0.0);
+    let ones = bits - zeros;
+    let (mut rate, mut slope, mut bend) = (1.0, 0.0, 0.0);
+    for i in (0..hashes).map(f64::from) {
+        let left = (ones - i).max(0.5);
+        rate *= left / (bits - i);
+        slope += 1.0 / left;
+        bend += 1.0 / (left * left);
+    }
+    (rate * (1.0 + variance / 2.0 * (slope * slope - bend))).clamp(0.0, 1.0)
+}
+
+/// Returns the least bits, from `least` upwards, that keep the rate; the rate falls as the bits grow.
+fn least_bits(least: u64, hashes: u32, capacity: u64, rate: f64) -> Option<u64> {
+    let keeps = |bits: u64| false_positive_rate(bits, hashes, capacity) <= rate;
+    let mut low = least.max(u64::from(hashes));
+    if keeps(low) {
+        return Some(low);
+    }
+    let mut step = 1;
+    while !keeps(low.checked_add(step)?) {
+        low += step;
+        step *= 2;
+        if low > MAX_BITS {
+            return None;
+        }
+    }
+    let mut high = low + step;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if keeps(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (high <= MAX_BITS).then_some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate by the whole distribution of the number of set bits: slow, and of another origin than the formula.
+    fn rate_by_distribution(bits: usize, hashes: usize, keys: usize) -> f64 {
+        let choose = |n: usize, k: usize| -> f64 {
+            if k > n {
+                0.0
+            } else {
+                (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
+            }
+        };
+        let mut chance = vec![0.0; bits + 1];
+        chance[0] = 1.0;
+        for _ in 0..keys {
+            let mut next = vec![0.0; bits + 1];
+            for (ones, &before) in chance.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+                for fresh in 0..=hashes.min(bits - ones) {
+                    let ways = choose(bits - ones, fresh) * choose(ones, hashes - fresh);
+                    next[ones + fresh] += before * ways / choose(bits, hashes);
+                }
+            }
+            chance = next;
+        }
+        chance
+            .iter()
+            .enumerate()
+            .map(|(ones, p)| p * choose(ones, hashes) / choose(bits, hashes))
+            .sum()
+    }
+
+    #[test]
+    fn the_exact_rate_is_that_of_the_whole_distribution_of_set_bits() {
+        for (bits, hashes, keys) in [
+            (24, 4, 5),
+            (24, 3, 5),
+            (96, 7, 10),
+            (63, 1, 9),
+            (200, 12, 12),
+            (8, 7, 3),
+        ] {
+            let oracle = rate_by_distribution(bits, hashes, keys);
+            let rate = false_positive_rate(bits as u64, hashes as u32, keys as u64);
+            assert!(
+                (rate / oracle - 1.0).abs() < 1e-9,
+                "m={bits} k={hashes} n={keys}: {rate} is not {oracle}"
+            );
+        }
+    }
+
+    #[test]
+    fn above_twenty_probes_the_expansion_meets_the_distribution() {
+        let oracle = rate_by_distribution(700, 22, 22);
+        let rate = false_positive_rate(700, 22, 22);
+        assert!((rate / oracle - 1.0).abs() < 0.1, "{rate} is not {oracle}");
+    }
+
+    #[test]
+    fn the_textbook_sizes_are_met() {
+        let kib = |n, p| textbook_bits(n, p).unwrap() as f64 / 8.0 / 1024.0;
+        assert!((kib(10_000, 0.01) - 11.70).abs() < 0.005);
+        assert!((kib(1_000_000, 0.01) / 1024.0 - 1.143).abs() < 0.0005);
+        assert!((kib(1_000_000, 0.0001) / 1024.0 - 2.285).abs() < 0.0005);
+        assert!((textbook_bits(1_000_000, 0.01).unwrap() as f64 / 1e6 - 9.585).abs() < 0.0005);
+        assert!((textbook_bits(1_000_000, 0.0001).unwrap() as f64 / 1e6 - 19.170).abs() < 0.0005);
+    }
+
+    #[test]
+    fn a_thousand_million_keys_at_a_hundredth_of_a_percent_need_gigabytes_not_megabytes() {
+        let bytes = Sizing::for_rate(1_000_000_000, 0.0001).unwrap().bits() as f64 / 8.0;
+        assert!((bytes / 1e9 - 2.396).abs() < 0.01, "{bytes}");
+    }
+
+    #[test]
+    fn the_promised_rate_holds_exactly_and_costs_little() {
+        for capacity in [1, 2, 5, 10, 100, 1_000, 100_000, 10_000_000, 3_000_000_000] {
+            for rate in [0.3, 0.1, 0.01, 0.001, 0.0001, 1e-6] {
+                let sizing = Sizing::for_rate(capacity, rate).unwrap();
+                assert!(sizing.expected_rate() <= rate, "n={capacity} p={rate}: {sizing:?}");
+                let more = sizing.bits() as f64 / textbook_bits(capacity, rate).unwrap() as f64;
+                let allowed = if capacity >= 1000 { 1.01 } else { 4.0 };
+                assert!(
+                    more < allowed,
+                    "n={capacity} p={rate}: {more} times the textbook's bits"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn five_keys_at_ten_percent_do_not_get_the_textbook_shape_that_breaks_the_promise() {
+        assert_eq!(textbook_bits(5, 0.1).unwrap(), 24);
+        assert!((false_positive_rate(24, 4, 5) - 0.115).abs() < 0.02);
+        assert!(false_positive_rate(24, 4, 5) > false_positive_rate(24, 3, 5));
+        let sizing = Sizing::for_rate(5, 0.1).unwrap();
+        assert_eq!(sizing.hashes(), 3);
+        assert!(sizing.expected_rate() <= 0.1);
+    }
+
+    #[test]
+    fn the_formula_of_the_best_number_of_probes_gives_the_published_figures() {
+        // Single probe: 100 bits per key for 1 %.
+        assert!((false_positive_rate(100_000_000, 1, 1_000_000) - 0.00995).abs() < 1e-5);
+        // k = 10, 20 bits per key.
+        assert!((false_positive_rate(20_000_000, 10, 1_000_000) / 8.89e-5 - 1.0).abs() < 0.005);
+        assert!((best_hashes(9_585_059, 1_000_000) - 6.64).abs() < 0.01);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        assert_eq!(Sizing::for_rate(0, 0.01), Err(ConfigError::ZeroCapacity));
+        for rate in [0.0, -0.5, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Sizing::for_rate(10, rate), Err(ConfigError::RateOutOfRange(rate)));
+        }
+        assert!(matches!(
+            Sizing::for_rate(10, f64::NAN),
+            Err(ConfigError::RateOutOfRange(_))
+        ));
+        assert_eq!(Sizing::for_rate(u64::MAX, 0.01), Err(ConfigError::TooManyBits));
+        assert_eq!(Sizing::explicit(100, 0), Err(ConfigError::HashesOutOfRange(0)));
+        assert_eq!(Sizing::explicit(100, 33), Err(ConfigError::HashesOutOfRange(33)));
+        assert_eq!(
+            Sizing::explicit(0, 1),
+            Err(ConfigError::TooFewBits { bits: 0, hashes: 1 })
+        );
+        assert_eq!(
+            Sizing::explicit(3, 4),
+            Err(ConfigError::TooFewBits { bits: 3, hashes: 4 })
+        );
+        assert_eq!(Sizing::explicit(u64::MAX, 4), Err(ConfigError::TooManyBits));
+        assert_eq!(
+            Sizing::explicit(64, 4).unwrap().with_capacity(0),
+            Err(ConfigError::ZeroCapacity)
+        );
+    }
+
+    #[test]
+    fn rates_below_the_smallest_best_one_get_bits_instead_of_probes() {
+        let sizing = Sizing::for_rate(1000, 1e-15).unwrap();
+        assert_eq!(sizing.hashes(), MAX_HASHES);
+        assert!(sizing.expected_rate() <= 1e-15);
+    }
+}

@@ -1,0 +1,159 @@
+//! The lines in the log: how many, when, and what they say. Alone in this file, as a process has one logger.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::sync::Mutex;
+
+use log::kv::Key;
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use sieve::{OnSaturation, RefusedBy, Sieve};
+
+#[derive(Debug, Clone)]
+struct Line {
+    severity: Level,
+    target: String,
+    level: String,
+    text: String,
+    estimated: f64,
+    lost: f64,
+    next_level_seconds: Option<f64>,
+}
+
+struct Capture(Mutex<Vec<Line>>);
+
+static CAPTURE: Capture = Capture(Mutex::new(Vec::new()));
+
+impl Log for Capture {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let values = record.key_values();
+        let number = |name: &str| values.get(Key::from_str(name)).and_then(|value| value.to_f64());
+        let level = values.get(Key::from_str("level")).map(|value| value.to_string());
+        self.0.lock().unwrap().push(Line {
+            severity: record.level(),
+            target: record.target().to_owned(),
+            level: level.unwrap_or_default(),
+            text: record.args().to_string(),
+            estimated: number("estimated").unwrap_or(f64::NAN),
+            lost: number("lost").unwrap_or(f64::NAN),
+            next_level_seconds: number("next_level_seconds"),
+        });
+    }
+
+    fn flush(&self) {}
+}
+
+fn lines() -> Vec<Line> {
+    std::mem::take(&mut CAPTURE.0.lock().unwrap())
+}
+
+/// One test, as the parts share the process's logger.
+#[test]
+fn each_level_has_one_line_at_the_push_that_exceeds_it() {
+    log::set_logger(&CAPTURE).unwrap();
+    log::set_max_level(LevelFilter::Trace);
+    a_sequence_to_twenty_times_the_capacity();
+    the_warning_comes_with_the_key_that_exceeds_the_capacity();
+    a_clock_adds_a_forecast();
+    refusing_marks_nothing();
+}
+
+fn a_sequence_to_twenty_times_the_capacity() {
+    const CAPACITY: u64 = 50_000;
+    let mut sieve = Sieve::builder()
+        .capacity(CAPACITY)
+        .false_positive_rate(0.1)
+        .build()
+        .unwrap();
+    for n in 0..CAPACITY * 22 {
+        sieve.push(n.to_string());
+    }
+    let lines = lines();
+    let said: Vec<_> = lines.iter().map(|line| (line.severity, line.level.as_str())).collect();
+    let warnings = ["full", "1.5x", "2x", "3x", "5x", "10x", "20x"].map(|level| (Level::Warn, level));
+    assert_eq!(said, [&[(Level::Info, "filling")][..], &warnings[..]].concat());
+    for (line, threshold) in lines.iter().zip([0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0]) {
+        let over = line.estimated / CAPACITY as f64 / threshold;
+        assert!(
+            (1.0..1.01).contains(&over) || threshold > 9.0 && over >= 1.0,
+            "{line:?}"
+        );
+        assert_eq!(line.target, "sieve::saturation");
+        assert!(line.text.contains(&format!("capacity of {CAPACITY}")), "{line:?}");
+        assert!(line.text.contains("lost so far"), "{line:?}");
+        assert_eq!(line.next_level_seconds, None, "no clock was given");
+    }
+    assert!(lines.windows(2).all(|pair| pair[0].lost < pair[1].lost));
+}
+
+fn the_warning_comes_with_the_key_that_exceeds_the_capacity() {
+    for capacity in [1, 3, 300, 9_000] {
+        let mut sieve = Sieve::new(capacity).unwrap();
+        let mut n = 0_u64;
+        while sieve.saturation().estimated <= capacity as f64 {
+            assert!(
+                lines().iter().all(|line| line.severity == Level::Info),
+                "capacity {capacity}: warned too early"
+            );
+            sieve.push(n.to_string());
+            n += 1;
+        }
+        let warnings = lines().into_iter().filter(|line| line.severity == Level::Warn).count();
+        assert_eq!(warnings, 1, "capacity {capacity}");
+    }
+}
+
+fn a_clock_adds_a_forecast() {
+    use std::time::Duration;
+    let mut sieve = Sieve::new(10_000).unwrap();
+    for n in 0_u64..10_200 {
+        // A thousand keys a second.
+        sieve.set_now(Duration::from_millis(5_000_000 + n));
+        sieve.push(n.to_string());
+    }
+    let lines = lines();
+    assert_eq!(lines.len(), 2);
+    let (at_80, at_100) = (
+        lines[0].next_level_seconds.unwrap(),
+        lines[1].next_level_seconds.unwrap(),
+    );
+    assert!((at_80 - 2.0).abs() < 0.1, "2 000 keys more at 1 000 a second: {at_80}");
+    assert!(
+        (at_100 - 5.0).abs() < 0.4,
+        "5 000 keys more at 1 000 a second: {at_100}"
+    );
+    assert!(lines[0].text.contains("full in about 2 s at this pace") || lines[0].text.contains("full in about 1 s"));
+}
+
+fn refusing_marks_nothing() {
+    let mut sieve = Sieve::builder()
+        .capacity(100)
+        .on_saturation(OnSaturation::Refuse)
+        .build()
+        .unwrap();
+    let outcomes: Vec<_> = (0_u64..500).map(|n| sieve.try_push(n.to_string())).collect();
+    let first = outcomes
+        .iter()
+        .position(Result::is_err)
+        .expect("it refuses past its capacity");
+    assert!((95..=110).contains(&first), "{first}");
+    let ones = sieve.filter().ones();
+    let refused = outcomes.into_iter().filter_map(Result::err).inspect(|refused| {
+        assert_eq!(refused.by, RefusedBy::Saturation);
+    });
+    assert!(refused.count() > 350);
+    assert_eq!(sieve.filter().ones(), ones);
+    assert_eq!(sieve.try_push("0".to_owned()), Ok(false), "what was seen is still seen");
+    assert_eq!(
+        lines().last().map(|line| line.level.clone()).as_deref(),
+        Some("full"),
+        "and the filter stays there"
+    );
+}

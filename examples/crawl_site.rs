@@ -1,0 +1,55 @@
+//! The crawler as a library: crawls a site and prints the pages with the most links.
+//!
+//! `cargo run --example crawl_site -- http://127.0.0.1:8080/`; without an argument it crawls the built-in demo site.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, demo};
+use frontier::{FrontierConfig, Reach, ScopeConfig};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = demo::serve().await?;
+    let argument = std::env::args().nth(1);
+    let is_demo = argument.is_none();
+    let seed = argument.unwrap_or_else(|| server.site().seed().to_string());
+
+    let options = CrawlOptions {
+        seeds: vec![seed],
+        frontier: FrontierConfig {
+            capacity: 100_000,
+            delay: Duration::from_millis(if is_demo { 0 } else { 200 }),
+            scope: ScopeConfig {
+                reach: Reach::Site,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        // The demo's hosts are all on loopback; a real crawl leaves the address guard on.
+        allow_private_addresses: is_demo,
+        ..CrawlOptions::default()
+    };
+
+    let longest = Arc::new(Mutex::new(Vec::new()));
+    let titles = Arc::clone(&longest);
+    let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(move |event: &Event<'_>| {
+        if let (Event::Page(page), Ok(mut titles)) = (event, titles.lock()) {
+            titles.push((
+                page.links_found,
+                page.url.clone(),
+                page.title.clone().unwrap_or_default(),
+            ));
+        }
+    });
+    let summary = crawl.run().await?;
+
+    let mut pages = longest.lock().map(|pages| pages.clone()).unwrap_or_default();
+    pages.sort_by(|a, b| b.cmp(a));
+    println!("Pages with the most links:");
+    for (links, url, title) in pages.iter().take(5) {
+        println!("{links:>6}  {url}  {title}");
+    }
+    println!("\n{summary}");
+    Ok(())
+}
