@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crawler::CrawlOptions;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
+use sieve::{Hashing, OnSaturation};
 
 /// Crawl sites politely, to the end, and say what was not fetched and why.
 ///
@@ -61,6 +62,16 @@ pub(crate) struct Options {
         help_heading = "Seen-set"
     )]
     false_positive_rate: f64,
+    /// What happens once more distinct URLs were offered than the capacity.
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t = OnSaturationArg::Warn, help_heading = "Seen-set")]
+    on_saturation: OnSaturationArg,
+    /// The hash of the seen-set.
+    #[arg(long, value_name = "HASH", value_enum, default_value_t = HashArg::Murmur3, help_heading = "Seen-set")]
+    hash: HashArg,
+    /// Seed or key of that hash, to repeat a crawl exactly; random, and known to nobody, unless given. A site that knows it can
+    /// hide pages from the crawl.
+    #[arg(long, value_name = "N", help_heading = "Seen-set")]
+    hash_seed: Option<u64>,
 
     /// Pages to fetch in all; no limit unless given.
     #[arg(long, value_name = "N", help_heading = "Limits")]
@@ -169,6 +180,49 @@ pub(crate) enum LogFormat {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnSaturationArg {
+    /// Go on, lose a growing share of the new URLs, and say how many in the log.
+    Warn,
+    /// Add a layer: the share that is lost stays below --false-positive-rate, and the memory grows.
+    Grow,
+    /// Take no new URLs in, finish what is queued, and say how many were left out.
+    Refuse,
+}
+
+impl From<OnSaturationArg> for OnSaturation {
+    fn from(policy: OnSaturationArg) -> Self {
+        match policy {
+            OnSaturationArg::Warn => Self::Warn,
+            OnSaturationArg::Grow => Self::Grow,
+            OnSaturationArg::Refuse => Self::Refuse,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum HashArg {
+    /// MurmurHash3.
+    Murmur3,
+    /// XXH3, the fastest.
+    Xxh3,
+    /// SipHash-2-4: no site can craft URLs against it without its key.
+    Hardened,
+}
+
+impl HashArg {
+    fn with(self, secret: u128) -> Hashing {
+        let seed = secret as u64;
+        match self {
+            Self::Murmur3 => Hashing::Murmur3 { seed },
+            Self::Xxh3 => Hashing::Xxh3 { seed },
+            Self::Hardened => Hashing::Hardened {
+                key: secret.to_le_bytes(),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum ReachArg {
     Host,
     Site,
@@ -206,7 +260,9 @@ impl Defaults {
 
 impl Options {
     /// Turns the arguments into what the library takes; the seeds are still to come.
-    pub(crate) fn to_crawl(&self, defaults: &Defaults, seed: u64) -> CrawlOptions {
+    ///
+    /// `secret` is what the hash starts from unless the arguments say.
+    pub(crate) fn to_crawl(&self, defaults: &Defaults, secret: u128) -> CrawlOptions {
         let scope = ScopeConfig {
             reach: self.scope.map_or(defaults.reach, Reach::from),
             include: self.include.clone(),
@@ -217,7 +273,8 @@ impl Options {
         let frontier = FrontierConfig {
             capacity: self.capacity,
             false_positive_rate: self.false_positive_rate,
-            seed,
+            hashing: self.hash.with(self.hash_seed.map_or(secret, u128::from)),
+            on_saturation: self.on_saturation.into(),
             scope,
             per_host: self.per_host,
             delay: self.delay.unwrap_or(defaults.delay),

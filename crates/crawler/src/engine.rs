@@ -8,7 +8,7 @@ use std::time::Duration;
 use frontier::{
     Fate, Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Time,
 };
-use sieve::{BloomFilter, Filter};
+use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -84,7 +84,7 @@ impl StopHandle {
 }
 
 /// One crawl: [`run`](Self::run) takes it to its end.
-pub struct Crawl<S = HttpFetcher, F = BloomFilter> {
+pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
     frontier: Frontier<F>,

@@ -82,7 +82,7 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 async fn run_site(site: &cli::Site, bar: &ProgressBar) -> Result<(), Failure> {
-    let mut crawl = site.options.to_crawl(&Defaults::SITE, random_seed()?);
+    let mut crawl = site.options.to_crawl(&Defaults::SITE, random_secret()?);
     crawl.seeds = site.all_seeds().map_err(|source| {
         let path = site
             .seeds_file()
@@ -102,7 +102,7 @@ async fn run_site(site: &cli::Site, bar: &ProgressBar) -> Result<(), Failure> {
 
 async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     let server: DemoServer = demo::serve().await?;
-    let mut crawl = options.to_crawl(&Defaults::DEMO, random_seed()?);
+    let mut crawl = options.to_crawl(&Defaults::DEMO, random_secret()?);
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
     crawl.allow_private_addresses = true;
@@ -159,8 +159,10 @@ async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Resul
 }
 
 /// The seen-set's hash starts from a number that no site can know.
-fn random_seed() -> Result<u64, Failure> {
-    getrandom::u64().map_err(Failure::Random)
+fn random_secret() -> Result<u128, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(Failure::Random)?;
+    Ok(u128::from_le_bytes(bytes))
 }
 
 fn is_stdout(path: &Path) -> bool {

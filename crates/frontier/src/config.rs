@@ -21,8 +21,10 @@ pub struct FrontierConfig {
     pub capacity: u64,
     /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
     pub false_positive_rate: f64,
-    /// The seed of the seen-set's hash. Draw it at random where strangers choose the URLs.
-    pub seed: u64,
+    /// The seen-set's hash. Draw its seed or key at random where strangers choose the URLs.
+    pub hashing: sieve::Hashing,
+    /// What happens once the estimate of the seen-set exceeds its capacity.
+    pub on_saturation: sieve::OnSaturation,
     /// What may be crawled.
     pub scope: ScopeConfig,
     /// Requests that may be out to one host at a time.
@@ -49,7 +51,8 @@ impl Default for FrontierConfig {
         Self {
             capacity: DEFAULT_CAPACITY,
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
-            seed: 0,
+            hashing: sieve::Hashing::default(),
+            on_saturation: sieve::OnSaturation::default(),
             scope: ScopeConfig::default(),
             per_host: NonZeroU32::MIN,
             delay: DEFAULT_DELAY,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use sieve::{BloomFilter, Filter, RefusedBy, Sieve};
+use sieve::{Filter, RefusedBy, SeenSet, Sieve};
 
 use crate::admission::admit;
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
@@ -52,7 +52,7 @@ pub enum FrontierError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Frontier<F = BloomFilter> {
+pub struct Frontier<F = SeenSet> {
     sieve: Sieve<F, HostQueues>,
     scope: Scope,
     retries: RetryPolicy,
@@ -73,8 +73,12 @@ impl Frontier {
     ///
     /// A seen-set that cannot be built or a pattern of the scope that cannot be understood.
     pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
-        let sizing = sieve::Sizing::for_rate(config.capacity, config.false_positive_rate)?;
-        let filter = BloomFilter::with_seed(sizing, config.seed)?;
+        let filter = Sieve::builder()
+            .capacity(config.capacity)
+            .false_positive_rate(config.false_positive_rate)
+            .hashing(config.hashing)
+            .on_saturation(config.on_saturation)
+            .build_filter()?;
         Self::with_filter(config, filter)
     }
 }
@@ -82,7 +86,7 @@ impl Frontier {
 impl<F: Filter> Frontier<F> {
     /// Creates a frontier in memory with a seen-set of your own, such as [`sieve::ExactFilter`].
     ///
-    /// The capacity, rate and seed of `config` are not looked at.
+    /// The capacity, rate and hash of `config` are not looked at.
     ///
     /// # Errors
     ///
@@ -98,7 +102,7 @@ impl<F: Filter> Frontier<F> {
             ask_robots: config.ask_robots,
         };
         Ok(Self {
-            sieve: Sieve::from_parts(filter, HostQueues::new(rules)),
+            sieve: Sieve::from_parts(filter, HostQueues::new(rules)).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope)?,
             retries: config.retries,
             max_pages: config.max_pages,

@@ -260,18 +260,18 @@ fn pop_until(agenda: &mut Agenda, now: Time) -> Option<(Time, HostKey)> {
 }
 
 impl sieve::Queue for HostQueues {
-    type Item = Arrival;
+    fn len(&self) -> usize {
+        usize::try_from(self.queued).unwrap_or(usize::MAX)
+    }
+}
 
+impl sieve::Accepts<Arrival> for HostQueues {
     fn admits(&self, arrival: &Arrival) -> bool {
         self.admit(&arrival.entry).is_ok()
     }
 
     fn push(&mut self, arrival: Arrival) {
         self.enqueue(arrival.entry, arrival.at);
-    }
-
-    fn len(&self) -> usize {
-        usize::try_from(self.queued).unwrap_or(usize::MAX)
     }
 }
 

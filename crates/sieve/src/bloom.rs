@@ -1,19 +1,24 @@
-//! The classic Bloom filter.
+//! The standard filter.
 
 use crate::filter::{Filter, Load};
-use crate::hash::{Digest, Probes};
-use crate::sizing::{ConfigError, Sizing};
+use crate::hash::{Digest, Hashing};
+use crate::memory::Memory;
+use crate::prefetch::prefetch;
+use crate::probes::{Probes, blocks, classic};
+use crate::sizing::{ConfigError, Layout, RateModel, Sizing};
 
 /// A Bloom filter: m bits, k distinct probes per key, one hash per key.
 ///
 /// | method | cost |
 /// |---|---|
-/// | [`insert`](Self::insert), [`contains`](Self::contains) | one hash, k random reads of memory |
-/// | [`estimated_len`](Self::estimated_len), [`false_positive_rate`](Self::false_positive_rate) | O(1): set bits are counted as they are set |
-/// | memory | m / 8 bytes, allocated once |
+/// | [`insert`](Self::insert), [`contains`](Self::contains) | one hash; one random access to memory in blocks, k in the classic layout |
+/// | [`estimated_len`](Self::estimated_len), [`fill`](Self::fill) | O(1): set bits are counted as they are set |
+/// | [`false_positive_rate`](Self::false_positive_rate) | O(1): 16 exponentials at 8 probes in blocks, some hundreds at other numbers |
+/// | memory | m / 8 bytes, mapped once, touched as keys come |
 ///
 /// The seed is 0 unless given: reproducible, and known to an attacker. Keys chosen against a known seed can fill the
-/// filter or hide another key; where keys come from strangers, give a [random seed](Self::with_seed) and keep it secret.
+/// filter or hide another key; where keys come from strangers, give a [secret one](Self::with_hashing), or the
+/// [hardened](Hashing::Hardened) hash.
 ///
 /// ```
 /// use sieve::BloomFilter;
@@ -27,32 +32,34 @@ use crate::sizing::{ConfigError, Sizing};
 /// ```
 #[derive(Debug, Clone)]
 pub struct BloomFilter {
-    words: Vec<u64>,
+    memory: Memory,
     sizing: Sizing,
-    seed: u64,
+    hashing: Hashing,
+    rate: RateModel,
     ones: u64,
 }
 
 impl BloomFilter {
-    /// Creates a filter for `capacity` keys with a false-positive rate of at most `rate` at capacity, and seed 0.
+    /// Creates a filter for `capacity` keys with a false-positive rate of at most `rate` at capacity, with MurmurHash3 and seed 0.
     ///
     /// # Errors
     ///
     /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
     pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
-        Self::with_seed(Sizing::for_rate(capacity, rate)?, 0)
+        Self::with_hashing(Sizing::for_rate(capacity, rate)?, Hashing::default())
     }
 
-    /// Creates a filter of a given shape, whose hash starts from `seed`.
+    /// Creates a filter of a given shape, hash and seed.
     ///
     /// # Errors
     ///
     /// When the memory cannot be allocated.
-    pub fn with_seed(sizing: Sizing, seed: u64) -> Result<Self, ConfigError> {
+    pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         Ok(Self {
-            words: zeroed_words(sizing.bits())?,
+            memory: Memory::zeroed(sizing.words())?,
             sizing,
-            seed,
+            hashing,
+            rate: RateModel::of(&sizing),
             ones: 0,
         })
     }
@@ -66,11 +73,7 @@ impl BloomFilter {
     /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
-        let probes = self.probes(self.digest(key));
-        probes
-            .as_slice()
-            .iter()
-            .all(|&at| self.words[word_of(at)] & mask_of(at) != 0)
+        self.contains_digest(self.hashing.digest(key))
     }
 
     /// Estimates the number of distinct keys that were offered: −(m/k)·ln(1 − X/m), with X the bits set.
@@ -79,18 +82,25 @@ impl BloomFilter {
     /// 47(3), 2007. A key that was wrongly dropped would have set no bit, so dropped keys are part of the estimate. At
     /// X = m, where the formula has no value, half a zero bit is assumed to be left: (m/k)·ln(2m), a lower bound.
     pub fn estimated_len(&self) -> f64 {
-        self.keys_at(self.ones)
+        self.sizing.keys_at(self.ones)
     }
 
     /// Returns the chance that the next new key is taken for a seen one.
     ///
-    /// The k probes are distinct, so it is ∏ᵢ (X − i) / (m − i) over i < k, which is (X/m)ᵏ but for tiny filters.
+    /// In the classic layout the k probes are any distinct ones, so it is ∏ᵢ (X − i) / (m − i) over i < k, which is (X/m)ᵏ but
+    /// for tiny filters. In blocks it is the mean over their loads at the estimated number of keys; see [`crate::sizing`].
     pub fn false_positive_rate(&self) -> f64 {
-        let (ones, bits) = (self.ones as f64, self.sizing.bits() as f64);
-        (0..self.sizing.hashes())
-            .map(f64::from)
-            .map(|i| (ones - i).max(0.0) / (bits - i))
-            .product()
+        match self.sizing.layout() {
+            Layout::Blocks if self.ones == self.sizing.bits() => 1.0,
+            Layout::Blocks => self.rate.at(self.estimated_len()),
+            Layout::Classic => {
+                let (ones, bits) = (self.ones as f64, self.sizing.bits() as f64);
+                (0..self.sizing.hashes())
+                    .map(f64::from)
+                    .map(|i| (ones - i).max(0.0) / (bits - i))
+                    .product()
+            }
+        }
     }
 
     /// Returns the share of bits that are set, from 0 to 1.
@@ -103,30 +113,36 @@ impl BloomFilter {
         self.sizing
     }
 
+    /// Returns the hash, with its seed or key.
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
     /// Returns the number of bits that are set.
     pub fn ones(&self) -> u64 {
         self.ones
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     #[inline]
-    fn probes(&self, digest: Digest) -> Probes {
-        Probes::draw(digest, self.sizing.bits(), self.sizing.hashes())
+    pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
+        match self.sizing.layout() {
+            Layout::Blocks => {
+                let blocks = self.memory.blocks();
+                let at = blocks::index(digest, blocks.len() as u64);
+                blocks::marked(&blocks[at], digest, self.sizing.hashes())
+            }
+            Layout::Classic => classic::marked(self.memory.words(), &Probes::draw(digest, &self.sizing)),
+        }
     }
 
-    fn keys_at(&self, ones: u64) -> f64 {
-        let (bits, hashes) = (self.sizing.bits() as f64, f64::from(self.sizing.hashes()));
-        let zeros = (bits - ones as f64).max(0.5);
-        bits / hashes * (bits / zeros).ln()
-    }
-
-    /// The noise of the estimate, √(m(eᵗ − t − 1)) / k with t = ks/m keys' worth of load.
-    ///
-    /// K.-Y. Whang et al., "A linear-time probabilistic counting algorithm", ACM TODS 15(2), 1990, section 4, for k = 1;
-    /// k probes per key see k times the draws, and the estimate divides by k.
-    fn estimate_noise(&self, keys: f64) -> f64 {
-        let (bits, hashes) = (self.sizing.bits() as f64, f64::from(self.sizing.hashes()));
-        let load = hashes * keys / bits;
-        (bits * (load.exp_m1() - load).max(0.0)).sqrt() / hashes
+    /// Forgets every key.
+    pub fn clear(&mut self) {
+        self.memory.words_mut().fill(0);
+        self.ones = 0;
     }
 }
 
@@ -135,18 +151,33 @@ impl Filter for BloomFilter {
 
     #[inline]
     fn digest(&self, key: &[u8]) -> Digest {
-        Digest::of(key, self.seed)
+        self.hashing.digest(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        // The probes of the classic layout are found one by one as they are drawn; only blocks gain.
+        if self.sizing.layout() == Layout::Blocks {
+            let blocks = self.memory.blocks();
+            prefetch(&blocks[blocks::index(digest, blocks.len() as u64)]);
+        }
     }
 
     #[inline]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
-        let probes = self.probes(digest);
-        let mut fresh = 0;
-        for &at in probes.as_slice() {
-            let word = &mut self.words[word_of(at)];
-            fresh += u64::from(*word & mask_of(at) == 0);
-            *word |= mask_of(at);
-        }
+        let fresh = match self.sizing.layout() {
+            Layout::Blocks => {
+                let hashes = self.sizing.hashes();
+                let blocks = self.memory.blocks_mut();
+                let at = blocks::index(digest, blocks.len() as u64);
+                // Known at compile time, the usual number of probes costs less.
+                match hashes {
+                    8 => blocks::mark(&mut blocks[at], digest, 8),
+                    _ => blocks::mark(&mut blocks[at], digest, hashes),
+                }
+            }
+            Layout::Classic => classic::mark(self.memory.words_mut(), &Probes::draw(digest, &self.sizing)),
+        };
         self.ones += fresh;
         fresh > 0
     }
@@ -160,12 +191,14 @@ impl Filter for BloomFilter {
         Load {
             capacity: Some(self.sizing.capacity()),
             estimated_len,
-            estimate_noise: self.estimate_noise(estimated_len),
+            estimate_noise: self.sizing.estimate_noise(estimated_len),
             false_positive_rate: self.false_positive_rate(),
             bits: self.sizing.bits(),
             ones: self.ones,
             hashes: self.sizing.hashes(),
-            memory_bytes: self.words.len() as u64 * 8,
+            layers: 1,
+            forgets: false,
+            memory_bytes: self.sizing.memory_bytes(),
         }
     }
 
@@ -175,35 +208,8 @@ impl Filter for BloomFilter {
     }
 
     fn ones_above(&self, keys: f64) -> Option<u64> {
-        let bits = self.sizing.bits();
-        let near = bits as f64 * -(-keys * f64::from(self.sizing.hashes()) / bits as f64).exp_m1();
-        // The inverse is rounded; the formula itself decides between its neighbours.
-        let from = (near as u64).saturating_sub(2);
-        (from..=bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
+        self.sizing.ones_above(keys)
     }
-}
-
-/// A filter's worth of zero bits, or an error where `vec!` would abort the process.
-fn zeroed_words(bits: u64) -> Result<Vec<u64>, ConfigError> {
-    let words = bits.div_ceil(64);
-    let refused = ConfigError::CannotAllocate {
-        bytes: words.saturating_mul(8),
-    };
-    let words = usize::try_from(words).map_err(|_| refused.clone())?;
-    Vec::<u64>::new().try_reserve_exact(words).map_err(|_| refused)?;
-    // Allocated anew, as zeroed pages: filling the reserved memory would touch all of it.
-    Ok(vec![0; words])
-}
-
-#[inline]
-fn word_of(at: u64) -> usize {
-    // Fits: the words were allocated.
-    (at / 64) as usize
-}
-
-#[inline]
-fn mask_of(at: u64) -> u64 {
-    1 << (at % 64)
 }
 
 #[cfg(test)]
@@ -213,7 +219,7 @@ mod tests {
     #[test]
     fn set_bits_are_counted_past_two_to_the_thirty_two() {
         let sizing = Sizing::explicit(1 << 34, 7).unwrap();
-        let mut filter = BloomFilter::with_seed(sizing, 0).unwrap();
+        let mut filter = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
         // As if so many bits had been set: 2 GiB of memory need not be touched to see the count go on.
         filter.ones = u64::from(u32::MAX) - 3;
         let before = filter.estimated_len();
@@ -231,8 +237,7 @@ mod tests {
         for key in 0_u32..3000 {
             filter.insert(&key.to_le_bytes());
         }
-        let counted: u64 = filter.words.iter().map(|word| u64::from(word.count_ones())).sum();
-        assert_eq!(filter.ones(), counted);
+        assert_eq!(filter.ones(), filter.memory.count_ones());
     }
 
     #[test]
@@ -258,10 +263,10 @@ mod tests {
                 let keys = capacity as f64 * f64::from(tenths) / 10.0;
                 match filter.ones_above(keys) {
                     Some(ones) => {
-                        assert!(filter.keys_at(ones) > keys);
-                        assert!(ones == 0 || filter.keys_at(ones - 1) <= keys);
+                        assert!(filter.sizing.keys_at(ones) > keys);
+                        assert!(ones == 0 || filter.sizing.keys_at(ones - 1) <= keys);
                     }
-                    None => assert!(filter.keys_at(filter.sizing().bits()) <= keys),
+                    None => assert!(filter.sizing.keys_at(filter.sizing().bits()) <= keys),
                 }
             }
         }
@@ -271,7 +276,7 @@ mod tests {
     fn what_cannot_be_allocated_is_an_error_and_no_abort() {
         let sizing = Sizing::explicit(1 << 48, 7).unwrap();
         assert_eq!(
-            BloomFilter::with_seed(sizing, 0).unwrap_err(),
+            BloomFilter::with_hashing(sizing, Hashing::default()).unwrap_err(),
             ConfigError::CannotAllocate { bytes: 1 << 45 }
         );
     }
@@ -279,10 +284,10 @@ mod tests {
     #[test]
     fn another_seed_marks_other_bits() {
         let sizing = Sizing::for_rate(100, 0.01).unwrap();
-        let mut one = BloomFilter::with_seed(sizing, 1).unwrap();
-        let mut two = BloomFilter::with_seed(sizing, 2).unwrap();
+        let mut one = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed: 1 }).unwrap();
+        let mut two = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed: 2 }).unwrap();
         one.insert(b"key");
         two.insert(b"key");
-        assert_ne!(one.words, two.words);
+        assert_ne!(one.memory.words(), two.memory.words());
     }
 }

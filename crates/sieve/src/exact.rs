@@ -59,6 +59,8 @@ impl Filter for ExactFilter {
             bits: 0,
             ones: self.ones(),
             hashes: 0,
+            layers: 1,
+            forgets: false,
             memory_bytes: slots + self.key_bytes,
         }
     }

@@ -7,10 +7,13 @@
 /// of keys can be hashed before the first of them touches memory.
 pub trait Filter {
     /// What is kept of a key between hashing and marking; `()` for a filter that needs the key itself.
-    type Digest;
+    type Digest: Copy + Default;
 
     /// Hashes a key. Touches no memory of the filter.
     fn digest(&self, key: &[u8]) -> Self::Digest;
+
+    /// Starts to fetch the memory that marking this key will touch. A hint: the answer to everything else stays the same.
+    fn prefetch(&self, _digest: Self::Digest) {}
 
     /// Marks a key as seen, in one test-and-set: `true` when it was new.
     ///
@@ -32,6 +35,11 @@ pub trait Filter {
     /// Returns the number of bits set, or of keys held: whatever only grows as keys are marked. Cost: O(1).
     fn ones(&self) -> u64;
 
+    /// Returns the number of layers, which rises as a filter grows. Cost: O(1).
+    fn layers(&self) -> u32 {
+        1
+    }
+
     /// Returns the least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`, if it ever can.
     fn ones_above(&self, keys: f64) -> Option<u64>;
 }
@@ -52,8 +60,12 @@ pub struct Load {
     pub bits: u64,
     /// Bits that are set, X, or keys held.
     pub ones: u64,
-    /// Probes per key, k; 0 when it has none.
+    /// Probes per key, k, of the newest layer; 0 when it has none.
     pub hashes: u32,
+    /// Layers: 1 unless the filter has grown, or keeps generations.
+    pub layers: u32,
+    /// Whether keys were removed or forgotten: then the estimate says nothing about how many were ever accepted.
+    pub forgets: bool,
     /// Memory of the filter, in bytes.
     pub memory_bytes: u64,
 }

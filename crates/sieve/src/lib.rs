@@ -58,20 +58,34 @@
 //! `serde`: `Serialize` for the reports. Off by default.
 
 mod bloom;
+mod builder;
+mod counting;
 mod exact;
 mod filter;
-mod hash;
+pub mod hash;
+mod lines;
 mod loss;
+mod memory;
+mod prefetch;
+mod probes;
 mod queue;
+mod rotating;
 pub mod saturation;
+mod scalable;
+mod seen_set;
 mod sieve;
 pub mod sizing;
 
 pub use bloom::BloomFilter;
+pub use builder::{DEFAULT_FALSE_POSITIVE_RATE, OnSaturation, SieveBuilder};
+pub use counting::{CountingBloomFilter, MAX_COUNT};
 pub use exact::ExactFilter;
 pub use filter::{Filter, Load};
-pub use hash::Digest;
-pub use queue::{Fifo, Queue};
+pub use hash::{Digest, Hashing};
+pub use queue::{Accepts, Fifo, Queue};
+pub use rotating::RotatingBloomFilter;
 pub use saturation::{Level, Saturation, SelfCheck};
-pub use sieve::{DEFAULT_FALSE_POSITIVE_RATE, Drain, OnSaturation, Refused, RefusedBy, Sieve, SieveBuilder, Tally};
-pub use sizing::{ConfigError, Sizing};
+pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
+pub use seen_set::SeenSet;
+pub use sieve::{Drain, Refused, RefusedBy, Sieve, Tally};
+pub use sizing::{ConfigError, Layout, Sizing};

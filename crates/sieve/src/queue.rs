@@ -4,17 +4,9 @@ use std::collections::VecDeque;
 
 /// The to-visit queue behind a filter.
 ///
-/// How items leave is the queue's own affair: a FIFO queue [pops](Fifo::pop), a queue of hosts hands out leases.
+/// What it takes in is said by [`Accepts`]; how items leave is the queue's own affair: a [`Fifo`] queue pops, a queue of hosts
+/// hands out leases.
 pub trait Queue {
-    /// What waits in the queue. Its bytes are the key it is deduplicated on.
-    type Item: AsRef<[u8]>;
-
-    /// Says whether there is room for this item. It is asked before the filter marks the item as seen.
-    fn admits(&self, item: &Self::Item) -> bool;
-
-    /// Takes the item in. It must not fail for an item that was just admitted.
-    fn push(&mut self, item: Self::Item);
-
     /// Returns the number of items that wait.
     fn len(&self) -> usize;
 
@@ -24,29 +16,69 @@ pub trait Queue {
     }
 }
 
+/// A queue that takes in items of type `T`, whose bytes are the key they are deduplicated on.
+///
+/// A queue of owned items may accept borrowed ones too: `VecDeque<String>` takes `&str`, and allocates for new keys only.
+pub trait Accepts<T: AsRef<[u8]>>: Queue {
+    /// Says whether there is room for this item. It is asked before the filter marks the item as seen.
+    fn admits(&self, item: &T) -> bool;
+
+    /// Takes the item in. It must not fail for an item that was just admitted.
+    fn push(&mut self, item: T);
+}
+
 /// A queue that hands out its items in the order of arrival.
 pub trait Fifo: Queue {
+    /// What comes out.
+    type Item;
+
     /// Takes the oldest item out.
     fn pop(&mut self) -> Option<Self::Item>;
 }
 
-impl<T: AsRef<[u8]>> Queue for VecDeque<T> {
-    type Item = T;
+impl<T> Queue for VecDeque<T> {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+}
 
+impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
     fn admits(&self, _item: &T) -> bool {
         true
     }
 
+    #[inline]
     fn push(&mut self, item: T) {
         self.push_back(item);
     }
+}
 
-    fn len(&self) -> usize {
-        VecDeque::len(self)
+impl Accepts<&str> for VecDeque<String> {
+    fn admits(&self, _item: &&str) -> bool {
+        true
+    }
+
+    #[inline]
+    fn push(&mut self, item: &str) {
+        self.push_back(item.to_owned());
     }
 }
 
-impl<T: AsRef<[u8]>> Fifo for VecDeque<T> {
+impl Accepts<&[u8]> for VecDeque<Vec<u8>> {
+    fn admits(&self, _item: &&[u8]) -> bool {
+        true
+    }
+
+    #[inline]
+    fn push(&mut self, item: &[u8]) {
+        self.push_back(item.to_owned());
+    }
+}
+
+impl<T> Fifo for VecDeque<T> {
+    type Item = T;
+
+    #[inline]
     fn pop(&mut self) -> Option<T> {
         self.pop_front()
     }

@@ -4,7 +4,8 @@
 //!
 //! * **Estimated keys** s = −(m/k)·ln(1 − X/m). A key that is wrongly dropped would have set no bit, so s estimates the
 //!   distinct keys that were *offered*. Its noise is about √(m(eᵗ − t − 1)) / k with t = ks/m.
-//! * **Rate** f, the chance that the next new key is dropped: (X/m)ᵏ.
+//! * **Rate** f, the chance that the next new key is dropped: (X/m)ᵏ in the classic layout, the mean over the blocks in blocks, and
+//!   1 − ∏(1 − fᵢ) with layers.
 //! * **Keys lost so far**, in two ways: L1 = Σ f/(1 − f) over the accepted keys, which is reported as
 //!   [`lost`](Saturation::lost), and L2 = s − A, [`lost_by_difference`](Saturation::lost_by_difference), which is noisier.
 //!   When the two disagree by more than chance allows, the [`SelfCheck`] says so: the keys were crafted against the hash,
@@ -23,7 +24,7 @@
 //!
 //! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time. Key-values of each
 //! record: `level` (as [`Level`] prints it), `estimated`, `capacity`, `accepted`, `fill`, `rate`, `lost`, `bits`, `ones`,
-//! `hashes`, `memory_bytes`, `consistent` and, when the sieve was told the time, `next_level_seconds`.
+//! `hashes`, `layers`, `memory_bytes`, `consistent` and, when the sieve was told the time, `next_level_seconds`.
 
 use std::fmt;
 use std::time::Duration;
@@ -108,7 +109,7 @@ impl From<Level> for String {
 pub enum SelfCheck {
     /// They agree within their noise.
     Consistent,
-    /// There is nothing to compare: no key yet, an exact filter, or all bits set.
+    /// There is nothing to compare: no key yet, an exact filter, all bits set, or keys that were removed or forgotten.
     Unknown,
     /// They differ by so many standard deviations: crafted keys, a broken hash, or a damaged filter.
     Suspicious {
@@ -122,7 +123,7 @@ pub enum SelfCheck {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Saturation {
-    /// The keys the filter is meant for; `None` for an exact filter.
+    /// The keys the filter is meant for; `None` for one without a limit: exact, or forgetting.
     pub capacity: Option<u64>,
     /// The estimated number of distinct keys that were offered, s.
     pub estimated: f64,
@@ -146,8 +147,10 @@ pub struct Saturation {
     pub bits: u64,
     /// Bits that are set, X.
     pub ones: u64,
-    /// Probes per key, k.
+    /// Probes per key, k, of the newest layer.
     pub hashes: u32,
+    /// Layers: 1 unless the filter has grown, or keeps generations.
+    pub layers: u32,
     /// Memory of the filter, in bytes.
     pub memory_bytes: u64,
 }
@@ -173,6 +176,7 @@ impl Saturation {
             bits: load.bits,
             ones: load.ones,
             hashes: load.hashes,
+            layers: load.layers,
             memory_bytes: load.memory_bytes,
         }
     }
@@ -188,7 +192,7 @@ fn loss_noise(estimate_noise: f64, lost: f64) -> f64 {
 }
 
 fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) -> SelfCheck {
-    if accepted == 0 || load.bits == 0 || load.ones >= load.bits {
+    if accepted == 0 || load.bits == 0 || load.ones >= load.bits || load.forgets {
         return SelfCheck::Unknown;
     }
     // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
@@ -207,7 +211,20 @@ fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) ->
 impl fmt::Display for Saturation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(capacity) = self.capacity else {
-            return write!(f, "exact seen-set of {} keys, nothing lost", self.accepted);
+            return if self.bits == 0 {
+                write!(f, "exact seen-set of {} keys, nothing lost", self.accepted)
+            } else {
+                write!(
+                    f,
+                    "about {:.0} distinct keys remembered of {} accepted, fill {:.1} %, {} of new keys are wrongly dropped now, \
+                     about {:.1} lost so far",
+                    self.estimated,
+                    self.accepted,
+                    self.fill * 100.0,
+                    Percent(self.rate),
+                    self.lost,
+                )
+            };
         };
         write!(
             f,
@@ -261,6 +278,7 @@ pub(crate) struct Watch {
     paced_from: Option<(Duration, f64)>,
     accused: bool,
     check_at: u64,
+    layers: u32,
 }
 
 /// The first number of accepted keys at which the self-check is made between levels; then at each doubling.
@@ -275,6 +293,7 @@ impl Watch {
             paced_from: None,
             accused: false,
             check_at: FIRST_CHECK,
+            layers: 1,
         };
         watch.wait_for_next(ones_above, capacity);
         watch
@@ -288,10 +307,10 @@ impl Watch {
         }
     }
 
-    /// Says, with two comparisons, whether [`look`](Self::look) might have something to say.
+    /// Says, with three comparisons, whether [`look`](Self::look) might have something to say.
     #[inline]
-    pub(crate) fn is_due(&self, ones: u64, accepted: u64) -> bool {
-        self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at
+    pub(crate) fn is_due(&self, ones: u64, accepted: u64, layers: u32) -> bool {
+        self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at || layers > self.layers
     }
 
     /// Says whether the estimate has exceeded the capacity.
@@ -304,6 +323,11 @@ impl Watch {
     pub(crate) fn look(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) -> Option<Notice> {
         while saturation.accepted >= self.check_at {
             self.check_at = self.check_at.saturating_mul(2);
+        }
+        if saturation.layers > self.layers {
+            self.layers = saturation.layers;
+            self.wait_for_next(ones_above, saturation.capacity);
+            return Some(Notice::Grown);
         }
         let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
         if saturation.level > self.level {
@@ -340,6 +364,8 @@ pub(crate) enum Notice {
     Level { next_level_in: Option<Duration> },
     /// The self-check failed between two levels.
     Suspicion,
+    /// The filter has added a layer.
+    Grown,
 }
 
 #[cfg(test)]
@@ -385,6 +411,8 @@ mod tests {
             bits: 10_000,
             ones: 4_500,
             hashes: 7,
+            layers: 1,
+            forgets: false,
             memory_bytes: 1250,
         };
         let saturation = Saturation::of(&load, 850, 0.0);

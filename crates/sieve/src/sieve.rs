@@ -1,35 +1,21 @@
-//! The filter in front of the queue. This is the only file that logs.
+//! The filter in front of the queue.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use crate::bloom::BloomFilter;
+use crate::builder::{OnSaturation, SieveBuilder};
+use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
-use crate::loss::LossMeter;
-use crate::queue::{Fifo, Queue};
-use crate::saturation::{Level, Notice, Saturation, SelfCheck, Watch};
-use crate::sizing::{ConfigError, Sizing};
-
-/// The `log` target of the saturation lines.
-const TARGET: &str = "sieve::saturation";
-
-/// The false-positive rate unless another is given: 1 %.
-pub const DEFAULT_FALSE_POSITIVE_RATE: f64 = 0.01;
+use crate::lines;
+use crate::loss::{LossMeter, drops_per_accepted};
+use crate::queue::{Accepts, Fifo, Queue};
+use crate::saturation::{Saturation, Watch};
+use crate::seen_set::SeenSet;
+use crate::sizing::ConfigError;
 
 /// How many keys of a batch are hashed before the first is marked.
 const BATCH: usize = 32;
-
-/// What happens to new keys once the estimate exceeds the capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OnSaturation {
-    /// They are still accepted, with a growing share wrongly dropped; the log says how many.
-    #[default]
-    Warn,
-    /// They are refused and not marked: nothing is lost silently, and nothing new comes in.
-    Refuse,
-}
 
 /// Why an item was neither queued nor taken for seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +62,8 @@ pub struct Tally {
 
 /// A filter in front of a to-visit queue: [`push`](Self::push) drops what was seen, [`pop`](Self::pop) hands out the next.
 ///
-/// Filter and queue can be any [`Filter`] and [`Queue`]; by default a [`BloomFilter`] and a `VecDeque<String>`.
+/// Filter and queue can be any [`Filter`] and [`Queue`]; by default a [`SeenSet`] and a `VecDeque<String>`,
+/// which takes in `String` and, allocating for new keys only, `&str`.
 ///
 /// | method | cost |
 /// |---|---|
@@ -101,7 +88,7 @@ pub struct Tally {
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Sieve<F = BloomFilter, Q = VecDeque<String>> {
+pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
     filter: F,
     queue: Q,
     on_saturation: OnSaturation,
@@ -123,76 +110,6 @@ impl Sieve {
     /// Starts the description of a sieve of strings.
     pub fn builder() -> SieveBuilder {
         SieveBuilder::default()
-    }
-}
-
-/// The description of a sieve; see [`Sieve::builder`].
-#[derive(Debug, Clone)]
-pub struct SieveBuilder {
-    capacity: u64,
-    rate: f64,
-    seed: u64,
-    on_saturation: OnSaturation,
-}
-
-impl Default for SieveBuilder {
-    fn default() -> Self {
-        Self {
-            capacity: 1_000_000,
-            rate: DEFAULT_FALSE_POSITIVE_RATE,
-            seed: 0,
-            on_saturation: OnSaturation::default(),
-        }
-    }
-}
-
-impl SieveBuilder {
-    /// Sets the number of distinct keys that are expected; 1 000 000 unless set.
-    #[must_use]
-    pub fn capacity(mut self, keys: u64) -> Self {
-        self.capacity = keys;
-        self
-    }
-
-    /// Sets the false-positive rate at capacity, a fraction above 0 and below 1; 0.01 unless set.
-    #[must_use]
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
-        self
-    }
-
-    /// Sets the seed of the hash; 0 unless set, so that equal input gives equal filters.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Sets what happens past the capacity; [`OnSaturation::Warn`] unless set.
-    #[must_use]
-    pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
-        self.on_saturation = policy;
-        self
-    }
-
-    /// Builds the sieve with a `VecDeque<String>` as its queue.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
-    pub fn build(self) -> Result<Sieve, ConfigError> {
-        self.build_with(VecDeque::new())
-    }
-
-    /// Builds the sieve with a queue of your own.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Self::build).
-    pub fn build_with<Q: Queue>(self, queue: Q) -> Result<Sieve<BloomFilter, Q>, ConfigError> {
-        let sizing = Sizing::for_rate(self.capacity, self.rate)?;
-        let filter = BloomFilter::with_seed(sizing, self.seed)?;
-        Ok(Sieve::from_parts(filter, queue).on_saturation(self.on_saturation))
     }
 }
 
@@ -230,7 +147,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// An item that is refused also gives `false` and is counted in the [`tally`](Self::tally);
     /// [`try_push`](Self::try_push) tells the two apart and hands the item back.
     #[inline]
-    pub fn push(&mut self, item: Q::Item) -> bool {
+    pub fn push<T: AsRef<[u8]>>(&mut self, item: T) -> bool
+    where
+        Q: Accepts<T>,
+    {
         self.try_push(item).unwrap_or(false)
     }
 
@@ -241,38 +161,56 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Hands the item back, unmarked, when the queue has no room for it, or when the filter is past its capacity under
     /// [`OnSaturation::Refuse`]. Both are asked before the filter is touched.
     #[inline]
-    pub fn try_push(&mut self, item: Q::Item) -> Result<bool, Refused<Q::Item>> {
+    pub fn try_push<T: AsRef<[u8]>>(&mut self, item: T) -> Result<bool, Refused<T>>
+    where
+        Q: Accepts<T>,
+    {
         let digest = self.filter.digest(item.as_ref());
         self.sift(item, digest)
     }
 
     /// Queues all items whose keys were not seen, and returns how many were.
     ///
-    /// Faster than as many [`push`](Self::push)es: keys are hashed in batches. Give it the links of a page at once.
-    pub fn push_all(&mut self, items: impl IntoIterator<Item = Q::Item>) -> usize {
+    /// Faster than as many [`push`](Self::push)es: a batch of keys is hashed, and the filter's memory fetched for all of them at once,
+    /// before the first is marked. Give it the links of a page at once.
+    pub fn push_all<T: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = T>) -> usize
+    where
+        Q: Accepts<T>,
+    {
         let mut fresh = 0;
         self.try_push_all(items, |outcome| fresh += usize::from(outcome.unwrap_or(false)));
         fresh
     }
 
     /// Offers all items as [`try_push`](Self::try_push) would, in order, and hands each outcome to `each`.
-    pub fn try_push_all(
+    pub fn try_push_all<T: AsRef<[u8]>>(
         &mut self,
-        items: impl IntoIterator<Item = Q::Item>,
-        mut each: impl FnMut(Result<bool, Refused<Q::Item>>),
-    ) {
-        let mut items = items.into_iter();
-        let mut batch = Vec::with_capacity(items.size_hint().0.min(BATCH));
-        loop {
-            batch.extend(items.by_ref().take(BATCH).map(|item| {
+        items: impl IntoIterator<Item = T>,
+        mut each: impl FnMut(Result<bool, Refused<T>>),
+    ) where
+        Q: Accepts<T>,
+    {
+        let mut items = items.into_iter().fuse();
+        let mut batch = [const { None }; BATCH];
+        let mut digests = [F::Digest::default(); BATCH];
+        let mut more = true;
+        while more {
+            let mut count = 0;
+            while count < BATCH {
+                let Some(item) = items.next() else {
+                    more = false;
+                    break;
+                };
                 let digest = self.filter.digest(item.as_ref());
-                (item, digest)
-            }));
-            if batch.is_empty() {
-                return;
+                self.filter.prefetch(digest);
+                digests[count] = digest;
+                batch[count] = Some(item);
+                count += 1;
             }
-            for (item, digest) in batch.drain(..) {
-                each(self.sift(item, digest));
+            for (slot, digest) in batch.iter_mut().zip(&digests).take(count) {
+                if let Some(item) = slot.take() {
+                    each(self.sift(item, *digest));
+                }
             }
         }
     }
@@ -282,7 +220,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// # Errors
     ///
     /// Hands the item back when the queue has no room for it.
-    pub fn requeue(&mut self, item: Q::Item) -> Result<(), Refused<Q::Item>> {
+    pub fn requeue<T: AsRef<[u8]>>(&mut self, item: T) -> Result<(), Refused<T>>
+    where
+        Q: Accepts<T>,
+    {
         if !self.queue.admits(&item) {
             return Err(Refused {
                 item,
@@ -340,7 +281,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 
     /// Decides one item's fate: refuse before marking, then one test-and-set, then queue.
     #[inline]
-    fn sift(&mut self, item: Q::Item, digest: F::Digest) -> Result<bool, Refused<Q::Item>> {
+    fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T>>
+    where
+        Q: Accepts<T>,
+    {
         if let Some(by) = self.refusal(&item) {
             return self.refuse(item, by);
         }
@@ -350,15 +294,25 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         }
         self.queue.push(item);
         self.tally.accepted += 1;
-        self.loss.accept(&self.filter);
-        if self.watch.is_due(self.filter.ones(), self.tally.accepted) {
+        self.loss.accept(
+            self.filter.ones(),
+            || self.filter.load().bits,
+            || drops_per_accepted(self.filter.load().false_positive_rate),
+        );
+        if self
+            .watch
+            .is_due(self.filter.ones(), self.tally.accepted, self.filter.layers())
+        {
             self.look();
         }
         Ok(true)
     }
 
     #[inline]
-    fn refusal(&self, item: &Q::Item) -> Option<RefusedBy> {
+    fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy>
+    where
+        Q: Accepts<T>,
+    {
         if !self.queue.admits(item) {
             return Some(RefusedBy::Queue);
         }
@@ -367,7 +321,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     }
 
     #[cold]
-    fn refuse(&mut self, item: Q::Item, by: RefusedBy) -> Result<bool, Refused<Q::Item>> {
+    fn refuse<T: AsRef<[u8]>>(&mut self, item: T, by: RefusedBy) -> Result<bool, Refused<T>> {
         // Nothing is marked on this way, so that asking first is no race: a duplicate is still a duplicate.
         if self.filter.contains(item.as_ref()) {
             self.tally.seen += 1;
@@ -381,8 +335,17 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     fn look(&mut self) {
         let saturation = self.saturation();
         if let Some(notice) = self.watch.look(&saturation, |keys| self.filter.ones_above(keys)) {
-            report(&saturation, &notice, self.on_saturation);
+            lines::report(&saturation, &notice, self.on_saturation);
         }
+    }
+}
+
+impl<Q: Queue> Sieve<CountingBloomFilter, Q> {
+    /// Takes a key out of the filter, so that it may come again: `false` when it is certainly not there.
+    ///
+    /// Only for keys that were accepted; see [`CountingBloomFilter`]. An item that still waits in the queue stays there.
+    pub fn forget(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.filter.remove(key.as_ref())
     }
 }
 
@@ -398,8 +361,8 @@ impl<F: Filter, Q: Fifo> Sieve<F, Q> {
     }
 }
 
-impl<F: Filter, Q: Queue> Extend<Q::Item> for Sieve<F, Q> {
-    fn extend<I: IntoIterator<Item = Q::Item>>(&mut self, items: I) {
+impl<T: AsRef<[u8]>, F: Filter, Q: Accepts<T>> Extend<T> for Sieve<F, Q> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         self.push_all(items);
     }
 }
@@ -419,91 +382,5 @@ impl<Q: Fifo> Iterator for Drain<'_, Q> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.queue.len(), Some(self.queue.len()))
-    }
-}
-
-fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturation) {
-    let (severity, next_level_in) = match notice {
-        Notice::Level { next_level_in } if saturation.level < Level::FULL => (log::Level::Info, *next_level_in),
-        Notice::Level { next_level_in } => (log::Level::Warn, *next_level_in),
-        Notice::Suspicion => (log::Level::Warn, None),
-    };
-    let Saturation {
-        level,
-        estimated,
-        capacity,
-        accepted,
-        fill,
-        rate,
-        lost,
-        bits,
-        ones,
-        hashes,
-        memory_bytes,
-        ..
-    } = *saturation;
-    log::log!(
-        target: TARGET,
-        severity,
-        level:% = level,
-        estimated,
-        capacity,
-        accepted,
-        fill,
-        rate,
-        lost,
-        bits,
-        ones,
-        hashes,
-        memory_bytes,
-        consistent = !matches!(saturation.check, SelfCheck::Suspicious { .. }),
-        next_level_seconds = next_level_in.map(|wait| wait.as_secs_f64());
-        "seen-set {level}: {saturation}{}{}",
-        Forecast(level.next(), next_level_in),
-        Remedy(saturation, policy),
-    );
-}
-
-/// "; 1.5x in about 20 min at this pace", or nothing without a clock.
-struct Forecast(Level, Option<Duration>);
-
-impl fmt::Display for Forecast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(level, Some(wait)) = self else {
-            return Ok(());
-        };
-        let seconds = wait.as_secs();
-        match seconds {
-            0..120 => write!(f, "; {level} in about {seconds} s at this pace"),
-            120..7200 => write!(f, "; {level} in about {} min at this pace", seconds / 60),
-            _ => write!(f, "; {level} in about {} h at this pace", seconds / 3600),
-        }
-    }
-}
-
-/// What the operator can do about it.
-struct Remedy<'a>(&'a Saturation, OnSaturation);
-
-impl fmt::Display for Remedy<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(saturation, policy) = self;
-        let enough = (saturation.estimated * 2.0).ceil();
-        match policy {
-            _ if saturation.level < Level::FULL => {
-                write!(
-                    f,
-                    ". If many more keys are to come, plan for a capacity of {enough:.0} or more"
-                )
-            }
-            OnSaturation::Warn => {
-                write!(f, ". To lose fewer, start again with a capacity of {enough:.0} or more")
-            }
-            OnSaturation::Refuse => {
-                write!(
-                    f,
-                    ". New keys are refused from now on; start again with a capacity of {enough:.0} or more"
-                )
-            }
-        }
     }
 }

@@ -12,7 +12,19 @@
 //! A [`Sizing`] made [for a rate](Sizing::for_rate) starts from the textbook's m, rounded **up**, and adds the few bits
 //! (0.1 % at p = 1 %, more for tiny filters) that make the *exact* rate with a whole number of probes hold the promise.
 
+mod blocks;
+mod classic;
+mod estimate;
+mod practice;
+
 use std::f64::consts::LN_2;
+
+#[cfg(test)]
+pub(crate) use blocks::bits_in_word;
+pub(crate) use blocks::{BLOCK_BITS, BlockRate, WORDS};
+pub use blocks::{MAX_BLOCK_HASHES, MIN_BLOCK_RATE};
+pub use classic::false_positive_rate;
+pub use practice::{Practice, best_practice};
 
 /// The largest number of probes per key; the best one for a false-positive rate of 2⁻³².
 ///
@@ -21,9 +33,6 @@ pub const MAX_HASHES: u32 = 32;
 
 /// The largest number of bits: 2⁴⁸, or 32 TiB, beyond which rounding in the estimates would show.
 pub const MAX_BITS: u64 = 1 << 48;
-
-/// The most probes for which the alternating sum of the exact rate keeps enough digits of a 64-bit float.
-const MAX_EXACT_HASHES: u32 = 20;
 
 /// What a filter cannot be built from.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +49,10 @@ pub enum ConfigError {
         /// The probes per key asked for.
         hashes: u32,
     },
-    /// The number of probes per key is zero or above [`MAX_HASHES`].
+    /// The number of probes per key is zero or above [`MAX_HASHES`] ([`MAX_BLOCK_HASHES`] in blocks).
     HashesOutOfRange(u32),
+    /// The false-positive rate is below [`MIN_BLOCK_RATE`] and the layout of blocks was asked for.
+    RateTooSmallForBlocks(f64),
     /// The filter would need more than [`MAX_BITS`].
     TooManyBits,
     /// The allocator refused this many bytes.
@@ -71,7 +82,16 @@ impl std::fmt::Display for ConfigError {
                 "{bits} bits are too few for {hashes} distinct probes per key: give at least as many bits as probes"
             ),
             Self::HashesOutOfRange(hashes) => {
-                write!(f, "{hashes} probes per key are not possible: give 1 to {MAX_HASHES}")
+                write!(
+                    f,
+                    "{hashes} probes per key are not possible: give 1 to {MAX_HASHES}, or to {MAX_BLOCK_HASHES} in blocks"
+                )
+            }
+            Self::RateTooSmallForBlocks(rate) => {
+                write!(
+                    f,
+                    "blocks keep no false-positive rate as small as {rate}: give at least {MIN_BLOCK_RATE}, or the classic layout"
+                )
             }
             Self::TooManyBits => write!(
                 f,
@@ -87,9 +107,22 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The shape of a filter: how many bits, how many probes per key, and for how many keys.
+/// Where the probes of a key lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Layout {
+    /// In one block of 512 bits, a cache line: one memory access per key, for about 5 % more bits at a rate of 1 %.
+    #[default]
+    Blocks,
+    /// Anywhere: the textbook's filter, with the fewest bits, and one memory access per probe.
+    Classic,
+}
+
+/// The shape of a filter: its layout, how many bits, how many probes per key, and for how many keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizing {
+    layout: Layout,
     bits: u64,
     hashes: u32,
     capacity: u64,
@@ -98,30 +131,47 @@ pub struct Sizing {
 impl Sizing {
     /// Returns the smallest shape that holds `capacity` keys with a false-positive rate of at most `rate`.
     ///
+    /// In [blocks](Layout::Blocks), but for rates below [`MIN_BLOCK_RATE`], which need the [classic](Layout::Classic) layout.
+    ///
     /// # Errors
     ///
     /// A capacity of 0, a rate that is not above 0 and below 1 (a NaN is not), or a need of more than [`MAX_BITS`].
     ///
     /// ```
     /// let sizing = sieve::Sizing::for_rate(1_000_000, 0.01)?;
-    /// assert_eq!(sizing.hashes(), 7);
     /// assert!(sizing.expected_rate() <= 0.01);
-    /// assert_eq!(sizing.bits().div_ceil(8) / 1024, 1171); // KiB
+    /// assert!(sizing.memory_bytes() < 1_270_000);
     /// # Ok::<(), sieve::ConfigError>(())
     /// ```
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
-        let least = textbook_bits(capacity, rate)?;
-        let best = best_hashes(least, capacity);
-        let around = [best.floor(), best.ceil()].map(|k| (k as u32).clamp(1, MAX_HASHES));
-        around
-            .into_iter()
-            .filter_map(|hashes| Some((least_bits(least, hashes, capacity, rate)?, hashes)))
-            .min()
-            .map(|(bits, hashes)| Self { bits, hashes, capacity })
-            .ok_or(ConfigError::TooManyBits)
+        match blocks::for_rate(capacity, rate) {
+            Err(ConfigError::RateTooSmallForBlocks(_)) => classic::for_rate(capacity, rate),
+            other => other,
+        }
     }
 
-    /// Returns the shape with just these bits and probes per key.
+    /// Returns the smallest shape of a given layout that holds `capacity` keys at a rate of at most `rate`.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_rate`](Self::for_rate), and a rate below [`MIN_BLOCK_RATE`] in blocks.
+    ///
+    /// ```
+    /// use sieve::{Layout, Sizing};
+    ///
+    /// let sizing = Sizing::in_layout(Layout::Classic, 1_000_000, 0.01)?;
+    /// assert_eq!(sizing.hashes(), 7);
+    /// assert_eq!(sizing.bits().div_ceil(8) / 1024, 1171); // KiB
+    /// # Ok::<(), sieve::ConfigError>(())
+    /// ```
+    pub fn in_layout(layout: Layout, capacity: u64, rate: f64) -> Result<Self, ConfigError> {
+        match layout {
+            Layout::Blocks => blocks::for_rate(capacity, rate),
+            Layout::Classic => classic::for_rate(capacity, rate),
+        }
+    }
+
+    /// Returns the classic shape with just these bits and probes per key.
     ///
     /// Its capacity is the number of keys for which `hashes` is the best number of probes, m·ln 2 / k, at which half
     /// of the bits are set; [`with_capacity`](Self::with_capacity) states another.
@@ -136,11 +186,35 @@ impl Sizing {
         if bits < u64::from(hashes) {
             return Err(ConfigError::TooFewBits { bits, hashes });
         }
+        Self::checked(Layout::Classic, bits, hashes)
+    }
+
+    /// Returns the shape of just so many blocks of 64 bytes and probes per key, with a capacity as [`explicit`](Self::explicit).
+    ///
+    /// # Errors
+    ///
+    /// No block; no probe or more than [`MAX_BLOCK_HASHES`]; more than [`MAX_BITS`].
+    pub fn explicit_blocks(blocks: u64, hashes: u32) -> Result<Self, ConfigError> {
+        if !(1..=MAX_BLOCK_HASHES).contains(&hashes) {
+            return Err(ConfigError::HashesOutOfRange(hashes));
+        }
+        if blocks == 0 {
+            return Err(ConfigError::TooFewBits { bits: 0, hashes });
+        }
+        Self::checked(Layout::Blocks, blocks.saturating_mul(BLOCK_BITS), hashes)
+    }
+
+    fn checked(layout: Layout, bits: u64, hashes: u32) -> Result<Self, ConfigError> {
         if bits > MAX_BITS {
             return Err(ConfigError::TooManyBits);
         }
         let capacity = ((bits as f64 * LN_2 / f64::from(hashes)) as u64).max(1);
-        Ok(Self { bits, hashes, capacity })
+        Ok(Self {
+            layout,
+            bits,
+            hashes,
+            capacity,
+        })
     }
 
     /// States for how many keys the shape is meant; the levels of [`Saturation`](crate::Saturation) count from it.
@@ -155,7 +229,12 @@ impl Sizing {
         Ok(Self { capacity, ..self })
     }
 
-    /// Returns the number of bits, m.
+    /// Returns the layout.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Returns the number of bits that can be probes, m.
     pub fn bits(&self) -> u64 {
         self.bits
     }
@@ -170,9 +249,58 @@ impl Sizing {
         self.capacity
     }
 
+    /// Returns the memory of a plain filter of this shape, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.words().saturating_mul(8)
+    }
+
     /// Returns the false-positive rate that is expected once the capacity is reached.
+    ///
+    /// Cost: microseconds; milliseconds in blocks with more than 8 probes.
     pub fn expected_rate(&self) -> f64 {
-        false_positive_rate(self.bits, self.hashes, self.capacity)
+        RateModel::of(self).at(self.capacity as f64)
+    }
+
+    pub(crate) fn words(&self) -> u64 {
+        match self.layout {
+            Layout::Blocks => self.blocks() * WORDS as u64,
+            Layout::Classic => self.bits.div_ceil(64),
+        }
+    }
+
+    /// The blocks of the layout of blocks.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.bits / BLOCK_BITS
+    }
+}
+
+/// What the false-positive rate of a shape is after so many keys; made once, as blocks have many terms.
+#[derive(Debug, Clone)]
+pub(crate) enum RateModel {
+    Classic { bits: u64, hashes: u32 },
+    Blocks { model: BlockRate, blocks: u64 },
+}
+
+impl RateModel {
+    pub(crate) fn of(sizing: &Sizing) -> Self {
+        match sizing.layout {
+            Layout::Classic => Self::Classic {
+                bits: sizing.bits,
+                hashes: sizing.hashes,
+            },
+            Layout::Blocks => Self::Blocks {
+                model: BlockRate::new(sizing.hashes),
+                blocks: sizing.blocks(),
+            },
+        }
+    }
+
+    /// The rate for the next new key after `keys` distinct ones.
+    pub(crate) fn at(&self, keys: f64) -> f64 {
+        match self {
+            Self::Classic { bits, hashes } => classic::rate_at(*bits, *hashes, keys),
+            Self::Blocks { model, blocks } => model.at(*blocks, keys),
+        }
     }
 }
 
@@ -200,64 +328,29 @@ pub fn best_hashes(bits: u64, keys: u64) -> f64 {
     LN_2 * bits as f64 / keys as f64
 }
 
-/// Returns the expected false-positive rate of a filter of `bits` with `hashes` distinct probes per key after `keys`.
+/// Returns the capacity at which a classic filter of `bits`, with its best number of probes, has a false-positive rate of `rate`.
 ///
-/// A key is taken for seen when none of its k bits is zero. j given bits are all left alone by one key with probability
-/// C(m−j, k) / C(m, k) = ∏ᵢ (m−k−i) / (m−i) over i < j, so by inclusion and exclusion over the k bits the rate is
-/// Σⱼ (−1)ʲ · C(k, j) · ∏ᵢ ((m−k−i) / (m−i))ⁿ. That is exact for every m. Above 20 probes its alternating terms eat the
-/// digits of a float, and the second-order expansion around the expected fill takes its place.
+/// n = −m·(ln 2)² / ln p, the textbook's formula turned round.
 ///
-/// Cost: O(k²). More probes than bits count as all bits set.
-pub fn false_positive_rate(bits: u64, hashes: u32, keys: u64) -> f64 {
-    if keys == 0 {
-        return 0.0;
+/// # Errors
+///
+/// A rate that is not above 0 and below 1; no bits, or more than [`MAX_BITS`].
+pub fn textbook_capacity(bits: u64, rate: f64) -> Result<u64, ConfigError> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(ConfigError::RateOutOfRange(rate));
     }
-    if u64::from(hashes) >= bits {
-        return 1.0;
+    if bits == 0 {
+        return Err(ConfigError::TooFewBits { bits, hashes: 1 });
     }
-    if hashes <= MAX_EXACT_HASHES {
-        exact_rate(bits as f64, hashes, keys as f64)
-    } else {
-        expanded_rate(bits as f64, hashes, keys as f64)
+    if bits > MAX_BITS {
+        return Err(ConfigError::TooManyBits);
     }
+    Ok((-(bits as f64) * LN_2 * LN_2 / rate.ln()) as u64)
 }
 
-fn exact_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
-    let k = f64::from(hashes);
-    let (mut sum, mut sign, mut choose, mut log_untouched) = (1.0, 1.0, 1.0, 0.0);
-    for j in 1..=hashes {
-        let i = f64::from(j - 1);
-        let left = (bits - k - i).max(0.0);
-        log_untouched += (left / (bits - i)).ln();
-        choose *= (k - i) / f64::from(j);
-        sign = -sign;
-        sum += sign * choose * (keys * log_untouched).exp();
-    }
-    sum.clamp(0.0, 1.0)
-}
-
-/// The chance ∏ᵢ (X − i) / (m − i) at the expected X, with the second term of its Taylor series and the variance of X.
-fn expanded_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
-    let k = f64::from(hashes);
-    let one_zero = (-k / bits).ln_1p() * keys;
-    let two_zeros = (one_zero + (-k / (bits - 1.0)).ln_1p() * keys).exp();
-    let zeros = bits * one_zero.exp();
-    let variance = (zeros + bits * (bits - 1.0) * two_zeros - zeros * zeros).max(0.0);
-    let ones = bits - zeros;
-    let (mut rate, mut slope, mut bend) = (1.0, 0.0, 0.0);
-    for i in (0..hashes).map(f64::from) {
-        let left = (ones - i).max(0.5);
-        rate *= left / (bits - i);
-        slope += 1.0 / left;
-        bend += 1.0 / (left * left);
-    }
-    (rate * (1.0 + variance / 2.0 * (slope * slope - bend))).clamp(0.0, 1.0)
-}
-
-/// Returns the least bits, from `least` upwards, that keep the rate; the rate falls as the bits grow.
-fn least_bits(least: u64, hashes: u32, capacity: u64, rate: f64) -> Option<u64> {
-    let keeps = |bits: u64| false_positive_rate(bits, hashes, capacity) <= rate;
-    let mut low = least.max(u64::from(hashes));
+/// Returns the least number from `low` to `most` that keeps the promise, if all above the first that does keep it too.
+fn least(mut low: u64, most: u64, keeps: impl Fn(u64) -> bool) -> Option<u64> {
+    low = low.max(1);
     if keeps(low) {
         return Some(low);
     }
@@ -265,7 +358,7 @@ fn least_bits(least: u64, hashes: u32, capacity: u64, rate: f64) -> Option<u64> 
     while !keeps(low.checked_add(step)?) {
         low += step;
         step *= 2;
-        if low > MAX_BITS {
+        if low > most {
             return None;
         }
     }
@@ -278,7 +371,7 @@ fn least_bits(least: u64, hashes: u32, capacity: u64, rate: f64) -> Option<u64> 
             low = middle;
         }
     }
-    (high <= MAX_BITS).then_some(high)
+    (high <= most).then_some(high)
 }
 
 #[cfg(test)]
@@ -311,6 +404,10 @@ mod tests {
             .enumerate()
             .map(|(ones, p)| p * choose(ones, hashes) / choose(bits, hashes))
             .sum()
+    }
+
+    fn classic(capacity: u64, rate: f64) -> Sizing {
+        Sizing::in_layout(Layout::Classic, capacity, rate).unwrap()
     }
 
     #[test]
@@ -351,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_thousand_million_keys_at_a_hundredth_of_a_percent_need_gigabytes_not_megabytes() {
-        let bytes = Sizing::for_rate(1_000_000_000, 0.0001).unwrap().bits() as f64 / 8.0;
+        let bytes = classic(1_000_000_000, 0.0001).bits() as f64 / 8.0;
         assert!((bytes / 1e9 - 2.396).abs() < 0.01, "{bytes}");
     }
 
@@ -359,7 +456,7 @@ mod tests {
     fn the_promised_rate_holds_exactly_and_costs_little() {
         for capacity in [1, 2, 5, 10, 100, 1_000, 100_000, 10_000_000, 3_000_000_000] {
             for rate in [0.3, 0.1, 0.01, 0.001, 0.0001, 1e-6] {
-                let sizing = Sizing::for_rate(capacity, rate).unwrap();
+                let sizing = classic(capacity, rate);
                 assert!(sizing.expected_rate() <= rate, "n={capacity} p={rate}: {sizing:?}");
                 let more = sizing.bits() as f64 / textbook_bits(capacity, rate).unwrap() as f64;
                 let allowed = if capacity >= 1000 { 1.01 } else { 4.0 };
@@ -376,7 +473,7 @@ mod tests {
         assert_eq!(textbook_bits(5, 0.1).unwrap(), 24);
         assert!((false_positive_rate(24, 4, 5) - 0.115).abs() < 0.02);
         assert!(false_positive_rate(24, 4, 5) > false_positive_rate(24, 3, 5));
-        let sizing = Sizing::for_rate(5, 0.1).unwrap();
+        let sizing = classic(5, 0.1);
         assert_eq!(sizing.hashes(), 3);
         assert!(sizing.expected_rate() <= 0.1);
     }
@@ -388,6 +485,30 @@ mod tests {
         // k = 10, 20 bits per key.
         assert!((false_positive_rate(20_000_000, 10, 1_000_000) / 8.89e-5 - 1.0).abs() < 0.005);
         assert!((best_hashes(9_585_059, 1_000_000) - 6.64).abs() < 0.01);
+    }
+
+    #[test]
+    fn blocks_keep_the_promised_rate_for_every_capacity() {
+        for capacity in [1, 2, 5, 10, 100, 1_000, 100_000, 10_000_000, 3_000_000_000] {
+            for rate in [0.5, 0.3, 0.1, 0.01, 0.001, 0.0001, 1e-6] {
+                let sizing = Sizing::in_layout(Layout::Blocks, capacity, rate).unwrap();
+                assert!(sizing.expected_rate() <= rate, "n={capacity} p={rate}: {sizing:?}");
+                assert!(sizing.expected_rate() >= 0.0);
+                assert_eq!(sizing.memory_bytes(), sizing.bits() / 511 * 64);
+            }
+        }
+    }
+
+    #[test]
+    fn eighteen_megabytes_hold_millions_of_keys_and_no_thousand_million() {
+        let bits = 18_000_000 * 8;
+        assert_eq!(textbook_capacity(bits, 0.0001).unwrap() / 100_000, 75);
+        assert_eq!(textbook_capacity(bits, 0.01).unwrap() / 100_000, 150);
+        assert_eq!(
+            textbook_capacity(0, 0.01),
+            Err(ConfigError::TooFewBits { bits: 0, hashes: 1 })
+        );
+        assert_eq!(textbook_capacity(8, 1.0), Err(ConfigError::RateOutOfRange(1.0)));
     }
 
     #[test]
@@ -412,6 +533,16 @@ mod tests {
             Err(ConfigError::TooFewBits { bits: 3, hashes: 4 })
         );
         assert_eq!(Sizing::explicit(u64::MAX, 4), Err(ConfigError::TooManyBits));
+        assert_eq!(Sizing::explicit_blocks(1, 17), Err(ConfigError::HashesOutOfRange(17)));
+        assert_eq!(
+            Sizing::explicit_blocks(0, 8),
+            Err(ConfigError::TooFewBits { bits: 0, hashes: 8 })
+        );
+        assert_eq!(Sizing::explicit_blocks(u64::MAX, 8), Err(ConfigError::TooManyBits));
+        assert_eq!(
+            Sizing::in_layout(Layout::Blocks, 10, 1e-9),
+            Err(ConfigError::RateTooSmallForBlocks(1e-9))
+        );
         assert_eq!(
             Sizing::explicit(64, 4).unwrap().with_capacity(0),
             Err(ConfigError::ZeroCapacity)

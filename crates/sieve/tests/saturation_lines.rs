@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use log::kv::Key;
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use sieve::{OnSaturation, RefusedBy, Sieve};
+use sieve::{Filter as _, OnSaturation, RefusedBy, Sieve};
 
 #[derive(Debug, Clone)]
 struct Line {

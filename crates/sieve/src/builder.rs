@@ -1,0 +1,128 @@
+//! The description of a sieve: how large, how wrong, which hash, and what happens when it is full.
+
+use std::collections::VecDeque;
+
+use crate::hash::Hashing;
+use crate::queue::Queue;
+use crate::seen_set::SeenSet;
+use crate::sieve::Sieve;
+use crate::sizing::{ConfigError, Layout, Sizing};
+
+/// The false-positive rate unless another is given: 1 %.
+pub const DEFAULT_FALSE_POSITIVE_RATE: f64 = 0.01;
+
+/// What happens once the estimate exceeds the capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum OnSaturation {
+    /// New keys are still accepted, with a growing share wrongly dropped; the log says how many.
+    #[default]
+    Warn,
+    /// A layer is added to the filter; the total false-positive rate stays at or below the one asked for, and the memory grows.
+    Grow,
+    /// New keys are refused and not marked: nothing is lost silently, and nothing new comes in.
+    Refuse,
+}
+
+/// The description of a sieve; see [`Sieve::builder`].
+#[derive(Debug, Clone)]
+pub struct SieveBuilder {
+    capacity: u64,
+    rate: f64,
+    layout: Option<Layout>,
+    hashing: Hashing,
+    on_saturation: OnSaturation,
+}
+
+impl Default for SieveBuilder {
+    fn default() -> Self {
+        Self {
+            capacity: 1_000_000,
+            rate: DEFAULT_FALSE_POSITIVE_RATE,
+            layout: None,
+            hashing: Hashing::default(),
+            on_saturation: OnSaturation::default(),
+        }
+    }
+}
+
+impl SieveBuilder {
+    /// Sets the number of distinct keys that are expected; 1 000 000 unless set.
+    #[must_use]
+    pub fn capacity(mut self, keys: u64) -> Self {
+        self.capacity = keys;
+        self
+    }
+
+    /// Sets the false-positive rate at capacity, a fraction above 0 and below 1; 0.01 unless set.
+    #[must_use]
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// Sets where the probes of a key lie; as [`Sizing::for_rate`] chooses unless set. A filter that grows
+    /// always has it chosen.
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Hashes with MurmurHash3 from this seed; 0 unless set, so that equal input gives equal filters.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.hashing(Hashing::Murmur3 { seed })
+    }
+
+    /// Sets the hash, with its seed or key.
+    #[must_use]
+    pub fn hashing(mut self, hashing: Hashing) -> Self {
+        self.hashing = hashing;
+        self
+    }
+
+    /// Sets what happens past the capacity; [`OnSaturation::Warn`] unless set.
+    #[must_use]
+    pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
+        self.on_saturation = policy;
+        self
+    }
+
+    /// Builds the sieve with a `VecDeque<String>` as its queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    pub fn build(self) -> Result<Sieve, ConfigError> {
+        self.build_with(VecDeque::new())
+    }
+
+    /// Builds the sieve with a queue of your own.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_with<Q: Queue>(self, queue: Q) -> Result<Sieve<SeenSet, Q>, ConfigError> {
+        let policy = self.on_saturation;
+        Ok(Sieve::from_parts(self.build_filter()?, queue).on_saturation(policy))
+    }
+
+    /// Builds the filter alone: one that grows if that was asked for, else a plain one.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_filter(self) -> Result<SeenSet, ConfigError> {
+        match self.on_saturation {
+            OnSaturation::Grow => SeenSet::growing(self.capacity, self.rate, self.hashing),
+            OnSaturation::Warn | OnSaturation::Refuse => {
+                let sizing = match self.layout {
+                    Some(layout) => Sizing::in_layout(layout, self.capacity, self.rate),
+                    None => Sizing::for_rate(self.capacity, self.rate),
+                }?;
+                SeenSet::fixed(sizing, self.hashing)
+            }
+        }
+    }
+}

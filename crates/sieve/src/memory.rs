@@ -1,0 +1,104 @@
+//! The words of a filter: zeroed, aligned to cache lines, on large pages where the system has them.
+//!
+//! Memory is mapped rather than taken from the allocator, because random access to hundreds of megabytes on pages of 4 KiB misses
+//! the address cache at every key: pages of 2 MiB make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are
+//! zero without being touched, so that a large filter costs nothing until it is used.
+
+use bytemuck::cast_slice;
+use memmap2::MmapMut;
+
+use crate::sizing::{ConfigError, WORDS};
+
+/// A block of the layout of blocks: one cache line.
+pub(crate) type Block = [u64; WORDS];
+
+/// Below a page of memory the allocator does as well.
+const LEAST_MAPPED_BYTES: usize = 4096;
+
+#[cfg(target_os = "linux")]
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Zeroed words.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    Heap(Vec<u64>),
+    Mapped(MmapMut),
+}
+
+impl Memory {
+    /// Allocates zeroed words, or gives an error where `vec!` would abort the process.
+    pub(crate) fn zeroed(words: u64) -> Result<Self, ConfigError> {
+        let refused = ConfigError::CannotAllocate {
+            bytes: words.saturating_mul(8),
+        };
+        let bytes = words
+            .checked_mul(8)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or_else(|| refused.clone())?;
+        if bytes >= LEAST_MAPPED_BYTES {
+            if let Ok(map) = MmapMut::map_anon(bytes) {
+                advise(&map, bytes);
+                return Ok(Self::Mapped(map));
+            }
+        }
+        let mut heap = Vec::new();
+        heap.try_reserve_exact(bytes / 8).map_err(|_| refused)?;
+        heap.resize(bytes / 8, 0);
+        Ok(Self::Heap(heap))
+    }
+
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64] {
+        match self {
+            Self::Heap(words) => words,
+            Self::Mapped(map) => cast_slice(map),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        match self {
+            Self::Heap(words) => words,
+            Self::Mapped(map) => bytemuck::cast_slice_mut(map),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn blocks(&self) -> &[Block] {
+        self.words().as_chunks().0
+    }
+
+    #[inline]
+    pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
+        self.words_mut().as_chunks_mut().0
+    }
+
+    pub(crate) fn count_ones(&self) -> u64 {
+        self.words().iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        match Self::zeroed(self.words().len() as u64) {
+            Ok(mut copy) => {
+                copy.words_mut().copy_from_slice(self.words());
+                copy
+            }
+            // Out of memory: ends like the clone of any collection does.
+            Err(_) => Self::Heap(self.words().to_vec()),
+        }
+    }
+}
+
+/// Asks for large pages; without them everything works, only slower.
+#[cfg(target_os = "linux")]
+fn advise(map: &MmapMut, bytes: usize) {
+    if bytes >= LARGE_PAGE_BYTES {
+        let _ = map.advise(memmap2::Advice::HugePage);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_map: &MmapMut, _bytes: usize) {}

@@ -1,0 +1,163 @@
+//! The layout of blocks: one cache line per key, one or two bits in each of its words.
+//!
+//! The block comes from the high bits of the digest's first half, the starting word from its lowest three bits, the
+//! positions from both halves mixed: six bits for each of the first seven words, the rest for the last one, which has 63 positions.
+//! Mixed, because the halves may depend on each other: MurmurHash3 of a short key whose length equals the seed has 2x and 3x
+//! for its halves, and with the second one alone the rate of such a filter was off by a seventh.
+//! [`crate::sizing`] says why, and what rate that gives.
+
+use crate::hash::{Digest, below};
+use crate::memory::Block;
+use crate::sizing::WORDS;
+
+/// Which words a key of k probes that starts at word 0 has a bit in.
+const fn window(hashes: u32) -> u32 {
+    (1 << if hashes < 8 { hashes } else { 8 }) - 1
+}
+
+/// Returns the block of a key.
+#[inline]
+pub(crate) fn index(digest: Digest, blocks: u64) -> usize {
+    below(digest.first, blocks) as usize
+}
+
+/// Returns the bits of a key in its block: `hashes` distinct ones.
+#[inline]
+pub(crate) fn masks(digest: Digest, hashes: u32) -> Block {
+    let mut masks = one_in_each(mixed(digest));
+    if hashes == 8 {
+        return masks;
+    }
+    let start = (digest.first & 7) as u32;
+    let words = turned(window(hashes), start);
+    for (word, mask) in masks.iter_mut().enumerate() {
+        *mask *= u64::from(words >> word & 1);
+    }
+    if hashes > 8 {
+        add_second_bits(&mut masks, digest, turned(window(hashes - 8), start));
+    }
+    masks
+}
+
+/// One multiplication by 2⁶⁴ divided by the golden ratio, and its high half folded into the low one.
+#[inline]
+fn mixed(digest: Digest) -> u64 {
+    let product = (digest.second ^ digest.first.rotate_left(41)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}
+
+#[inline]
+fn one_in_each(random: u64) -> Block {
+    let mut masks = [0; WORDS];
+    for (word, mask) in masks.iter_mut().enumerate().take(WORDS - 1) {
+        *mask = 1 << (random >> (6 * word) & 63);
+    }
+    masks[WORDS - 1] = 1 << ((random >> 42) * 63 >> 22);
+    masks
+}
+
+/// Turns a window of words on so that it starts at `start`.
+#[inline]
+fn turned(window: u32, start: u32) -> u32 {
+    let turned = window << start;
+    turned | turned >> WORDS
+}
+
+/// Adds to each of these words a bit other than the one that is there.
+fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
+    let more = digest.stretched();
+    for (word, mask) in masks.iter_mut().enumerate() {
+        if words >> word & 1 == 0 {
+            continue;
+        }
+        let random = more[word / 4] >> (16 * (word % 4)) & 0xffff;
+        let size = if word == WORDS - 1 { 63 } else { 64 };
+        let step = 1 + (random * (size - 1) >> 16);
+        let first = u64::from(mask.trailing_zeros());
+        *mask |= 1 << ((first + step) % size);
+    }
+}
+
+/// Sets the bits of a key and returns how many were not set before.
+#[inline]
+pub(crate) fn mark(block: &mut Block, digest: Digest, hashes: u32) -> u64 {
+    let masks = masks(digest, hashes);
+    let mut fresh = 0;
+    for (word, mask) in block.iter_mut().zip(masks) {
+        let unset = !*word & mask;
+        // Counting bits takes a dozen instructions on the oldest x86-64, and with up to eight probes there is at most one.
+        fresh += if hashes <= 8 {
+            u64::from(unset != 0)
+        } else {
+            u64::from(unset.count_ones())
+        };
+        *word |= mask;
+    }
+    fresh
+}
+
+#[inline]
+pub(crate) fn marked(block: &Block, digest: Digest, hashes: u32) -> bool {
+    let masks = masks(digest, hashes);
+    let missing = block
+        .iter()
+        .zip(masks)
+        .fold(0, |missing, (word, mask)| missing | !word & mask);
+    missing == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Hashing;
+    use crate::sizing::{MAX_BLOCK_HASHES, bits_in_word};
+
+    #[test]
+    fn every_key_has_as_many_distinct_bits_as_probes_whatever_its_digest() {
+        let extremes = [0, 1, 2, 7, u64::MAX, 1 << 63, 0x5555_5555_5555_5555];
+        for hashes in 1..=MAX_BLOCK_HASHES {
+            for first in extremes {
+                for second in extremes {
+                    let digest = Digest { first, second };
+                    let masks = masks(digest, hashes);
+                    let start = (first & 7) as usize;
+                    for (word, mask) in masks.iter().enumerate() {
+                        let expected = if hashes == 8 {
+                            1
+                        } else {
+                            bits_in_word(hashes, start, word)
+                        };
+                        assert_eq!(mask.count_ones(), expected, "k={hashes} {digest:x?} word {word}");
+                    }
+                    assert_eq!(masks[7] >> 63, 0, "the highest bit of a block is never a probe");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_bit_of_a_block_is_drawn_equally_often() {
+        for hashes in [3, 7, 8, 11, 16] {
+            let keys = 200_000_u64;
+            let mut drawn = [[0_u64; 64]; WORDS];
+            for key in 0..keys {
+                let digest = Hashing::default().digest(&key.to_le_bytes());
+                for (word, mask) in masks(digest, hashes).into_iter().enumerate() {
+                    for (bit, count) in drawn[word].iter_mut().enumerate() {
+                        *count += mask >> bit & 1;
+                    }
+                }
+            }
+            let mut chi_square = 0.0;
+            for (word, counts) in drawn.iter().enumerate() {
+                let size = if word == 7 { 63 } else { 64 };
+                let expected = keys as f64 * f64::from(hashes) / 8.0 / size as f64;
+                for count in &counts[..size] {
+                    chi_square += (*count as f64 - expected).powi(2) / expected;
+                }
+            }
+            // About 503 degrees of freedom, the standard deviation of which is 32.
+            assert!((350.0..660.0).contains(&chi_square), "k={hashes}: {chi_square}");
+        }
+    }
+}

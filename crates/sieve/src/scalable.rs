@@ -1,0 +1,313 @@
+//! A filter that grows.
+
+use crate::bloom::BloomFilter;
+use crate::filter::{Filter, Load};
+use crate::hash::{Digest, Hashing};
+use crate::loss::LossMeter;
+use crate::sizing::{ConfigError, Sizing};
+
+/// By how much each layer's capacity exceeds that of the layer before.
+pub const GROWTH: u64 = 2;
+
+/// By how much each layer's false-positive rate lies below that of the layer before.
+pub const TIGHTENING: f64 = 0.8;
+
+/// No layer is smaller, in blocks: a page of memory is what the system gives at the least, and loses next to nothing.
+const LEAST_BLOCKS: u64 = 64;
+
+/// A Bloom filter without a fixed capacity: when a layer is full, a larger one is added.
+///
+/// P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters", Information Processing Letters 101(6),
+/// 2007. Layer i holds [`GROWTH`]ⁱ times the first capacity at a rate of p·(1 − r)·rⁱ with r = [`TIGHTENING`], so that the
+/// rates of all layers together stay below p, however many there are.
+///
+/// | | cost |
+/// |---|---|
+/// | insert, contains | one hash; one random access to memory per layer: 7 layers at 100 times the first capacity |
+/// | memory | at 1 %: 13 bits per key in the first layer, half a bit more in each further one; the newest layer is on average three quarters full when it is left |
+/// | adding a layer | a mapping of fresh memory; keys are not moved |
+///
+/// A good first capacity still pays: fewer layers, fewer bits.
+///
+/// ```
+/// use sieve::ScalableBloomFilter;
+///
+/// let mut seen = ScalableBloomFilter::new(100, 0.01)?;
+/// for n in 0..10_000_u32 {
+///     seen.insert(&n.to_le_bytes());
+/// }
+/// assert_eq!(seen.layers().len(), 7);
+/// assert!(seen.false_positive_rate() < 0.01);
+/// # Ok::<(), sieve::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ScalableBloomFilter {
+    /// Never empty: the newest comes last.
+    newest: BloomFilter,
+    older: Vec<BloomFilter>,
+    rate: f64,
+    hashing: Hashing,
+    /// Of the older layers, which do not change any more.
+    older_ones: u64,
+    older_estimate: f64,
+    older_rate: f64,
+    /// New keys that the older layers took for seen: no bit of the newest tells of them.
+    hidden: LossMeter,
+    grow_at: u64,
+    stuck: bool,
+}
+
+impl ScalableBloomFilter {
+    /// Creates a filter whose first layer holds `capacity` keys and whose total rate stays at or below `rate`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
+        Self::with_hashing(capacity, rate, Hashing::default())
+    }
+
+    /// Creates a filter with a given hash and seed.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_hashing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(ConfigError::RateOutOfRange(rate));
+        }
+        let newest = layer(capacity, rate, 0, hashing)?;
+        Ok(Self {
+            grow_at: full_at(&newest),
+            newest,
+            older: Vec::new(),
+            rate,
+            hashing,
+            older_ones: 0,
+            older_estimate: 0.0,
+            older_rate: 0.0,
+            hidden: LossMeter::default(),
+            stuck: false,
+        })
+    }
+
+    /// Marks a key as seen: `true` when it was new. Adds a layer when that key filled the newest.
+    #[inline]
+    pub fn insert(&mut self, key: &[u8]) -> bool {
+        Filter::insert(self, key)
+    }
+
+    /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let digest = self.hashing.digest(key);
+        self.newest.contains_digest(digest) || self.older_contain(digest)
+    }
+
+    /// Estimates the number of distinct keys that were offered.
+    pub fn estimated_len(&self) -> f64 {
+        self.older_estimate + self.newest.estimated_len() + self.hidden.lost()
+    }
+
+    /// Returns the chance that the next new key is taken for a seen one: 1 − ∏(1 − fᵢ) over the layers.
+    pub fn false_positive_rate(&self) -> f64 {
+        1.0 - (1.0 - self.older_rate) * (1.0 - self.newest.false_positive_rate())
+    }
+
+    /// Returns the keys that all present layers are meant for.
+    pub fn capacity(&self) -> u64 {
+        self.layers().map(|layer| layer.sizing().capacity()).sum()
+    }
+
+    /// Returns the layers, the oldest first.
+    pub fn layers(&self) -> impl ExactSizeIterator<Item = &BloomFilter> {
+        let count = self.older.len() + 1;
+        (0..count).map(|at| self.older.get(at).unwrap_or(&self.newest))
+    }
+
+    /// Says whether a further layer was needed and could not be allocated; then the rate rises like that of any full filter.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    #[inline]
+    fn older_contain(&self, digest: Digest) -> bool {
+        // The largest layers hold the most keys.
+        self.older.iter().rev().any(|layer| layer.contains_digest(digest))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let capacity = self.newest.sizing().capacity().saturating_mul(GROWTH);
+        let Ok(next) = layer(capacity, self.rate, self.older.len() as i32 + 1, self.hashing) else {
+            self.stuck = true;
+            self.grow_at = u64::MAX;
+            return;
+        };
+        self.grow_at = full_at(&next);
+        let full = std::mem::replace(&mut self.newest, next);
+        self.older_ones += full.ones();
+        self.older_estimate += full.estimated_len();
+        self.older_rate = 1.0 - (1.0 - self.older_rate) * (1.0 - full.false_positive_rate());
+        self.older.push(full);
+        self.hidden.refresh();
+    }
+
+    /// The drops by older layers alone, per accepted key.
+    fn hidden_per_accepted(&self) -> f64 {
+        let rate = self.false_positive_rate();
+        if rate < 1.0 {
+            self.older_rate / (1.0 - rate)
+        } else {
+            0.0
+        }
+    }
+}
+
+fn layer(capacity: u64, total_rate: f64, number: i32, hashing: Hashing) -> Result<BloomFilter, ConfigError> {
+    let rate = total_rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
+    let mut sizing = Sizing::for_rate(capacity, rate)?;
+    if sizing.memory_bytes() < LEAST_BLOCKS * 64 {
+        sizing = Sizing::explicit_blocks(LEAST_BLOCKS, 8)?.with_capacity(capacity)?;
+    }
+    BloomFilter::with_hashing(sizing, hashing)
+}
+
+/// The ones at which a layer is full.
+fn full_at(layer: &BloomFilter) -> u64 {
+    layer.ones_above(layer.sizing().capacity() as f64).unwrap_or(u64::MAX)
+}
+
+impl Filter for ScalableBloomFilter {
+    type Digest = Digest;
+
+    #[inline]
+    fn digest(&self, key: &[u8]) -> Digest {
+        self.hashing.digest(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        self.newest.prefetch(digest);
+        for layer in &self.older {
+            layer.prefetch(digest);
+        }
+    }
+
+    #[inline]
+    fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
+        if self.older_contain(digest) || !self.newest.insert_digest(key, digest) {
+            return false;
+        }
+        if !self.older.is_empty() {
+            let mut hidden = std::mem::take(&mut self.hidden);
+            hidden.accept(
+                self.newest.ones(),
+                || self.newest.sizing().bits(),
+                || self.hidden_per_accepted(),
+            );
+            self.hidden = hidden;
+        }
+        if self.newest.ones() >= self.grow_at {
+            self.grow();
+        }
+        true
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        Self::contains(self, key)
+    }
+
+    fn load(&self) -> Load {
+        let mut load = self.newest.load();
+        let mut variance = load.estimate_noise * load.estimate_noise;
+        for layer in &self.older {
+            let older = layer.load();
+            variance += older.estimate_noise * older.estimate_noise;
+            load.bits += older.bits;
+            load.ones += older.ones;
+            load.memory_bytes += older.memory_bytes;
+        }
+        load.capacity = Some(self.capacity());
+        load.estimated_len = self.estimated_len();
+        load.estimate_noise = variance.sqrt();
+        load.false_positive_rate = self.false_positive_rate();
+        load.layers = Filter::layers(self);
+        load
+    }
+
+    #[inline]
+    fn ones(&self) -> u64 {
+        self.older_ones + self.newest.ones()
+    }
+
+    #[inline]
+    fn layers(&self) -> u32 {
+        self.older.len() as u32 + 1
+    }
+
+    fn ones_above(&self, keys: f64) -> Option<u64> {
+        // Up to its capacity it is never too full: there it grows.
+        let keys = if self.stuck {
+            keys
+        } else {
+            keys.max(self.capacity() as f64)
+        };
+        let in_newest = keys - self.older_estimate - self.hidden.lost();
+        let ones = self.newest.ones_above(in_newest.max(0.0))?;
+        Some(self.older_ones + ones)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_rate_stays_below_the_promise_at_a_hundred_times_the_first_capacity() {
+        for (capacity, rate) in [(1_000, 0.01), (1_000, 0.001), (20, 0.1)] {
+            let mut filter = ScalableBloomFilter::new(capacity, rate).unwrap();
+            for n in 0..capacity * 100 {
+                filter.insert(format!("https://example.com/{n}").as_bytes());
+            }
+            assert_eq!(
+                filter.layers().len(),
+                7,
+                "1 + 2 + 4 + … + 64 = 127 times the first capacity"
+            );
+            let hits = (0..200_000)
+                .filter(|n| filter.contains(format!("https://example.org/{n}").as_bytes()))
+                .count() as f64
+                / 2e5;
+            let stated = filter.false_positive_rate();
+            assert!(stated < rate, "{stated}");
+            assert!(
+                (hits - stated).abs() < 6.0 * (stated / 2e5).sqrt() + 1e-9,
+                "measured {hits}, stated {stated}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_estimate_counts_the_keys_of_all_layers() {
+        let mut filter = ScalableBloomFilter::new(1_000, 0.05).unwrap();
+        for n in 0_u64..60_000 {
+            filter.insert(&n.to_le_bytes());
+        }
+        let load = filter.load();
+        let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
+        assert!(off.abs() < 5.0, "{off} standard deviations");
+        assert_eq!(load.layers, 6);
+        assert_eq!(load.ones, Filter::ones(&filter));
+        assert_eq!(filter.capacity(), 63_000);
+    }
+
+    #[test]
+    fn what_was_inserted_is_found_in_every_layer() {
+        let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
+        for n in 0_u32..5_000 {
+            filter.insert(&n.to_le_bytes());
+            assert!(filter.contains(&n.to_le_bytes()));
+        }
+        assert!((0_u32..5_000).all(|n| filter.contains(&n.to_le_bytes()) && !filter.insert(&n.to_le_bytes())));
+    }
+}

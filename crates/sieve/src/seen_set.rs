@@ -1,0 +1,102 @@
+//! The filter of a sieve whose owner named none.
+
+use crate::bloom::BloomFilter;
+use crate::filter::{Filter, Load};
+use crate::hash::{Digest, Hashing};
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::{ConfigError, Sizing};
+
+/// A plain Bloom filter, or one that grows: what a [`Sieve`](crate::Sieve) holds unless it is given another filter.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum SeenSet {
+    /// Of a fixed capacity.
+    Fixed(BloomFilter),
+    /// Growing by layers.
+    Growing(ScalableBloomFilter),
+}
+
+impl SeenSet {
+    /// Creates a plain filter.
+    ///
+    /// # Errors
+    ///
+    /// When the memory cannot be allocated.
+    pub fn fixed(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
+        BloomFilter::with_hashing(sizing, hashing).map(Self::Fixed)
+    }
+
+    /// Creates a filter that grows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    pub fn growing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
+        ScalableBloomFilter::with_hashing(capacity, rate, hashing).map(Self::Growing)
+    }
+}
+
+impl Filter for SeenSet {
+    type Digest = Digest;
+
+    #[inline]
+    fn digest(&self, key: &[u8]) -> Digest {
+        match self {
+            Self::Fixed(filter) => filter.digest(key),
+            Self::Growing(filter) => filter.digest(key),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        match self {
+            Self::Fixed(filter) => filter.prefetch(digest),
+            Self::Growing(filter) => filter.prefetch(digest),
+        }
+    }
+
+    #[inline]
+    fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
+        match self {
+            Self::Fixed(filter) => filter.insert_digest(key, digest),
+            Self::Growing(filter) => filter.insert_digest(key, digest),
+        }
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Fixed(filter) => filter.contains(key),
+            Self::Growing(filter) => filter.contains(key),
+        }
+    }
+
+    fn load(&self) -> Load {
+        match self {
+            Self::Fixed(filter) => filter.load(),
+            Self::Growing(filter) => filter.load(),
+        }
+    }
+
+    #[inline]
+    fn ones(&self) -> u64 {
+        match self {
+            Self::Fixed(filter) => filter.ones(),
+            Self::Growing(filter) => Filter::ones(filter),
+        }
+    }
+
+    #[inline]
+    fn layers(&self) -> u32 {
+        match self {
+            Self::Fixed(_) => 1,
+            Self::Growing(filter) => Filter::layers(filter),
+        }
+    }
+
+    fn ones_above(&self, keys: f64) -> Option<u64> {
+        match self {
+            Self::Fixed(filter) => filter.ones_above(keys),
+            Self::Growing(filter) => filter.ones_above(keys),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! From set bits to keys and back.
+
+use super::{Layout, Sizing};
+
+/// By how much the estimate of blocks is noisier, at most, than that of the classic layout: keys fall unevenly on blocks.
+const BLOCK_NOISE: f64 = 1.2;
+
+impl Sizing {
+    /// The estimated number of distinct keys at so many ones, −(m/k)·ln(1 − X/m); with half a zero bit left at X = m.
+    pub(crate) fn keys_at(&self, ones: u64) -> f64 {
+        let (bits, hashes) = (self.bits as f64, f64::from(self.hashes));
+        let zeros = (bits - ones as f64).max(0.5);
+        bits / hashes * (bits / zeros).ln()
+    }
+
+    /// The least ones at which the estimate exceeds `keys`, if it ever does.
+    pub(crate) fn ones_above(&self, keys: f64) -> Option<u64> {
+        let near = self.bits as f64 * -(-keys * f64::from(self.hashes) / self.bits as f64).exp_m1();
+        // The inverse is rounded; the formula itself decides between its neighbours.
+        let from = (near as u64).saturating_sub(2);
+        (from..=self.bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
+    }
+
+    /// The noise of the estimate, √(m(eᵗ − t − 1)) / k with t = ks/m keys' worth of load.
+    ///
+    /// K.-Y. Whang et al., "A linear-time probabilistic counting algorithm", ACM TODS 15(2), 1990, section 4, for k = 1;
+    /// k probes per key see k times the draws, and the estimate divides by k.
+    pub(crate) fn estimate_noise(&self, keys: f64) -> f64 {
+        let (bits, hashes) = (self.bits as f64, f64::from(self.hashes));
+        let load = hashes * keys / bits;
+        let classic = (bits * (load.exp_m1() - load).max(0.0)).sqrt() / hashes;
+        match self.layout {
+            Layout::Blocks => classic * BLOCK_NOISE,
+            Layout::Classic => classic,
+        }
+    }
+}
