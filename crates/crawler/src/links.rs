@@ -81,18 +81,14 @@ pub enum LinkSource {
 /// Finds the links, the title and the robots directives of a page.
 ///
 /// Differences from a browser: scripts do not run, so `<noscript>` is markup; content of `<template>` and of `srcdoc`
-/// is not looked into; the base applies to a refresh that stands before it.
+/// is not looked into; a page that refreshes itself without naming a target has no link to itself.
 ///
 /// Never fails. Time and memory are bounded by the length of `html` and, for markup made to be costly, by about a
 /// second and 300 MB: beyond that the document is cut and says so.
 pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions<'_>) -> Extracted {
     let (document, cut) = document::parse(html);
     let mut resolver = Resolver::new(page_url, encoding);
-    let base = elements(&document).find_map(|element| match name(element) {
-        Name::Html("base") => element.attr("href"),
-        _ => None,
-    });
-    if let Some(href) = base {
+    if let Some(href) = elements(&document).find_map(base_href) {
         resolver.rebase(href);
     }
     let mut collector = Collector::new(resolver, options);
@@ -133,6 +129,13 @@ fn name(element: ElementRef<'_>) -> Name<'_> {
     }
 }
 
+fn base_href(element: ElementRef<'_>) -> Option<&str> {
+    match name(element) {
+        Name::Html("base") => element.attr("href"),
+        _ => None,
+    }
+}
+
 /// Gathers what the elements of one document say.
 struct Collector<'a> {
     options: &'a LinkOptions<'a>,
@@ -141,6 +144,7 @@ struct Collector<'a> {
     /// Where each URL stands among the links.
     positions: HashMap<Url, usize>,
     title_seen: bool,
+    base_seen: bool,
     refresh_seen: bool,
 }
 
@@ -152,11 +156,13 @@ impl<'a> Collector<'a> {
             extracted: Extracted::default(),
             positions: HashMap::new(),
             title_seen: false,
+            base_seen: false,
             refresh_seen: false,
         }
     }
 
     fn visit(&mut self, element: ElementRef<'_>) {
+        self.base_seen |= base_href(element).is_some();
         match name(element) {
             Name::Html("a") => self.add(element.attr("href"), LinkSource::Anchor, element),
             Name::Html("area") => self.add(element.attr("href"), LinkSource::Area, element),
@@ -198,13 +204,26 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The first refresh that can be carried out is the only one that is.
+    /// The first refresh that can be carried out is the only one that is, and no base after it changes its target.
     fn visit_refresh(&mut self, content: &str, element: ElementRef<'_>) {
-        let Some(target) = refresh::parse(content).filter(|_| !self.refresh_seen) else {
+        if self.refresh_seen {
             return;
-        };
-        self.refresh_seen = target.is_none_or(|target| self.resolver.parse(target).is_some());
-        self.add(target, LinkSource::Refresh, element);
+        }
+        match refresh::parse(content) {
+            None => {}
+            Some(None) => self.refresh_seen = true,
+            Some(Some(target)) => {
+                let url = if self.base_seen {
+                    self.resolver.parse(target)
+                } else {
+                    self.resolver.parse_without_base(target)
+                };
+                if let Some(url) = url.filter(|url| url.scheme() != "javascript") {
+                    self.refresh_seen = true;
+                    self.add_url(url, LinkSource::Refresh, element);
+                }
+            }
+        }
     }
 
     fn visit_title(&mut self, element: ElementRef<'_>) {
@@ -215,9 +234,12 @@ impl<'a> Collector<'a> {
     }
 
     fn add(&mut self, target: Option<&str>, source: LinkSource, element: ElementRef<'_>) {
-        let Some(mut url) = target.and_then(|target| self.resolver.parse(target)) else {
-            return;
-        };
+        if let Some(url) = target.and_then(|target| self.resolver.parse(target)) {
+            self.add_url(url, source, element);
+        }
+    }
+
+    fn add_url(&mut self, mut url: Url, source: LinkSource, element: ElementRef<'_>) {
         if !matches!(url.scheme(), "http" | "https") {
             return;
         }

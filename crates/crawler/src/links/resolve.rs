@@ -13,6 +13,7 @@ const URL_BYTES: usize = 16 * 1024;
 
 /// Resolves the links of one document.
 pub(super) struct Resolver {
+    page: Url,
     base: Url,
     encoding: &'static Encoding,
 }
@@ -21,6 +22,7 @@ impl Resolver {
     /// A resolver for a page, whose query strings are written in the page's encoding (UTF-8 where that is UTF-16).
     pub(super) fn new(page_url: &Url, encoding: &'static Encoding) -> Self {
         Self {
+            page: page_url.clone(),
             base: page_url.clone(),
             encoding: encoding.output_encoding(),
         }
@@ -29,10 +31,10 @@ impl Resolver {
     /// Takes the `href` of the document's first `<base>` as base, unless it is one that browsers refuse.
     ///
     /// HTML standard, "set the frozen base URL" (4.2.3): what does not parse or has the scheme `data` or `javascript`
-    /// leaves the page's own URL in place.
+    /// leaves the page's own URL in place. Its own query is written in the page's encoding, as any other.
     pub(super) fn rebase(&mut self, href: &str) {
         if let Some(base) = self
-            .parse(href)
+            .parse_without_base(href)
             .filter(|url| !matches!(url.scheme(), "data" | "javascript"))
         {
             self.base = base;
@@ -41,11 +43,20 @@ impl Resolver {
 
     /// The URL that this text stands for, if it stands for one.
     pub(super) fn parse(&self, text: &str) -> Option<Url> {
+        self.parse_on(&self.base, text)
+    }
+
+    /// The URL that this text stands for before any `<base>` has been met.
+    pub(super) fn parse_without_base(&self, text: &str) -> Option<Url> {
+        self.parse_on(&self.page, text)
+    }
+
+    fn parse_on(&self, base: &Url, text: &str) -> Option<Url> {
         if text.len() > URL_BYTES {
             return None;
         }
         let in_page_encoding: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encoded(self.encoding, query));
-        let mut options = Url::options().base_url(Some(&self.base));
+        let mut options = Url::options().base_url(Some(base));
         if self.encoding != UTF_8 {
             options = options.encoding_override(Some(in_page_encoding));
         }
