@@ -4,7 +4,9 @@
 //! and decoders. Guessing a language from byte frequencies, as some browsers do for pages that declare nothing, is
 //! left out: its answer depends on the browser.
 
+mod head;
 mod prescan;
+mod scanner;
 
 use std::borrow::Cow;
 
@@ -27,10 +29,12 @@ pub struct Decoded<'a> {
 /// The first of these that names a known encoding decides:
 /// 1. the byte order mark,
 /// 2. the `charset` of the Content-Type header,
-/// 3. a `<meta>` or an XML declaration in the first 1024 bytes,
-/// 4. UTF-8 if the body has bytes beyond ASCII and all of it is valid (a character that the body's end cuts is
+/// 3. the first `<meta>` element in the head that declares a known one; the head reaches up to the first tag that has
+///    no place there, at least 1024 bytes and at most a mebibyte,
+/// 4. something like a `<meta>` element or an XML declaration in the first 1024 bytes,
+/// 5. UTF-8 if the body has bytes beyond ASCII and all of it is valid (a character that the body's end cuts is
 ///    forgiven),
-/// 5. windows-1252.
+/// 6. windows-1252.
 ///
 /// A page of pure ASCII that declares nothing is windows-1252, as in browsers. That is no matter for its text, but
 /// `<a href="?q=&eacute;">` in it asks for `?q=%E9`.
@@ -44,11 +48,19 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
 }
 
 fn declared_or_guessed(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
-    let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
     content_type
         .and_then(header_charset)
-        .or_else(|| prescan::declared_encoding(start))
+        .or_else(|| declared(body))
         .unwrap_or_else(|| fallback(body))
+}
+
+fn declared(body: &[u8]) -> Option<&'static Encoding> {
+    let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
+    // What the prescan finds is tentative: a true element that contradicts it has the last word, wherever it stands.
+    prescan::utf_16_of_xml(start)
+        .or_else(|| head::meta_encoding(body))
+        .or_else(|| prescan::meta_encoding(start))
+        .or_else(|| prescan::xml_encoding(start))
 }
 
 fn fallback(body: &[u8]) -> &'static Encoding {
@@ -170,9 +182,17 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_beyond_the_first_1024_bytes_is_not_seen() {
-        let page = |blanks: usize| format!("{}<meta charset=gbk>", " ".repeat(blanks));
-        assert_eq!(name(page(1024 - 18).as_bytes(), None), "GBK");
-        assert_eq!(name(page(1024 - 17).as_bytes(), None), "windows-1252");
+    fn a_declaration_beyond_the_first_1024_bytes_counts_in_the_head_only() {
+        let page = |before: &str| format!("{before}{}<meta charset=gbk>", " ".repeat(1024));
+        assert_eq!(name(page("<title>x</title>").as_bytes(), None), "GBK");
+        assert_eq!(name(page("<p>").as_bytes(), None), "windows-1252");
+    }
+
+    #[test]
+    fn an_element_beats_what_only_looks_like_one() {
+        let script = "<script>'<meta charset=koi8-r>'</script>";
+        assert_eq!(name(script.as_bytes(), None), "KOI8-R");
+        assert_eq!(name(format!("{script}<meta charset=gbk>").as_bytes(), None), "GBK");
+        assert_eq!(name(b"<?xml encoding='koi8-r'?><meta charset=gbk>", None), "GBK");
     }
 }

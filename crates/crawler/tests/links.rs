@@ -55,11 +55,17 @@ fn from_base64(text: &str) -> Vec<u8> {
     sextets.chunks(4).flat_map(group).collect()
 }
 
+/// The markup of a case; `PAD` in it stands for as many letters as the case says.
+fn padded(case: &Value) -> String {
+    let pad = case["pad"].as_u64().map_or(0, |pad| usize::try_from(pad).unwrap());
+    case["html"].as_str().unwrap().replace("PAD", &"x".repeat(pad))
+}
+
 /// What a case gets wrong, in words; nothing if it holds.
 fn complaint(case: &Value) -> Option<String> {
     let body = match case["base64"].as_str() {
         Some(base64) => from_base64(base64),
-        None => case["html"].as_str().unwrap().as_bytes().to_vec(),
+        None => padded(case).into_bytes(),
     };
     let content_type = case["content_type"].as_str().unwrap_or("text/html; charset=utf-8");
     let url = case["url"].as_str().map_or_else(page, |url| Url::parse(url).unwrap());
@@ -94,7 +100,7 @@ fn complaint(case: &Value) -> Option<String> {
 #[test]
 fn nasty_pages_have_the_links_that_a_browser_sees() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
-    assert!(cases.len() > 150);
+    assert!(cases.len() > 200);
     let complaints: Vec<String> = cases.iter().filter_map(complaint).collect();
     assert!(
         complaints.is_empty(),

@@ -10,6 +10,7 @@ scripts, as our crawler runs none.
 A sandbox forbids a refresh too. So pages with a refresh are shown once more, in a browser that runs no scripts at all,
 and what it asks this server for next is where the refresh leads. What takes longer than a second is not seen.
 
+"PAD" in a case's markup stands for as many letters as its "pad" says.
 A case with "differs_from_browser" states why we mean to differ; it is an error if it does not differ any more.
 Exit status: 0 when everything is as stated.
 """
@@ -194,7 +195,7 @@ def address(case):
 def body(case):
     if "base64" in case:
         return base64.b64decode(case["base64"])
-    return case["html"].encode("utf-8", "surrogatepass")
+    return case["html"].replace("PAD", "x" * case.get("pad", 0)).encode("utf-8", "surrogatepass")
 
 
 def has_refresh(case):
