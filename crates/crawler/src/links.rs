@@ -290,5 +290,6 @@ fn collapsed(title: ElementRef<'_>) -> Option<String> {
         kept.push_str(word);
     }
     let kept: String = kept.chars().take(TITLE_CHARS).collect();
-    (!kept.is_empty()).then(|| kept.trim_end().to_owned())
+    // Only the cut can leave a blank at the end; other white space than ASCII's is the title's own.
+    (!kept.is_empty()).then(|| kept.trim_end_matches(' ').to_owned())
 }

@@ -100,7 +100,7 @@ fn complaint(case: &Value) -> Option<String> {
 #[test]
 fn nasty_pages_have_the_links_that_a_browser_sees() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
-    assert!(cases.len() > 200);
+    assert!(cases.len() > 400);
     let complaints: Vec<String> = cases.iter().filter_map(complaint).collect();
     assert!(
         complaints.is_empty(),
@@ -290,6 +290,9 @@ fn markup() -> impl Strategy<Value = String> {
         "<foreignObject>",
         "<font color=c>",
         "</br>",
+        "<meta charset=gbk>",
+        "<meta ",
+        "--!>",
     ]);
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
@@ -305,6 +308,13 @@ proptest! {
             prop_assert!(seen.insert(link.url.clone()));
         }
         prop_assert!(!extracted.cut);
+    }
+
+    #[test]
+    fn no_markup_makes_decoding_fail_wherever_it_is_cut(html in markup(), end: usize) {
+        let body = html.as_bytes();
+        let decoded = decode(body.get(..end % (body.len() + 1)).unwrap_or(body), None);
+        prop_assert!(decoded.encoding.is_ascii_compatible());
     }
 
     #[test]

@@ -60,7 +60,33 @@ impl Resolver {
         if self.encoding != UTF_8 {
             options = options.encoding_override(Some(in_page_encoding));
         }
-        options.parse(text).ok().filter(|url| url.as_str().len() <= URL_BYTES)
+        options
+            .parse(&two_slashes(base, text))
+            .ok()
+            .filter(|url| url.as_str().len() <= URL_BYTES)
+    }
+}
+
+/// A reference to another host with no more than two slashes before it.
+///
+/// URL standard, "special authority ignore slashes state": `///h.test` is `//h.test` on a page of a scheme like http,
+/// in backslashes as well. url 2.5.8 takes the host for empty then.
+fn two_slashes<'a>(base: &Url, text: &'a str) -> Cow<'a, str> {
+    // Tabs and newlines count nowhere in a URL, controls and spaces not before it.
+    let mut slashes = 0;
+    let host = text
+        .trim_start_matches(|c: char| c <= ' ')
+        .trim_start_matches(|c: char| match c {
+            '/' | '\\' => {
+                slashes += 1;
+                true
+            }
+            _ => matches!(c, '\t' | '\n' | '\r'),
+        });
+    if slashes > 2 && matches!(base.scheme(), "http" | "https" | "ftp" | "ws" | "wss") {
+        Cow::Owned(format!("//{host}"))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
