@@ -204,7 +204,8 @@ def has_refresh(case):
 
 def run_browser(browser, server, page, *flags):
     port = server.server_address[1]
-    with tempfile.TemporaryDirectory() as profile:
+    # Helpers of the browser may outlive it for a moment and write to its profile, which must not spoil the result.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [
             browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
