@@ -64,6 +64,20 @@ impl BloomFilter {
         })
     }
 
+    /// Takes words that have the shape's length, and counts their ones; `None` when a bit is set that no probe could have.
+    pub(crate) fn from_memory(memory: Memory, sizing: Sizing, hashing: Hashing) -> Option<Self> {
+        let mut words = memory.words().iter().zip(0..);
+        let clean = words.all(|(word, at)| word & !sizing.probe_bits(at) == 0);
+        let ones = memory.count_ones();
+        clean.then(|| Self {
+            memory,
+            sizing,
+            hashing,
+            rate: RateModel::of(&sizing),
+            ones,
+        })
+    }
+
     /// Marks a key as seen, in one test-and-set: `true` when it was new (the polarity of `HashSet::insert`).
     #[inline]
     pub fn insert(&mut self, key: &[u8]) -> bool {
@@ -125,6 +139,12 @@ impl BloomFilter {
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Changes the words and counts the ones again.
+    pub(crate) fn change_words(&mut self, change: impl FnOnce(&mut [u64])) {
+        change(self.memory.words_mut());
+        self.ones = self.memory.count_ones();
     }
 
     #[inline]

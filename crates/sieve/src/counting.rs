@@ -65,7 +65,7 @@ impl CountingBloomFilter {
     /// When the memory cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         Ok(Self {
-            counters: Memory::zeroed(sizing.bits().div_ceil(COUNTERS_PER_WORD))?,
+            counters: Memory::zeroed(Self::words(&sizing))?,
             sizing,
             hashing,
             rate: RateModel::of(&sizing),
@@ -123,6 +123,39 @@ impl CountingBloomFilter {
     /// Returns the shape: one counter per bit.
     pub fn sizing(&self) -> Sizing {
         self.sizing
+    }
+
+    /// Returns the hash, with its seed or key.
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// Returns how many keys were removed so far.
+    pub fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    pub(crate) fn words(sizing: &Sizing) -> u64 {
+        sizing.bits().div_ceil(COUNTERS_PER_WORD)
+    }
+
+    pub(crate) fn counters(&self) -> &Memory {
+        &self.counters
+    }
+
+    /// Takes counters that have the shape's length; `None` when one is above zero that no probe could have counted.
+    pub(crate) fn from_counters(counters: Memory, sizing: Sizing, hashing: Hashing, removed: u64) -> Option<Self> {
+        let mut filter = Self {
+            counters,
+            sizing,
+            hashing,
+            rate: RateModel::of(&sizing),
+            ones: 0,
+            removed,
+        };
+        let all = Self::words(&sizing) * COUNTERS_PER_WORD;
+        filter.ones = (0..sizing.bits()).map(|at| u64::from(filter.count(at) > 0)).sum();
+        (sizing.bits()..all).all(|at| filter.count(at) == 0).then_some(filter)
     }
 
     #[inline]
@@ -207,7 +240,7 @@ impl Filter for CountingBloomFilter {
             hashes: self.sizing.hashes(),
             layers: 1,
             forgets: self.removed > 0,
-            memory_bytes: self.sizing.bits().div_ceil(COUNTERS_PER_WORD) * 8,
+            memory_bytes: Self::words(&self.sizing) * 8,
         }
     }
 

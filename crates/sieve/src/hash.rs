@@ -63,6 +63,23 @@ impl Hashing {
         }
     }
 
+    /// The number of the hash in a file.
+    pub(crate) fn id(&self) -> u8 {
+        match self {
+            Self::Murmur3 { .. } => 1,
+            Self::Xxh3 { .. } => 2,
+            Self::Hardened { .. } => 3,
+        }
+    }
+
+    /// What a file keeps of the seed or key: a seed itself, but only a fingerprint of a secret key.
+    pub(crate) fn stored_seed(&self) -> u64 {
+        match self {
+            Self::Murmur3 { seed } | Self::Xxh3 { seed } => *seed,
+            Self::Hardened { .. } => self.digest(b"fingerprint of the key").first,
+        }
+    }
+
     /// Hashes a key.
     #[inline]
     pub(crate) fn digest(&self, key: &[u8]) -> Digest {
@@ -78,6 +95,11 @@ impl Hashing {
             }
         }
     }
+}
+
+/// The checksum of a file's bytes, chained by its seed.
+pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
+    Hashing::Murmur3 { seed }.digest(bytes).first
 }
 
 /// The 128-bit hash of one key.

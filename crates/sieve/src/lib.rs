@@ -57,9 +57,11 @@
 //!
 //! `serde`: `Serialize` for the reports. Off by default.
 
+mod algebra;
 mod bloom;
 mod builder;
 mod counting;
+mod delta;
 mod exact;
 mod filter;
 pub mod hash;
@@ -75,10 +77,13 @@ mod scalable;
 mod seen_set;
 mod sieve;
 pub mod sizing;
+pub mod snapshot;
 
+pub use algebra::AlgebraError;
 pub use bloom::BloomFilter;
 pub use builder::{DEFAULT_FALSE_POSITIVE_RATE, OnSaturation, SieveBuilder};
 pub use counting::{CountingBloomFilter, MAX_COUNT};
+pub use delta::Delta;
 pub use exact::ExactFilter;
 pub use filter::{Filter, Load};
 pub use hash::{Digest, Hashing};
@@ -89,3 +94,4 @@ pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
 pub use seen_set::SeenSet;
 pub use sieve::{Drain, Refused, RefusedBy, Sieve, Tally};
 pub use sizing::{ConfigError, Layout, Sizing};
+pub use snapshot::{Snapshot, SnapshotError};

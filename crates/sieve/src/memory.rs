@@ -36,11 +36,11 @@ impl Memory {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| refused.clone())?;
-        if bytes >= LEAST_MAPPED_BYTES {
-            if let Ok(map) = MmapMut::map_anon(bytes) {
-                advise(&map, bytes);
-                return Ok(Self::Mapped(map));
-            }
+        if bytes >= LEAST_MAPPED_BYTES
+            && let Ok(map) = MmapMut::map_anon(bytes)
+        {
+            advise(&map, bytes);
+            return Ok(Self::Mapped(map));
         }
         let mut heap = Vec::new();
         heap.try_reserve_exact(bytes / 8).map_err(|_| refused)?;

@@ -299,6 +299,16 @@ impl Watch {
         watch
     }
 
+    /// Goes on where an earlier watch over the same filter was: what it must have said is not said again.
+    pub(crate) fn resume(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
+        self.level = saturation.level;
+        self.layers = saturation.layers;
+        while saturation.accepted >= self.check_at {
+            self.check_at = self.check_at.saturating_mul(2);
+        }
+        self.wait_for_next(ones_above, saturation.capacity);
+    }
+
     /// Takes the time, for the forecasts; the first call starts the pace.
     pub(crate) fn set_now(&mut self, now: Duration, estimated: impl Fn() -> f64) {
         self.now = Some(now);

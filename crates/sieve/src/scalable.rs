@@ -76,19 +76,7 @@ impl ScalableBloomFilter {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ConfigError::RateOutOfRange(rate));
         }
-        let newest = layer(capacity, rate, 0, hashing)?;
-        Ok(Self {
-            grow_at: full_at(&newest),
-            newest,
-            older: Vec::new(),
-            rate,
-            hashing,
-            older_ones: 0,
-            older_estimate: 0.0,
-            older_rate: 0.0,
-            hidden: LossMeter::default(),
-            stuck: false,
-        })
+        Ok(Self::with_layer(layer(capacity, rate, 0, hashing)?, rate, hashing))
     }
 
     /// Marks a key as seen: `true` when it was new. Adds a layer when that key filled the newest.
@@ -129,6 +117,61 @@ impl ScalableBloomFilter {
         self.stuck
     }
 
+    /// Returns the hash, with its seed or key.
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// Returns the total rate that was asked for.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    pub(crate) fn newest(&self) -> &BloomFilter {
+        &self.newest
+    }
+
+    pub(crate) fn hidden(&self) -> f64 {
+        self.hidden.lost()
+    }
+
+    /// Puts layers together, the oldest first; `None` without any.
+    pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64, hashing: Hashing) -> Option<Self> {
+        let mut layers = layers.into_iter();
+        let first = layers.next()?;
+        let mut filter = Self::with_layer(first, rate, hashing);
+        for layer in layers {
+            filter.put_on_top(layer);
+        }
+        filter.hidden.resume(hidden);
+        Some(filter)
+    }
+
+    fn with_layer(newest: BloomFilter, rate: f64, hashing: Hashing) -> Self {
+        Self {
+            grow_at: full_at(&newest),
+            newest,
+            older: Vec::new(),
+            rate,
+            hashing,
+            older_ones: 0,
+            older_estimate: 0.0,
+            older_rate: 0.0,
+            hidden: LossMeter::default(),
+            stuck: false,
+        }
+    }
+
+    fn put_on_top(&mut self, next: BloomFilter) {
+        self.grow_at = full_at(&next);
+        let full = std::mem::replace(&mut self.newest, next);
+        self.older_ones += full.ones();
+        self.older_estimate += full.estimated_len();
+        self.older_rate = 1.0 - (1.0 - self.older_rate) * (1.0 - full.false_positive_rate());
+        self.older.push(full);
+        self.hidden.refresh();
+    }
+
     #[inline]
     fn older_contain(&self, digest: Digest) -> bool {
         // The largest layers hold the most keys.
@@ -143,13 +186,7 @@ impl ScalableBloomFilter {
             self.grow_at = u64::MAX;
             return;
         };
-        self.grow_at = full_at(&next);
-        let full = std::mem::replace(&mut self.newest, next);
-        self.older_ones += full.ones();
-        self.older_estimate += full.estimated_len();
-        self.older_rate = 1.0 - (1.0 - self.older_rate) * (1.0 - full.false_positive_rate());
-        self.older.push(full);
-        self.hidden.refresh();
+        self.put_on_top(next);
     }
 
     /// The drops by older layers alone, per accepted key.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use crate::builder::{OnSaturation, SieveBuilder};
@@ -13,6 +14,7 @@ use crate::queue::{Accepts, Fifo, Queue};
 use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
 use crate::sizing::ConfigError;
+use crate::snapshot::{Counts, Snapshot, SnapshotError};
 
 /// How many keys of a batch are hashed before the first is marked.
 const BATCH: usize = 32;
@@ -337,6 +339,57 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if let Some(notice) = self.watch.look(&saturation, |keys| self.filter.ones_above(keys)) {
             lines::report(&saturation, &notice, self.on_saturation);
         }
+    }
+}
+
+impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
+    /// Writes the filter and what was counted beside it in the format of [`snapshot`](crate::snapshot). The queue is not part of it.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
+        let counts = Counts {
+            accepted: self.tally.accepted,
+            lost: self.loss.lost(),
+        };
+        self.filter.write_to(&counts, writer)
+    }
+
+    /// Reads a filter that [`save_filter`](Self::save_filter) wrote and puts it in front of a queue: the loss is counted on
+    /// from where it was, and levels that were reported are not reported again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::read_from`].
+    ///
+    /// ```
+    /// use std::collections::VecDeque;
+    /// use sieve::Sieve;
+    ///
+    /// let mut to_visit = Sieve::new(1000)?;
+    /// to_visit.push("https://example.com/");
+    /// let mut file = Vec::new();
+    /// to_visit.save_filter(&mut file)?;
+    ///
+    /// let limit = file.len() as u64;
+    /// let mut again: Sieve = Sieve::resume(&mut file.as_slice(), limit, None, VecDeque::new())?;
+    /// assert!(!again.push("https://example.com/"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume(
+        reader: &mut impl Read,
+        limit: u64,
+        secret: Option<[u8; 16]>,
+        queue: Q,
+    ) -> Result<Self, SnapshotError> {
+        let (filter, counts) = F::read_from(reader, limit, secret)?;
+        let mut sieve = Self::from_parts(filter, queue);
+        sieve.tally.accepted = counts.accepted;
+        sieve.loss.resume(counts.lost);
+        let saturation = sieve.saturation();
+        sieve.watch.resume(&saturation, |keys| sieve.filter.ones_above(keys));
+        Ok(sieve)
     }
 }
 

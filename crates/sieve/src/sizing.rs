@@ -268,6 +268,15 @@ impl Sizing {
         }
     }
 
+    /// The bits of a word that can be probes.
+    pub(crate) fn probe_bits(&self, word: u64) -> u64 {
+        match self.layout {
+            Layout::Blocks if word % WORDS as u64 == WORDS as u64 - 1 => u64::MAX >> 1,
+            Layout::Classic if (word + 1) * 64 > self.bits => u64::MAX >> ((word + 1) * 64 - self.bits).min(63),
+            _ => u64::MAX,
+        }
+    }
+
     /// The blocks of the layout of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.bits / BLOCK_BITS

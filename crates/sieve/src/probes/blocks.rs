@@ -52,7 +52,7 @@ fn one_in_each(random: u64) -> Block {
     for (word, mask) in masks.iter_mut().enumerate().take(WORDS - 1) {
         *mask = 1 << (random >> (6 * word) & 63);
     }
-    masks[WORDS - 1] = 1 << ((random >> 42) * 63 >> 22);
+    masks[WORDS - 1] = 1 << (((random >> 42) * 63) >> 22);
     masks
 }
 
@@ -72,7 +72,7 @@ fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
         }
         let random = more[word / 4] >> (16 * (word % 4)) & 0xffff;
         let size = if word == WORDS - 1 { 63 } else { 64 };
-        let step = 1 + (random * (size - 1) >> 16);
+        let step = 1 + ((random * (size - 1)) >> 16);
         let first = u64::from(mask.trailing_zeros());
         *mask |= 1 << ((first + step) % size);
     }

@@ -1,0 +1,170 @@
+//! Filters of the same shape put together and compared.
+
+use crate::bloom::BloomFilter;
+use crate::delta::Delta;
+use crate::snapshot::fingerprint;
+
+/// Why two filters cannot be put together.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AlgebraError {
+    /// They differ in what must be the same.
+    Mismatch {
+        /// `layout`, `number of bits`, `number of probes`, `hash` or `seed or key`.
+        what: &'static str,
+    },
+    /// The filter that should be the older one has bits that the newer one lacks.
+    NotOlder,
+    /// The delta was made for another state than the filter is in.
+    WrongBase,
+}
+
+impl std::fmt::Display for AlgebraError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mismatch { what } => write!(
+                f,
+                "the filters differ in their {what}: build both with the same capacity, rate, layout, hash and seed"
+            ),
+            Self::NotOlder => write!(
+                f,
+                "the older filter has bits that the newer one lacks: give a copy of the same filter from before"
+            ),
+            Self::WrongBase => write!(
+                f,
+                "the delta belongs to another state of the filter: apply the deltas in order, or send the whole filter"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AlgebraError {}
+
+impl BloomFilter {
+    /// Takes in all keys of another filter: the result is the filter that had been given both filters' keys.
+    ///
+    /// Cost: one pass over the memory.
+    ///
+    /// # Errors
+    ///
+    /// Filters that differ in layout, bits, probes, hash or seed. Nothing is changed then.
+    ///
+    /// ```
+    /// use sieve::BloomFilter;
+    ///
+    /// let mut one = BloomFilter::new(1000, 0.01)?;
+    /// let mut two = BloomFilter::new(1000, 0.01)?;
+    /// one.insert(b"a");
+    /// two.insert(b"b");
+    /// one.union(&two)?;
+    /// assert!(one.contains(b"a") && one.contains(b"b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union(&mut self, other: &Self) -> Result<(), AlgebraError> {
+        self.check_same(other)?;
+        self.change_words(|words| {
+            for (word, theirs) in words.iter_mut().zip(other.memory().words()) {
+                *word |= theirs;
+            }
+        });
+        Ok(())
+    }
+
+    /// Estimates the number of distinct keys in either filter, from the ones of the union. Cost: one pass over both memories.
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn estimated_union(&self, other: &Self) -> Result<f64, AlgebraError> {
+        self.check_same(other)?;
+        let both = self.memory().words().iter().zip(other.memory().words());
+        let ones = both.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum();
+        Ok(self.sizing().keys_at(ones))
+    }
+
+    /// Estimates the number of keys in both filters: |A| + |B| − |A ∪ B| by the estimates; never below 0.
+    ///
+    /// Its noise is about that of the union's estimate: intersections much smaller than that cannot be seen. (Counting the ones that both
+    /// have would count bits that two different keys share.) Cost: one pass over both memories.
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn estimated_intersection(&self, other: &Self) -> Result<f64, AlgebraError> {
+        let union = self.estimated_union(other)?;
+        Ok((self.estimated_len() + other.estimated_len() - union).max(0.0))
+    }
+
+    /// Returns what this filter has learnt since `older`, a copy of it from before: its new bits only, compressed.
+    ///
+    /// Cost: one pass over both memories.
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union), or when `older` has bits that this one lacks.
+    ///
+    /// ```
+    /// use sieve::BloomFilter;
+    ///
+    /// let mut ours = BloomFilter::new(100_000, 0.01)?;
+    /// ours.insert(b"old");
+    /// let mut mirror = ours.clone(); // what the other side has of us
+    /// ours.insert(b"new");
+    /// let delta = ours.delta(&mirror)?;
+    /// assert!(delta.encoded_len() < 150); // of 126 000 bytes
+    /// mirror.apply(&delta)?;
+    /// assert!(mirror.contains(b"new"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn delta(&self, older: &Self) -> Result<Delta, AlgebraError> {
+        self.check_same(older)?;
+        let (old, new) = (older.memory().words(), self.memory().words());
+        if old.iter().zip(new).any(|(old, new)| old & !new != 0) {
+            return Err(AlgebraError::NotOlder);
+        }
+        Ok(Delta::between(old, new, self.sizing(), self.hashing()))
+    }
+
+    /// Adds a delta's bits, so that this filter becomes the one that the delta was made from.
+    ///
+    /// Cost: one pass over the memory.
+    ///
+    /// # Errors
+    ///
+    /// A delta that belongs to another shape, hash or seed, or to another state of the filter. Nothing is changed then.
+    pub fn apply(&mut self, delta: &Delta) -> Result<(), AlgebraError> {
+        same(&(self.sizing(), self.hashing()), &(delta.sizing(), delta.hashing()))?;
+        if fingerprint(self.memory().words()) != delta.base() {
+            return Err(AlgebraError::WrongBase);
+        }
+        // Once without a change, so that a delta that leads astray half-way leaves no trace.
+        let mut valid = None;
+        self.change_words(|words| {
+            valid = delta.walk(words, false);
+            if valid.is_some() {
+                delta.walk(words, true);
+            }
+        });
+        valid.ok_or(AlgebraError::WrongBase)
+    }
+
+    fn check_same(&self, other: &Self) -> Result<(), AlgebraError> {
+        same(&(self.sizing(), self.hashing()), &(other.sizing(), other.hashing()))
+    }
+}
+
+type Shape = (crate::sizing::Sizing, crate::hash::Hashing);
+
+fn same((ours, our_hash): &Shape, (theirs, their_hash): &Shape) -> Result<(), AlgebraError> {
+    let differs = [
+        (ours.layout() != theirs.layout(), "layout"),
+        (ours.bits() != theirs.bits(), "number of bits"),
+        (ours.hashes() != theirs.hashes(), "number of probes"),
+        (our_hash.name() != their_hash.name(), "hash"),
+        (our_hash != their_hash, "seed or key"),
+    ];
+    match differs.into_iter().find(|(differs, _)| *differs) {
+        Some((_, what)) => Err(AlgebraError::Mismatch { what }),
+        None => Ok(()),
+    }
+}

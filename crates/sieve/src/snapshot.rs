@@ -1,0 +1,250 @@
+//! The file of a filter: save it to any writer, load it again on any platform.
+//!
+//! ```
+//! use sieve::BloomFilter;
+//! use sieve::snapshot::{Counts, Snapshot};
+//!
+//! let mut seen = BloomFilter::new(1000, 0.01)?;
+//! seen.insert(b"https://example.com/");
+//! let mut file = Vec::new();
+//! seen.write_to(&Counts::default(), &mut file)?;
+//!
+//! let limit = file.len() as u64; // of a real file: its metadata's length
+//! let (again, _counts) = BloomFilter::read_from(&mut file.as_slice(), limit, None)?;
+//! assert!(again.contains(b"https://example.com/"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Format, version 1
+//!
+//! All numbers are little-endian. A header of 96 bytes:
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic, `SIEVE\r\n\x1a`: a transfer that changes line ends is noticed |
+//! | 8 | 2 | version, 1 |
+//! | 10 | 1 | kind: 1 standard, 2 counting, 3 scalable, 4 delta |
+//! | 11 | 1 | layout: 1 classic, 2 blocks |
+//! | 12 | 1 | rule from digest to positions, 1 |
+//! | 13 | 1 | hash: 1 murmur3, 2 xxh3, 3 hardened |
+//! | 14 | 2 | zero |
+//! | 16 | 4 | probes per key, k |
+//! | 20 | 4 | layers that follow, of a scalable filter; else 0 |
+//! | 24 | 8 | bits, m |
+//! | 32 | 8 | capacity, n |
+//! | 40 | 8 | seed, or the fingerprint of the key of the hardened hash (never the key) |
+//! | 48 | 8 | ones, X (of a delta: those it adds) |
+//! | 56 | 8 | keys accepted, A |
+//! | 64 | 8 | keys lost, L1, as a float |
+//! | 72 | 8 | total rate of a scalable filter, as a float; Rice parameter of a delta; removals of a counting filter |
+//! | 80 | 8 | checksum of the state that a delta belongs to; else 0 |
+//! | 88 | 8 | checksum of the 88 bytes before |
+//!
+//! Then the words of the filter, in chunks of 64 KiB (the last may be shorter), each followed by 8 bytes of checksum. A checksum is the first
+//! half of MurmurHash3 with the checksum before as its seed, so that chunks cannot change places. A scalable filter has
+//! no words, but its layers after each other, each a whole standard filter.
+//!
+//! # What loading promises
+//!
+//! Every field is checked before memory is allocated, and no more is allocated than the limit given: the file's length. Ones are counted
+//! again. Every truncation and every flipped bit of a file is an error, never a panic, and never a filter that answers "no" to a
+//! key that was saved. Writing is for whoever owns the file: to a temporary one, synced, then renamed.
+
+mod filters;
+mod header;
+
+use std::io::{self, Read, Write};
+
+use crate::hash::{Hashing, checksum};
+use crate::memory::Memory;
+use crate::sizing::ConfigError;
+
+pub(crate) use header::{Header, Kind};
+
+/// The bytes between two checksums.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What a sieve counts beside its filter, kept with it so that the loss goes on from where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Counts {
+    /// The keys that were accepted, A.
+    pub accepted: u64,
+    /// The estimated number of keys that were lost, L1.
+    pub lost: f64,
+}
+
+/// A filter that can be saved and loaded.
+pub trait Snapshot: Sized {
+    /// Writes the filter.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says.
+    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()>;
+
+    /// Reads a filter; `secret` is the key of the hardened hash, and is not looked at for others.
+    ///
+    /// `limit` is the length of the file in bytes, or however much may be allocated. The reader is left behind the filter's last byte.
+    ///
+    /// # Errors
+    ///
+    /// What the reader says; a file that is none, damaged, of another kind or version, larger than the limit, or made under
+    /// another key.
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>)
+    -> Result<(Self, Counts), SnapshotError>;
+}
+
+/// Why a file could not be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The reader failed, or ended early.
+    Io(io::Error),
+    /// It does not begin as the file of a filter does.
+    NotAFilter,
+    /// It was written by a version of this crate that this one does not know.
+    Version(u16),
+    /// It holds another kind of filter.
+    Kind {
+        /// What was asked for.
+        wanted: &'static str,
+        /// What it holds.
+        found: &'static str,
+    },
+    /// A field of the header has no meaning.
+    Field(&'static str),
+    /// The bytes are not those that were written.
+    Damaged,
+    /// It says it is longer than the limit: cut short, or not what it seems.
+    TooLong {
+        /// The bytes it would need.
+        needed: u64,
+        /// The limit that was given.
+        limit: u64,
+    },
+    /// It was made with the hardened hash, and no key was given.
+    SecretMissing,
+    /// It was made under another key.
+    SecretWrong,
+    /// The memory cannot be allocated.
+    Memory(ConfigError),
+}
+
+impl std::fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                write!(f, "the filter's file ends early: use an older copy, or start anew")
+            }
+            Self::Io(error) => write!(f, "the filter's file cannot be read: {error}"),
+            Self::NotAFilter => write!(f, "this is no filter's file: check the path"),
+            Self::Version(version) => write!(
+                f,
+                "the filter's file has version {version}, this program knows version 1: update the program"
+            ),
+            Self::Kind { wanted, found } => {
+                write!(f, "the file holds a {found}, not a {wanted}: load it as what it is")
+            }
+            Self::Field(field) => write!(
+                f,
+                "the filter's file has a nonsensical {field}: use an older copy, or start anew"
+            ),
+            Self::Damaged => write!(f, "the filter's file is damaged: use an older copy, or start anew"),
+            Self::TooLong { needed, limit } => write!(
+                f,
+                "the filter's file needs {needed} bytes, but only {limit} are there or allowed: it was cut short, or raise the limit"
+            ),
+            Self::SecretMissing => write!(f, "the filter was made with the hardened hash: give its key"),
+            Self::SecretWrong => write!(
+                f,
+                "the filter was made under another key: give the one it was made with"
+            ),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::Memory(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The length of so many words with their checksums.
+pub(crate) fn stored_bytes(words: u64) -> u64 {
+    let bytes = words.saturating_mul(8);
+    bytes.saturating_add(bytes.div_ceil(CHUNK_BYTES as u64).saturating_mul(8))
+}
+
+pub(crate) fn write_words(words: &[u64], mut sum: u64, writer: &mut impl Write) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(CHUNK_BYTES + 8);
+    for chunk in words.chunks(CHUNK_BYTES / 8) {
+        buffer.clear();
+        for word in chunk {
+            buffer.extend_from_slice(&word.to_le_bytes());
+        }
+        sum = checksum(&buffer, sum);
+        buffer.extend_from_slice(&sum.to_le_bytes());
+        writer.write_all(&buffer)?;
+    }
+    Ok(())
+}
+
+/// Reads words into fresh memory, which the caller has checked against its limit.
+pub(crate) fn read_words(words: u64, mut sum: u64, reader: &mut impl Read) -> Result<Memory, SnapshotError> {
+    let mut memory = Memory::zeroed(words).map_err(SnapshotError::Memory)?;
+    let mut buffer = vec![0; CHUNK_BYTES.min(memory.words().len() * 8) + 8];
+    for chunk in memory.words_mut().chunks_mut(CHUNK_BYTES / 8) {
+        let buffer = &mut buffer[..chunk.len() * 8 + 8];
+        reader.read_exact(buffer)?;
+        let (bytes, stored) = buffer.split_at(chunk.len() * 8);
+        sum = checksum(bytes, sum);
+        if stored != sum.to_le_bytes() {
+            return Err(SnapshotError::Damaged);
+        }
+        for (word, bytes) in chunk.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+    }
+    Ok(memory)
+}
+
+/// One number for all words, to recognise a state by.
+pub(crate) fn fingerprint(words: &[u64]) -> u64 {
+    let mut sum = words.len() as u64;
+    let mut buffer = Vec::with_capacity(CHUNK_BYTES);
+    for chunk in words.chunks(CHUNK_BYTES / 8) {
+        buffer.clear();
+        for word in chunk {
+            buffer.extend_from_slice(&word.to_le_bytes());
+        }
+        sum = checksum(&buffer, sum);
+    }
+    sum
+}
+
+/// The hash that a header speaks of.
+pub(crate) fn hashing_of(header: &Header, secret: Option<[u8; 16]>) -> Result<Hashing, SnapshotError> {
+    let hashing = match (header.hash, secret) {
+        (1, _) => Hashing::Murmur3 { seed: header.seed },
+        (2, _) => Hashing::Xxh3 { seed: header.seed },
+        (3, Some(key)) => Hashing::Hardened { key },
+        (3, None) => return Err(SnapshotError::SecretMissing),
+        _ => return Err(SnapshotError::Field("hash")),
+    };
+    if hashing.stored_seed() == header.seed {
+        Ok(hashing)
+    } else {
+        Err(SnapshotError::SecretWrong)
+    }
+}

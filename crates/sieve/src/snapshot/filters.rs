@@ -1,0 +1,156 @@
+//! Which filter writes and reads what.
+
+use std::io::{self, Read, Write};
+
+use super::header::HEADER_BYTES;
+use super::{Counts, Header, Kind, Snapshot, SnapshotError, hashing_of, read_words, stored_bytes, write_words};
+use crate::bloom::BloomFilter;
+use crate::counting::CountingBloomFilter;
+use crate::filter::Filter;
+use crate::scalable::ScalableBloomFilter;
+use crate::seen_set::SeenSet;
+
+/// Far more layers than memory could hold.
+const MAX_LAYERS: u32 = 64;
+
+impl Snapshot for BloomFilter {
+    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+        let mut header = Header::new(Kind::Standard, &self.sizing(), &self.hashing(), counts);
+        header.ones = self.ones();
+        let sum = header.write(writer)?;
+        write_words(self.memory().words(), sum, writer)
+    }
+
+    fn read_from(
+        reader: &mut impl Read,
+        limit: u64,
+        secret: Option<[u8; 16]>,
+    ) -> Result<(Self, Counts), SnapshotError> {
+        let (header, sum) = Header::read_kind(Kind::Standard, reader)?;
+        load_standard(&header, sum, reader, limit, secret)
+    }
+}
+
+fn load_standard(
+    header: &Header,
+    sum: u64,
+    reader: &mut impl Read,
+    limit: u64,
+    secret: Option<[u8; 16]>,
+) -> Result<(BloomFilter, Counts), SnapshotError> {
+    let sizing = header.sizing()?;
+    let hashing = hashing_of(header, secret)?;
+    Header::check_limit(stored_bytes(sizing.words()), limit)?;
+    let memory = read_words(sizing.words(), sum, reader)?;
+    let filter = BloomFilter::from_memory(memory, sizing, hashing).ok_or(SnapshotError::Damaged)?;
+    if filter.ones() != header.ones {
+        return Err(SnapshotError::Field("number of ones"));
+    }
+    Ok((filter, header.counts))
+}
+
+impl Snapshot for CountingBloomFilter {
+    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+        let mut header = Header::new(Kind::Counting, &self.sizing(), &self.hashing(), counts);
+        header.ones = Filter::ones(self);
+        header.extra = self.removed();
+        let sum = header.write(writer)?;
+        write_words(self.counters().words(), sum, writer)
+    }
+
+    fn read_from(
+        reader: &mut impl Read,
+        limit: u64,
+        secret: Option<[u8; 16]>,
+    ) -> Result<(Self, Counts), SnapshotError> {
+        let (header, sum) = Header::read_kind(Kind::Counting, reader)?;
+        let sizing = header.sizing()?;
+        let hashing = hashing_of(&header, secret)?;
+        let words = Self::words(&sizing);
+        Header::check_limit(stored_bytes(words), limit)?;
+        let counters = read_words(words, sum, reader)?;
+        let filter = Self::from_counters(counters, sizing, hashing, header.extra).ok_or(SnapshotError::Damaged)?;
+        if Filter::ones(&filter) != header.ones {
+            return Err(SnapshotError::Field("number of ones"));
+        }
+        Ok((filter, header.counts))
+    }
+}
+
+impl Snapshot for ScalableBloomFilter {
+    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+        let sizing = self.newest().sizing();
+        let mut header = Header::new(Kind::Scalable, &sizing, &self.hashing(), counts);
+        header.layers = self.layers().len() as u32;
+        header.ones = Filter::ones(self);
+        header.extra = self.rate().to_bits();
+        header.base = self.hidden().to_bits();
+        header.write(writer)?;
+        let none = Counts::default();
+        self.layers().try_for_each(|layer| layer.write_to(&none, writer))
+    }
+
+    fn read_from(
+        reader: &mut impl Read,
+        limit: u64,
+        secret: Option<[u8; 16]>,
+    ) -> Result<(Self, Counts), SnapshotError> {
+        let (header, _) = Header::read_kind(Kind::Scalable, reader)?;
+        load_scalable(&header, reader, limit, secret)
+    }
+}
+
+fn load_scalable(
+    header: &Header,
+    reader: &mut impl Read,
+    limit: u64,
+    secret: Option<[u8; 16]>,
+) -> Result<(ScalableBloomFilter, Counts), SnapshotError> {
+    let (rate, hidden) = (f64::from_bits(header.extra), f64::from_bits(header.base));
+    if !(1..=MAX_LAYERS).contains(&header.layers) {
+        return Err(SnapshotError::Field("number of layers"));
+    }
+    if !(rate > 0.0 && rate < 1.0 && hidden >= 0.0 && hidden.is_finite()) {
+        return Err(SnapshotError::Field("rate"));
+    }
+    let hashing = hashing_of(header, secret)?;
+    let mut left = limit.saturating_sub(HEADER_BYTES as u64);
+    let mut layers = Vec::new();
+    for _ in 0..header.layers {
+        let (layer, _) = BloomFilter::read_from(reader, left, secret)?;
+        if layer.hashing() != hashing {
+            return Err(SnapshotError::Field("hash of a layer"));
+        }
+        left = left.saturating_sub(HEADER_BYTES as u64 + stored_bytes(layer.sizing().words()));
+        layers.push(layer);
+    }
+    let filter = ScalableBloomFilter::from_layers(layers, rate, hidden, hashing).ok_or(SnapshotError::Damaged)?;
+    if Filter::ones(&filter) != header.ones {
+        return Err(SnapshotError::Field("number of ones"));
+    }
+    Ok((filter, header.counts))
+}
+
+impl Snapshot for SeenSet {
+    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Fixed(filter) => filter.write_to(counts, writer),
+            Self::Growing(filter) => filter.write_to(counts, writer),
+        }
+    }
+
+    fn read_from(
+        reader: &mut impl Read,
+        limit: u64,
+        secret: Option<[u8; 16]>,
+    ) -> Result<(Self, Counts), SnapshotError> {
+        let (header, sum) = Header::read(reader)?;
+        if header.kind == Kind::Scalable {
+            let (filter, counts) = load_scalable(&header, reader, limit, secret)?;
+            return Ok((Self::Growing(filter), counts));
+        }
+        header.expect(Kind::Standard)?;
+        let (filter, counts) = load_standard(&header, sum, reader, limit, secret)?;
+        Ok((Self::Fixed(filter), counts))
+    }
+}

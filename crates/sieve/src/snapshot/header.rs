@@ -1,0 +1,197 @@
+//! The 96 bytes before the words.
+
+use std::io::{self, Read, Write};
+
+use super::{Counts, SnapshotError};
+use crate::hash::{Hashing, checksum};
+use crate::sizing::{Layout, Sizing};
+
+const MAGIC: [u8; 8] = *b"SIEVE\r\n\x1a";
+const VERSION: u16 = 1;
+const INDEX_RULE: u8 = 1;
+pub(crate) const HEADER_BYTES: usize = 96;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Standard = 1,
+    Counting = 2,
+    Scalable = 3,
+    Delta = 4,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Standard, Self::Counting, Self::Scalable, Self::Delta];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard filter",
+            Self::Counting => "counting filter",
+            Self::Scalable => "scalable filter",
+            Self::Delta => "delta",
+        }
+    }
+}
+
+/// The header's fields, as [`crate::snapshot`] lists them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) layout: Layout,
+    pub(crate) hash: u8,
+    pub(crate) hashes: u32,
+    pub(crate) layers: u32,
+    pub(crate) bits: u64,
+    pub(crate) capacity: u64,
+    pub(crate) seed: u64,
+    pub(crate) ones: u64,
+    pub(crate) counts: Counts,
+    pub(crate) extra: u64,
+    pub(crate) base: u64,
+}
+
+impl Header {
+    pub(crate) fn new(kind: Kind, sizing: &Sizing, hashing: &Hashing, counts: &Counts) -> Self {
+        Self {
+            kind,
+            layout: sizing.layout(),
+            hash: hashing.id(),
+            hashes: sizing.hashes(),
+            layers: 0,
+            bits: sizing.bits(),
+            capacity: sizing.capacity(),
+            seed: hashing.stored_seed(),
+            ones: 0,
+            counts: *counts,
+            extra: 0,
+            base: 0,
+        }
+    }
+
+    /// Writes the header and returns its checksum, from which the chunks' go on.
+    pub(crate) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        let layout = match self.layout {
+            Layout::Classic => 1,
+            Layout::Blocks => 2,
+        };
+        bytes.extend_from_slice(&[self.kind as u8, layout, INDEX_RULE, self.hash, 0, 0]);
+        bytes.extend_from_slice(&self.hashes.to_le_bytes());
+        bytes.extend_from_slice(&self.layers.to_le_bytes());
+        for number in [
+            self.bits,
+            self.capacity,
+            self.seed,
+            self.ones,
+            self.counts.accepted,
+            self.counts.lost.to_bits(),
+            self.extra,
+            self.base,
+        ] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let sum = checksum(&bytes, 0);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        writer.write_all(&bytes)?;
+        Ok(sum)
+    }
+
+    /// Reads a header and its checksum.
+    pub(crate) fn read(reader: &mut impl Read) -> Result<(Self, u64), SnapshotError> {
+        let mut bytes = [0; HEADER_BYTES];
+        reader.read_exact(&mut bytes)?;
+        if bytes[..8] != MAGIC {
+            return Err(SnapshotError::NotAFilter);
+        }
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if version != VERSION {
+            return Err(SnapshotError::Version(version));
+        }
+        let sum = checksum(&bytes[..88], 0);
+        if number(&bytes, 88) != sum {
+            return Err(SnapshotError::Damaged);
+        }
+        let header = Self {
+            kind: Kind::ALL
+                .into_iter()
+                .find(|kind| *kind as u8 == bytes[10])
+                .ok_or(SnapshotError::Field("kind"))?,
+            layout: match bytes[11] {
+                1 => Layout::Classic,
+                2 => Layout::Blocks,
+                _ => return Err(SnapshotError::Field("layout")),
+            },
+            hash: bytes[13],
+            hashes: number(&bytes, 16) as u32,
+            layers: (number(&bytes, 16) >> 32) as u32,
+            bits: number(&bytes, 24),
+            capacity: number(&bytes, 32),
+            seed: number(&bytes, 40),
+            ones: number(&bytes, 48),
+            counts: Counts {
+                accepted: number(&bytes, 56),
+                lost: f64::from_bits(number(&bytes, 64)),
+            },
+            extra: number(&bytes, 72),
+            base: number(&bytes, 80),
+        };
+        if bytes[12] != INDEX_RULE {
+            return Err(SnapshotError::Field("index rule"));
+        }
+        if bytes[14] != 0 || bytes[15] != 0 {
+            return Err(SnapshotError::Field("reserved field"));
+        }
+        if !(header.counts.lost >= 0.0 && header.counts.lost.is_finite()) {
+            return Err(SnapshotError::Field("loss"));
+        }
+        Ok((header, sum))
+    }
+
+    /// Reads a header of this kind.
+    pub(crate) fn read_kind(kind: Kind, reader: &mut impl Read) -> Result<(Self, u64), SnapshotError> {
+        let (header, sum) = Self::read(reader)?;
+        header.expect(kind)?;
+        Ok((header, sum))
+    }
+
+    pub(crate) fn expect(&self, kind: Kind) -> Result<(), SnapshotError> {
+        if self.kind == kind {
+            Ok(())
+        } else {
+            Err(SnapshotError::Kind {
+                wanted: kind.name(),
+                found: self.kind.name(),
+            })
+        }
+    }
+
+    /// The shape, if it is one that could have been built.
+    pub(crate) fn sizing(&self) -> Result<Sizing, SnapshotError> {
+        let sizing = match self.layout {
+            Layout::Classic => Sizing::explicit(self.bits, self.hashes),
+            Layout::Blocks => Sizing::explicit_blocks(self.bits / crate::sizing::BLOCK_BITS, self.hashes),
+        };
+        sizing
+            .and_then(|sizing| sizing.with_capacity(self.capacity))
+            .ok()
+            .filter(|sizing| sizing.bits() == self.bits)
+            .ok_or(SnapshotError::Field("shape"))
+    }
+
+    /// Refuses a file of more bytes than may be there.
+    pub(crate) fn check_limit(payload: u64, limit: u64) -> Result<(), SnapshotError> {
+        let needed = payload.saturating_add(HEADER_BYTES as u64);
+        if needed > limit {
+            return Err(SnapshotError::TooLong { needed, limit });
+        }
+        Ok(())
+    }
+}
+
+fn number(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}
