@@ -67,6 +67,15 @@ impl Entry {
         }
     }
 
+    /// Returns the one target of a redirect that leads to another spelling of the same key, such as from `/%7Eann` to `/~ann`.
+    ///
+    /// The server has told the two apart, so the page is at the second; the number of hops bounds how often they alternate.
+    pub(crate) fn respelled_by<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
+        let [target] = targets else { return None };
+        let is_respelled = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
+        is_respelled.then_some(target)
+    }
+
     /// Returns what the entry is deduplicated on.
     pub fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.url)

@@ -401,13 +401,34 @@ impl<F: Filter> Frontier<F> {
                 .iter()
                 .for_each(|target| self.scope.add_seed(&target.url));
         }
+        let respelled = match settlement.outcome {
+            Outcome::Moved => taken.entry.respelled_by(&settlement.links),
+            _ => None,
+        };
         let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
-        let verdicts = self.sift(&settlement.links, now);
+        let verdicts = match respelled {
+            Some(link) => vec![self.follow_respelled(link, now)],
+            None => self.sift(&settlement.links, now),
+        };
         Settled {
             fate,
             verdicts,
             given_up,
         }
+    }
+
+    /// Queues the target of a redirect that the filter would take for its own source.
+    fn follow_respelled(&mut self, link: &Link, now: Time) -> Verdict {
+        let admitted = admit(link, &self.scope).and_then(|entry| self.sieve.queue().admit(&entry).map(|()| entry));
+        let verdict = match admitted {
+            Ok(entry) => {
+                self.hosts().enqueue(entry, now);
+                Verdict::Queued
+            }
+            Err(refusal) => Verdict::Refused(refusal),
+        };
+        self.links.count(verdict);
+        verdict
     }
 
     /// Decides what becomes of an entry whose lease has ended.
@@ -418,7 +439,9 @@ impl<F: Filter> Frontier<F> {
             Outcome::Done | Outcome::Moved | Outcome::Gone => {
                 self.hosts().answered(&host);
                 if is_page {
-                    self.hosts().count_page(&host);
+                    if outcome != Outcome::Moved {
+                        self.hosts().count_page(&host);
+                    }
                     *match outcome {
                         Outcome::Done => &mut self.pages.done,
                         Outcome::Moved => &mut self.pages.moved,

@@ -12,7 +12,8 @@
 //! # What it promises
 //!
 //! 1. A link is marked as seen only when it is queued: every refusal is decided before the filter is touched.
-//! 2. A URL is handed out once. A retry goes back to its host's queue, past the filter.
+//! 2. A URL is handed out once. A retry goes back to its host's queue, past the filter; so does a redirect that changes
+//!    nothing but the spelling.
 //! 3. At most `per_host` leases of a host are out; with the default of one, overlapping requests are impossible.
 //! 4. Every lease is settled once; a second settlement is answered [`Stale`](Fate::Stale) and changes nothing.
 //! 5. A page is done only together with its links: [`Frontier::settle`] takes both.

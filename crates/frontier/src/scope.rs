@@ -290,8 +290,8 @@ impl Scope {
     /// Tells whether a link may be crawled.
     ///
     /// The cheap questions come first, so the length bounds the cost of all others; of several
-    /// reasons the first is told. A seed as the user gave it needs only be short enough. Allocates
-    /// only for paths of many segments.
+    /// reasons the first is told. A seed as the user gave it needs only be short enough; where it is
+    /// redirected to needs no include pattern. Allocates only for paths of many segments.
     ///
     /// # Errors
     ///
@@ -300,7 +300,8 @@ impl Scope {
         if link.url.url().as_str().len() > self.max_url_bytes {
             return Err(Refusal::UrlTooLong);
         }
-        if link.seed && link.hops == 0 {
+        let seed_redirected = link.seed && link.hops > 0;
+        if link.seed && !seed_redirected {
             return Ok(());
         }
         if link.hops > self.max_hops {
@@ -313,15 +314,16 @@ impl Scope {
         if repeats_itself(link.url.key_path(), self.max_segment_repeats) {
             return Err(Refusal::RepeatedSegments);
         }
-        self.judge_patterns(link.url.key())
+        self.judge_patterns(link.url.key(), seed_redirected)
     }
 
-    fn judge_patterns(&self, key: &str) -> Result<(), Refusal> {
+    /// Where a seed is redirected to stands for the seed, which needs no pattern to include it.
+    fn judge_patterns(&self, key: &str, seed_redirected: bool) -> Result<(), Refusal> {
         if self.exclude.is_match(key) {
             return Err(Refusal::Excluded);
         }
         match &self.include {
-            Some(include) if !include.is_match(key) => Err(Refusal::NotIncluded),
+            Some(include) if !seed_redirected && !include.is_match(key) => Err(Refusal::NotIncluded),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,161 @@
+//! What a redirect may do to the page it stands in for: nothing that loses it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::time::Duration;
+
+use frontier::canonical::Rules;
+use frontier::{
+    Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Reach, Refusal, ScopeConfig, Settlement,
+    Time, Verdict,
+};
+
+const NOW: Time = Time::from_millis(1_700_000_000_000);
+
+fn config() -> FrontierConfig {
+    FrontierConfig {
+        delay: Duration::ZERO,
+        ask_robots: false,
+        scope: ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        },
+        ..FrontierConfig::default()
+    }
+}
+
+#[track_caller]
+fn one(frontier: &mut Frontier) -> Lease {
+    match frontier.lease(NOW, 9).unwrap() {
+        Leasing::Ready(mut leases) if leases.len() == 1 => leases.remove(0),
+        other => panic!("one thing should be ready, not {other:?}"),
+    }
+}
+
+fn settle(frontier: &mut Frontier, lease: &Lease, outcome: Outcome, links: Vec<Link>) -> Vec<Verdict> {
+    let settlement = Settlement {
+        lease: lease.id,
+        outcome,
+        links,
+    };
+    frontier.settle(&[settlement], NOW).unwrap().remove(0).verdicts
+}
+
+/// Answers a lease by a redirect.
+fn redirect(frontier: &mut Frontier, lease: &Lease, rules: &Canonicalizer, to: &str) -> Vec<Verdict> {
+    let target = lease.entry.redirected(rules.parse(to).unwrap());
+    settle(frontier, lease, Outcome::Moved, vec![target])
+}
+
+#[test]
+fn a_redirect_to_another_spelling_of_the_same_url_is_followed() {
+    let slashes = Rules {
+        drop_trailing_slash: true,
+        ..Rules::default()
+    };
+    let schemes = Rules {
+        ignore_scheme: true,
+        ..Rules::default()
+    };
+    for (rules, from, to) in [
+        (Rules::default(), "https://a.example/%7Eann", "https://a.example/~ann"),
+        (Rules::default(), "https://a.example/%c3%a9", "https://a.example/%C3%A9"),
+        (slashes, "https://a.example/docs", "https://a.example/docs/"),
+        (schemes, "http://a.example/", "https://a.example/"),
+    ] {
+        let rules = Canonicalizer::new(rules);
+        let mut frontier = Frontier::in_memory(config()).unwrap();
+        let link = Link::found(rules.parse(from).unwrap(), 1, "https://a.example/".into());
+        frontier.offer(&[link], NOW).unwrap();
+        let first = one(&mut frontier);
+        assert_eq!(&*first.entry.url, from);
+        assert_eq!(redirect(&mut frontier, &first, &rules, to), [Verdict::Queued], "{to}");
+        let second = one(&mut frontier);
+        assert_eq!((&*second.entry.url, second.entry.hops), (to, 1));
+        settle(&mut frontier, &second, Outcome::Done, Vec::new());
+        let report = frontier.report();
+        assert_eq!((report.pages.moved, report.pages.done), (1, 1));
+        assert_eq!((report.links.queued, report.links.offered()), (2, 2));
+        assert!(frontier.is_drained());
+    }
+}
+
+#[test]
+fn spellings_that_redirect_to_each_other_end_with_too_many_hops() {
+    let rules = Canonicalizer::default();
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let spellings = ["https://a.example/%7E", "https://a.example/~"];
+    frontier.add_seed(&rules.parse(spellings[0]).unwrap(), NOW).unwrap();
+    let mut asked = 0;
+    let last = loop {
+        let lease = one(&mut frontier);
+        asked += 1;
+        let verdicts = redirect(&mut frontier, &lease, &rules, spellings[asked % 2]);
+        if verdicts != [Verdict::Queued] {
+            break verdicts;
+        }
+    };
+    assert_eq!(last, [Verdict::Refused(Refusal::TooManyHops)]);
+    assert_eq!(asked, 11, "ten redirects in a row are followed");
+    assert!(frontier.is_drained());
+}
+
+#[test]
+fn a_redirect_to_the_very_same_url_is_not_followed() {
+    let rules = Canonicalizer::default();
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let seed = "https://a.example/?cookies=please";
+    frontier.add_seed(&rules.parse(seed).unwrap(), NOW).unwrap();
+    let lease = one(&mut frontier);
+    assert_eq!(redirect(&mut frontier, &lease, &rules, seed), [Verdict::Seen]);
+    assert!(frontier.is_drained());
+}
+
+#[test]
+fn a_redirect_spends_none_of_its_hosts_pages() {
+    let rules = Canonicalizer::default();
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        max_pages_per_host: Some(1),
+        ..config()
+    })
+    .unwrap();
+    let seed = rules.parse("http://a.example/").unwrap();
+    frontier.add_seed(&seed, NOW).unwrap();
+    let lease = one(&mut frontier);
+    let verdicts = redirect(&mut frontier, &lease, &rules, "https://a.example/");
+    assert_eq!(verdicts, [Verdict::Queued], "the one page of the host is still to come");
+    let page = one(&mut frontier);
+    let more = Link::found(rules.parse("https://a.example/more").unwrap(), 1, "".into());
+    let verdicts = settle(&mut frontier, &page, Outcome::Done, vec![more]);
+    assert_eq!(verdicts, [Verdict::Refused(Refusal::HostBudget)]);
+}
+
+#[test]
+fn a_redirected_seed_is_crawled_though_no_include_pattern_names_it() {
+    let scope = ScopeConfig {
+        include: vec!["/docs/".to_owned()],
+        exclude: vec!["/login".to_owned()],
+        max_depth: Some(0),
+        ..ScopeConfig::default()
+    };
+    let rules = Canonicalizer::default();
+    for (target, expected) in [
+        ("https://www.a.example/", Verdict::Queued),
+        ("https://www.a.example/login", Verdict::Refused(Refusal::Excluded)),
+    ] {
+        let mut frontier = Frontier::in_memory(FrontierConfig {
+            scope: scope.clone(),
+            ..config()
+        })
+        .unwrap();
+        frontier
+            .add_seed(&rules.parse("https://a.example/").unwrap(), NOW)
+            .unwrap();
+        let seed = one(&mut frontier);
+        assert_eq!(redirect(&mut frontier, &seed, &rules, target), [expected], "{target}");
+    }
+}
