@@ -478,7 +478,8 @@ impl<F: Filter> Frontier<F> {
 
     /// Queues an entry again, past the filter, unless it failed as often as it may.
     fn try_again(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
-        if entry.attempts >= self.retries.max_attempts.get() {
+        let given_up = self.sieve.queue().get(&entry.queue).is_some_and(|host| host.given_up);
+        if given_up || entry.attempts >= self.retries.max_attempts.get() {
             if entry.purpose == Purpose::Page {
                 self.pages.gave_up += 1;
                 self.hosts().count_page(&entry.queue);

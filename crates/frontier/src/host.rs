@@ -122,9 +122,10 @@ impl Host {
     }
 
     /// Notes that a lease came back without a request having been made.
-    pub(crate) fn unused(&mut self, entry: &Entry) {
+    pub(crate) fn unused(&mut self, entry: &Entry, started: Time) {
         self.give_back(entry);
-        self.last_start = None;
+        // Another request may have started since, and starts keep their distance from that.
+        self.last_start = self.last_start.filter(|last| *last != started);
     }
 
     fn give_back(&mut self, entry: &Entry) {

@@ -34,13 +34,17 @@ pub(crate) struct HostRules {
 /// When which host is to be looked at; the earliest first.
 type Agenda = BinaryHeap<Reverse<(Time, HostKey)>>;
 
+/// Marks that are not worth a sweep.
+const FEW_MARKS: usize = 64;
+
 /// The queues of all hosts, as one [`sieve::Queue`].
 #[derive(Debug)]
 pub(crate) struct HostQueues {
     rules: HostRules,
     hosts: HashMap<HostKey, Host>,
     due: VecDeque<HostKey>,
-    // A host whose time has changed since leaves its old mark behind in these two; it is known by the time and dropped.
+    // A host whose time has changed since leaves its old mark behind in these two; it is known by the time, and dropped when
+    // that comes or at the next sweep.
     waiting: Agenda,
     resting: Agenda,
     queued: u64,
@@ -52,6 +56,8 @@ pub(crate) struct Taken {
     pub(crate) entry: Entry,
     /// How long after the end of the host's last request.
     pub(crate) gap: Option<Duration>,
+    /// When.
+    started: Time,
 }
 
 impl HostQueues {
@@ -107,6 +113,7 @@ impl HostQueues {
             let taken = entry.map(|entry| Taken {
                 gap: host.lease(&entry, now),
                 entry,
+                started: now,
             });
             self.place(&key, now);
             if taken.is_some() {
@@ -138,7 +145,9 @@ impl HostQueues {
 
     /// A lease came back without a request having been made: it spends no delay.
     pub(crate) fn unused(&mut self, taken: &Taken, now: Time) {
-        self.change(&taken.entry.queue, now, |host| host.unused(&taken.entry));
+        self.change(&taken.entry.queue, now, |host| {
+            host.unused(&taken.entry, taken.started);
+        });
     }
 
     /// Counts a page as settled, for its host's budget.
@@ -159,7 +168,7 @@ impl HostQueues {
     pub(crate) fn failed(&mut self, key: &HostKey) -> u32 {
         let Some(host) = self.hosts.get_mut(key) else { return 1 };
         host.failures = host.failures.saturating_add(1);
-        host.given_up = host.failures >= self.rules.max_host_failures;
+        host.given_up |= host.failures >= self.rules.max_host_failures;
         host.failures
     }
 
@@ -225,6 +234,27 @@ impl HostQueues {
             Place::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
             Place::Held | Place::Idle => {}
         }
+        self.sweep();
+    }
+
+    /// Rebuilds an agenda once most of its marks are old ones. A host that runs empty after each page leaves one behind each
+    /// time, to stay until its robots.txt expires.
+    ///
+    /// Costs one look at every host, paid for by as many marks since the last time.
+    fn sweep(&mut self) {
+        let most = 2 * self.hosts.len() + FEW_MARKS;
+        if self.waiting.len() > most {
+            self.waiting = agenda(&self.hosts, |place| match place {
+                Place::Waiting(time) => Some(time),
+                _ => None,
+            });
+        }
+        if self.resting.len() > most {
+            self.resting = agenda(&self.hosts, |place| match place {
+                Place::Resting(time) => Some(time),
+                _ => None,
+            });
+        }
     }
 
     /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know.
@@ -249,6 +279,14 @@ impl HostQueues {
             }
         }
     }
+}
+
+/// One mark for each host whose place has a time of the kind asked for.
+fn agenda(hosts: &HashMap<HostKey, Host>, time_of: impl Fn(Place) -> Option<Time>) -> Agenda {
+    let marks = hosts
+        .iter()
+        .filter_map(|(key, host)| Some(Reverse((time_of(host.place)?, key.clone()))));
+    marks.collect()
 }
 
 fn pop_until(agenda: &mut Agenda, now: Time) -> Option<(Time, HostKey)> {
@@ -285,5 +323,82 @@ pub(crate) struct Arrival {
 impl AsRef<[u8]> for Arrival {
     fn as_ref(&self) -> &[u8] {
         self.entry.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::admit;
+    use crate::canonical::Canonicalizer;
+    use crate::link::Link;
+    use crate::scope::{Reach, Scope, ScopeConfig};
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn entry(url: &str) -> Entry {
+        let config = ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        };
+        let link = Link::seed(Canonicalizer::default().parse(url).unwrap());
+        admit(&link, &Scope::new(config).unwrap()).unwrap()
+    }
+
+    fn queues(per_host: u32, delay: Duration) -> HostQueues {
+        HostQueues::new(HostRules {
+            per_host,
+            delay,
+            max_queued: 1000,
+            max_hosts: 1000,
+            max_pages_per_host: None,
+            max_host_failures: 2,
+            ask_robots: true,
+        })
+    }
+
+    #[test]
+    fn a_host_that_runs_empty_again_and_again_leaves_no_marks_behind() {
+        let mut hosts = queues(1, Duration::ZERO);
+        let start = Time::from_millis(1_000);
+        let origin = Origin::of(&"http://a.example/".parse().unwrap()).unwrap();
+        let page_entry = entry("http://a.example/");
+        for page in 0..20_000_u64 {
+            let now = start + Duration::from_millis(page);
+            hosts.enqueue(page_entry.clone(), now);
+            let mut taken = hosts.take(now).unwrap();
+            if page == 0 {
+                hosts.ended(&taken, now);
+                hosts.robots_known(&origin, start + DAY, now);
+                taken = hosts.take(now).unwrap();
+            }
+            hosts.ended(&taken, now);
+        }
+        let marks = hosts.waiting.len() + hosts.resting.len();
+        assert!(marks < 500, "{marks} marks for one host");
+        assert_eq!(hosts.hosts.len(), 1);
+        assert!(hosts.take(start + DAY * 2).is_none());
+        assert_eq!(hosts.hosts.len(), 0, "it is forgotten when its robots.txt has expired");
+    }
+
+    #[test]
+    fn a_lease_without_a_request_does_not_forget_when_another_request_started() {
+        let delay = Duration::from_secs(2);
+        let mut hosts = queues(3, delay);
+        hosts.rules.ask_robots = false;
+        let start = Time::from_millis(1_000_000);
+        for page in 0..3 {
+            hosts.enqueue(entry(&format!("http://a.example/{page}")), start);
+        }
+        let first = hosts.take(start).unwrap();
+        let second_start = start + delay;
+        assert!(hosts.take(second_start).is_some());
+        hosts.unused(&first, second_start);
+        assert!(
+            hosts.take(second_start).is_none(),
+            "the second request has just started"
+        );
+        assert_eq!(hosts.next_time(), Some(second_start + delay));
+        assert!(hosts.take(second_start + delay).is_some());
     }
 }

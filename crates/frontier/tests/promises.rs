@@ -460,6 +460,38 @@ fn a_host_that_stays_down_rests_longer_each_time_and_is_given_up_with_its_queue(
 }
 
 #[test]
+fn a_host_that_was_given_up_stays_given_up_whatever_was_still_out() {
+    let mut frontier = frontier(FrontierConfig {
+        delay: Duration::ZERO,
+        per_host: NonZeroU32::new(9).unwrap(),
+        ..config()
+    });
+    let urls: Vec<_> = (0..9).map(|n| format!("https://down.example/{n}")).collect();
+    offer(&mut frontier, &urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let out = ready(&mut frontier, START);
+    assert_eq!(out.len(), 9);
+    let down = Outcome::HostDown { until: None };
+    for lease in &out[..6] {
+        settle(&mut frontier, lease, down, START);
+    }
+    let fate = settle(&mut frontier, &out[6], Outcome::Retry { after: None }, START);
+    assert_eq!(fate, Fate::GaveUp, "it is not asked again");
+    settle(&mut frontier, &out[7], Outcome::Done, START);
+    settle(&mut frontier, &out[8], down, START);
+    assert_eq!(
+        offer(&mut frontier, &["https://down.example/new"]),
+        [Verdict::Refused(Refusal::HostDead)]
+    );
+    assert!(frontier.is_drained());
+    let pages = frontier.report().pages;
+    assert_eq!(
+        pages.done + pages.gave_up + pages.lost_with_host,
+        9,
+        "every URL is accounted for: {pages:?}"
+    );
+}
+
+#[test]
 fn an_answer_forgives_a_hosts_failures() {
     let mut frontier = frontier(FrontierConfig {
         delay: Duration::ZERO,
