@@ -42,7 +42,7 @@ pub struct Answer {
     pub status: u16,
     /// The `Content-Type` header.
     pub content_type: Option<String>,
-    /// The `Location` header.
+    /// The `Location` header, its bytes beyond ASCII escaped.
     pub location: Option<String>,
     /// The `Retry-After` header, from now on (RFC 9110, section 10.2.3).
     pub retry_after: Option<Duration>,
@@ -176,7 +176,7 @@ impl Fetcher for HttpFetcher {
         let mut answer = Answer {
             status: response.status().as_u16(),
             content_type: header(response.headers(), &CONTENT_TYPE),
-            location: header(response.headers(), &LOCATION),
+            location: response.headers().get(LOCATION).map(|value| escaped(value.as_bytes())),
             retry_after: header(response.headers(), &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
             robots_tags: robots_tags(response.headers()),
             ..Answer::default()
@@ -230,6 +230,15 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
         .map(|value| value.as_bytes().iter().map(|&byte| char::from(byte)).collect())
 }
 
+/// Reads a `Location`: bytes beyond ASCII are escaped as they are, as browsers do, for most are a path in bare UTF-8.
+fn escaped(location: &[u8]) -> String {
+    let piece = |&byte: &u8| match byte {
+        0..=0x7f => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    location.iter().map(piece).collect()
+}
+
 fn robots_tags(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all("x-robots-tag")
@@ -241,8 +250,9 @@ fn robots_tags(headers: &HeaderMap) -> Vec<String> {
 /// Reads `Retry-After`: seconds, or an HTTP date.
 fn parse_retry_after(value: &str) -> Option<Duration> {
     let value = value.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only a number that is too large cannot be read.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(value).ok()?;
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
@@ -260,10 +270,11 @@ fn classify(error: &reqwest::Error) -> FetchError {
         root = current.to_string();
         cause = current.source();
     }
-    if error.is_timeout() {
-        FetchError::Timeout
-    } else if error.is_connect() {
+    // Asked first: a connection that does not come about in time is both, and says that the host is down.
+    if error.is_connect() {
         FetchError::Connect(root)
+    } else if error.is_timeout() {
+        FetchError::Timeout
     } else {
         FetchError::Broken(root)
     }
@@ -329,6 +340,11 @@ mod tests {
         let read = parse_retry_after(&in_an_hour).unwrap().as_secs();
         assert!((3590..=3600).contains(&read), "{read}");
         assert_eq!(parse_retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(
+            parse_retry_after("99999999999999999999"),
+            Some(Duration::from_secs(u64::MAX))
+        );
+        assert_eq!(parse_retry_after(""), None);
         assert_eq!(parse_retry_after("soon"), None);
         assert_eq!(parse_retry_after("-1"), None);
     }
