@@ -10,7 +10,7 @@ use frontier::{
 };
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use url::Url;
 
@@ -123,6 +123,9 @@ impl Crawl {
 /// What the loop does next.
 enum Next {
     Wait(Option<Instant>),
+    /// There is more to hand out, but nothing came of the last round: a stop or a task must not wait until a long queue of
+    /// forbidden pages is gone through.
+    Again,
     End(Ending),
 }
 
@@ -169,10 +172,13 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         stop.mark_changed();
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let deadline = self.config.options().max_time.map(|time| Instant::now() + time);
+        // A time too long to be written down is none.
+        let max_time = self.config.options().max_time;
+        let deadline = max_time.and_then(|time| Instant::now().checked_add(time));
         let ending = loop {
-            let wake = match self.hand_out()? {
-                Next::Wait(wake) => wake,
+            let (wake, again) = match self.hand_out()? {
+                Next::Wait(wake) => (wake, false),
+                Next::Again => (None, true),
                 Next::End(ending) => break ending,
             };
             tokio::select! {
@@ -187,6 +193,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 _ = ticks.tick() => self.tick(),
                 Some(back) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.take_back(back)?,
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+                () = yield_now(), if again => {}
             }
         };
         self.end(ending)
@@ -219,7 +226,12 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 return Ok(Next::Wait(None));
             }
             match self.frontier.lease(self.clock.now(), free)? {
-                Leasing::Ready(leases) => self.start(leases)?,
+                Leasing::Ready(leases) => {
+                    self.start(leases)?;
+                    if self.config.options().concurrency.get().saturating_sub(self.tasks.len()) == free {
+                        return Ok(Next::Again);
+                    }
+                }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
                 Leasing::AllLeased if self.tasks.is_empty() => return Err(CrawlError::Stalled),
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
@@ -322,9 +334,13 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     /// What is known of an origin's robots.txt now lets its pages be handed out.
     pub(crate) fn know(&mut self, origin: Origin, policy: Policy, now: Time) -> Result<(), FrontierError> {
-        self.frontier.robots_known(&origin, now + ROBOTS_LIFETIME, now)?;
-        self.policies.insert(origin, policy);
-        Ok(())
+        let until = now + ROBOTS_LIFETIME;
+        self.frontier.robots_known(&origin, until, now)?;
+        let host = origin.host().clone();
+        self.policies.insert(origin, policy, until, now);
+        let delay = self.policies.crawl_delay(&host).unwrap_or_default();
+        let delay = delay.min(self.config.options().max_crawl_delay);
+        self.frontier.set_delay(&host, delay, now)
     }
 
     pub(crate) fn options(&self) -> &CrawlOptions {

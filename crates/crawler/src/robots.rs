@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use frontier::{NotFetched, Origin};
+use frontier::{HostKey, NotFetched, Origin, Time};
 use url::{Position, Url};
 
 /// How long a robots.txt holds before it is asked for again (RFC 9309, section 2.4).
 pub const ROBOTS_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Policies that are not worth a sweep.
+const FEW_POLICIES: usize = 64;
 
 /// How many redirects of a robots.txt are followed (RFC 9309, section 2.3.1.2).
 pub const MAX_ROBOTS_HOPS: u8 = 5;
@@ -83,18 +86,53 @@ pub(crate) enum Policy {
     Closed(NotFetched),
 }
 
-/// The policies of all origins that were met.
+/// The policies of all origins whose robots.txt holds, by host.
 #[derive(Debug, Default)]
-pub(crate) struct Policies(HashMap<Origin, Policy>);
+pub(crate) struct Policies {
+    hosts: HashMap<HostKey, HashMap<Origin, Known>>,
+    len: usize,
+    /// With so many policies those that have expired are thrown away.
+    sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Known {
+    policy: Policy,
+    until: Time,
+}
 
 impl Policies {
-    pub(crate) fn insert(&mut self, origin: Origin, policy: Policy) {
-        self.0.insert(origin, policy);
+    /// Takes note of a policy, and forgets what has expired.
+    ///
+    /// The frontier hands out nothing of an origin whose robots.txt has expired, so what is forgotten is not missed. A look
+    /// at all is paid for by as many insertions since the last one.
+    pub(crate) fn insert(&mut self, origin: Origin, policy: Policy, until: Time, now: Time) {
+        if self.len >= self.sweep_at {
+            self.hosts.retain(|_, origins| {
+                origins.retain(|_, known| known.until > now);
+                !origins.is_empty()
+            });
+            self.len = self.hosts.values().map(HashMap::len).sum();
+            self.sweep_at = 2 * self.len + FEW_POLICIES;
+        }
+        let origins = self.hosts.entry(origin.host().clone()).or_default();
+        let known = Known { policy, until };
+        self.len += usize::from(origins.insert(origin, known).is_none());
+    }
+
+    /// Returns the longest delay that any origin of a host asks for: politeness is owed to the host.
+    pub(crate) fn crawl_delay(&self, host: &HostKey) -> Option<Duration> {
+        let rules = self.hosts.get(host)?.values().filter_map(|known| match &known.policy {
+            Policy::Rules(rules) => rules.crawl_delay(),
+            Policy::Closed(_) => None,
+        });
+        rules.max()
     }
 
     /// Says why a URL must not be fetched. An origin that was never asked about is one whose robots.txt is ignored.
     pub(crate) fn forbids(&self, url: &Url) -> Option<NotFetched> {
-        match self.0.get(&Origin::of(url)?)? {
+        let origin = Origin::of(url)?;
+        match &self.hosts.get(origin.host())?.get(&origin)?.policy {
             Policy::Rules(rules) => (!rules.allows(url)).then_some(NotFetched::RobotsForbid),
             Policy::Closed(why) => Some(*why),
         }
@@ -114,5 +152,21 @@ mod tests {
         assert_eq!(product_token("Mozilla"), Some("Mozilla"));
         assert_eq!(product_token("1bot"), None);
         assert_eq!(product_token(""), None);
+    }
+
+    #[test]
+    fn a_policy_is_kept_as_long_as_its_robots_txt_holds_and_no_longer() {
+        let origin = |n: u64| Origin::of(&Url::parse(&format!("http://host{n}.example/")).unwrap()).unwrap();
+        let page = |n: u64| origin(n).robots_url().join("/page").unwrap();
+        let closed = || Policy::Closed(NotFetched::RobotsUnreachable);
+        let mut policies = Policies::default();
+        for n in 0..10_000 {
+            let now = Time::from_millis(n * 1_000);
+            policies.insert(origin(n), closed(), now + Duration::from_secs(100), now);
+            assert!(policies.forbids(&page(n.saturating_sub(99))).is_some(), "{n}");
+        }
+        let kept: usize = policies.hosts.values().map(HashMap::len).sum();
+        assert!(kept < 1_000, "{kept} policies are kept, 100 of which hold");
+        assert_eq!(kept, policies.len);
     }
 }

@@ -233,15 +233,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         now: Time,
     ) -> Result<(), FrontierError> {
         match (fate, next) {
-            (Fate::Final, RobotsNext::Known(policy)) => {
-                if let Policy::Rules(rules) = &policy
-                    && let Some(delay) = rules.crawl_delay()
-                {
-                    let delay = delay.min(self.options().max_crawl_delay);
-                    self.frontier_mut().set_delay(origin.host(), delay, now)?;
-                }
-                self.know(origin, policy, now)
-            }
+            (Fate::Final, RobotsNext::Known(policy)) => self.know(origin, policy, now),
             (Fate::Final, RobotsNext::Follow(target)) => {
                 self.frontier_mut()
                     .follow_robots(&origin, &target, entry.hops.saturating_add(1), now)

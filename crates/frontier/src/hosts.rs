@@ -183,7 +183,9 @@ impl HostQueues {
 
     /// Sets the delay of one host; it counts where it is longer than the delay of all.
     pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
-        self.change(key, now, |host| host.delay = Some(delay));
+        // One that does not count is not worth remembering a host for.
+        let own = Some(delay).filter(|own| *own > self.rules.delay);
+        self.change(key, now, |host| host.delay = own);
     }
 
     /// Lets a host rest until a time; a block that lasts longer stays.

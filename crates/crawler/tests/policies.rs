@@ -1,0 +1,337 @@
+//! What the engine makes of robots.txt, stops and limits: a scripted fetcher, and a clock that jumps.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Summary};
+use frontier::{Frontier, FrontierConfig, NotFetched, Reach, ScopeConfig};
+use sieve::ExactFilter;
+use tokio::time::{Instant, sleep};
+
+type Reply = Result<Answer, FetchError>;
+
+/// Answers by a function, in no time, and remembers who was asked when.
+struct Script<F> {
+    reply: F,
+    started: Instant,
+    asked: Arc<Mutex<Vec<(Duration, String)>>>,
+}
+
+impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, ask: Ask) -> Reply {
+        self.asked
+            .lock()
+            .unwrap()
+            .push((self.started.elapsed(), ask.url.to_string()));
+        (self.reply)(ask.url.as_str())
+    }
+}
+
+fn status(status: u16) -> Reply {
+    Ok(Answer {
+        status,
+        ..Answer::default()
+    })
+}
+
+fn body(text: &str) -> Reply {
+    Ok(Answer {
+        status: 200,
+        body: text.as_bytes().to_vec(),
+        ..Answer::default()
+    })
+}
+
+fn moved(to: &str) -> Reply {
+    Ok(Answer {
+        status: 301,
+        location: Some(to.to_owned()),
+        ..Answer::default()
+    })
+}
+
+fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
+    CrawlOptions {
+        seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
+        frontier: FrontierConfig {
+            delay: Duration::from_secs(delay),
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+/// A crawl by a script: its summary, and what was asked for in which second.
+struct Run {
+    summary: Summary,
+    asked: Vec<(u64, String)>,
+}
+
+impl Run {
+    fn urls(&self) -> Vec<&str> {
+        self.asked.iter().map(|(_, url)| url.as_str()).collect()
+    }
+
+    fn not_fetched(&self, why: NotFetched) -> u64 {
+        self.summary.report.not_fetched.get(&why).copied().unwrap_or_default()
+    }
+}
+
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
+    run_with(options, reply, |crawl| crawl)
+}
+
+fn run_with<F: Fn(&str) -> Reply + Send + Sync + 'static>(
+    options: CrawlOptions,
+    reply: F,
+    prepare: impl FnOnce(Crawl<Script<F>, ExactFilter>) -> Crawl<Script<F>, ExactFilter>,
+) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let config = CrawlConfig::new(options).unwrap();
+    let summary = runtime.block_on(async {
+        let script = Script {
+            reply,
+            started: Instant::now(),
+            asked: Arc::clone(&asked),
+        };
+        prepare(Crawl::with(config, frontier, script)).run().await.unwrap()
+    });
+    let asked = asked.lock().unwrap();
+    let asked = asked.iter().map(|(at, url)| (at.as_secs(), url.clone())).collect();
+    Run { summary, asked }
+}
+
+#[test]
+fn the_longest_crawl_delay_among_the_origins_of_a_host_counts() {
+    for (first, second) in [("10", "3"), ("3", "10")] {
+        let reply = move |url: &str| match url {
+            "http://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {first}\n")),
+            "https://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {second}\n")),
+            "http://a.example/" => body("<a href=https://a.example/1></a><a href=https://a.example/2></a>"),
+            _ => body(""),
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        let known = run.urls().iter().position(|url| *url == "https://a.example/robots.txt");
+        let after: Vec<u64> = run.asked[known.unwrap()..].iter().map(|(at, _)| *at).collect();
+        assert_eq!(after.len(), 3);
+        assert!(
+            after.windows(2).all(|pair| pair[1] - pair[0] >= 10),
+            "{first}, {second}: {:?}",
+            run.asked
+        );
+    }
+}
+
+#[test]
+fn a_crawl_delay_is_obeyed_up_to_a_minute() {
+    let reply = |url: &str| match url {
+        "http://a.example/robots.txt" => body("User-agent: *\nCrawl-delay: 3600\n"),
+        "http://a.example/" => body("<a href=1></a>"),
+        _ => body(""),
+    };
+    let run = run(options(&["http://a.example/"], 1), reply);
+    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 60, 120]);
+}
+
+#[test]
+fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_three_attempts() {
+    let down = || Err(FetchError::Unresolved("no such host".to_owned()));
+    for failure in [
+        || status(500),
+        || status(503),
+        || status(429),
+        down,
+        || Err(FetchError::Timeout),
+    ] {
+        let reply = move |url: &str| {
+            if url.ends_with("/robots.txt") {
+                failure()
+            } else {
+                body("")
+            }
+        };
+        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), reply);
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 3], "{:?}", failure());
+        assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
+        assert_eq!(run.summary.ending, Ending::Drained);
+    }
+}
+
+#[test]
+fn a_robots_txt_that_is_not_there_allows_everything() {
+    for missing in [
+        || status(404),
+        || status(401),
+        || status(403),
+        || status(410),
+        || status(304),
+    ] {
+        let reply = move |url: &str| {
+            if url.ends_with("/robots.txt") {
+                missing()
+            } else {
+                body("")
+            }
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        assert_eq!(run.urls(), ["http://a.example/robots.txt", "http://a.example/"]);
+    }
+}
+
+#[test]
+fn five_redirects_of_a_robots_txt_are_followed_also_to_another_host_and_the_sixth_is_not() {
+    for (redirects, asked_for, pages) in [(5, 6, 0), (6, 6, 1)] {
+        let reply = move |url: &str| {
+            let Some(step) = url.strip_prefix("http://other.example/robots.txt?") else {
+                return match url {
+                    "http://a.example/robots.txt" => moved("http://other.example/robots.txt?1"),
+                    _ => body(""),
+                };
+            };
+            let step: usize = step.parse().unwrap();
+            if step < redirects {
+                moved(&format!("?{}", step + 1))
+            } else {
+                body("User-agent: *\nDisallow: /\n")
+            }
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        let robots = run.urls().iter().filter(|url| url.contains("robots.txt")).count();
+        assert_eq!(robots, asked_for, "{:?}", run.asked);
+        assert_eq!(run.summary.pages, pages);
+        assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1 - pages);
+    }
+}
+
+#[test]
+fn a_robots_txt_holds_for_a_day_and_not_longer() {
+    let reply = |url: &str| {
+        if url.ends_with("/robots.txt") {
+            return body("");
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a>", page + 1))
+    };
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(26);
+    let run = run(options, reply);
+    let robots: Vec<u64> = run
+        .asked
+        .iter()
+        .filter(|(_, url)| url.ends_with("/robots.txt"))
+        .map(|(at, _)| at / 3600)
+        .collect();
+    assert_eq!(robots, [0, 24], "{:?}", run.asked);
+}
+
+#[test]
+fn a_host_that_asks_for_a_pause_is_left_alone_until_then_but_for_five_minutes_at_most() {
+    for (asked_for, pause) in [(100, 100), (86_400, 300)] {
+        let first = Mutex::new(true);
+        let reply = move |url: &str| match url {
+            "http://a.example/busy" if std::mem::take(&mut *first.lock().unwrap()) => Ok(Answer {
+                status: 429,
+                retry_after: Some(Duration::from_secs(asked_for)),
+                ..Answer::default()
+            }),
+            _ => body(""),
+        };
+        let run = run(options(&["http://a.example/busy", "http://a.example/2"], 1), reply);
+        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [0, 1, 1 + pause, 2 + pause], "{:?}", run.asked);
+        assert_eq!(run.summary.by_status[&200], 2);
+        assert!(!run.summary.by_status.contains_key(&429), "it was not the final answer");
+    }
+}
+
+#[test]
+fn the_longest_time_that_can_be_written_is_no_limit() {
+    let options = CrawlOptions {
+        max_time: Some(Duration::MAX),
+        ..options(&["http://a.example/"], 1)
+    };
+    let run = run(options, |_| body(""));
+    assert_eq!(run.summary.ending, Ending::Drained);
+}
+
+#[test]
+fn when_the_time_is_up_nothing_more_is_asked_for() {
+    let options = CrawlOptions {
+        max_time: Some(Duration::from_secs(10)),
+        ..options(&["http://a.example/0"], 3)
+    };
+    let run = run(options, |url| body(&format!("<a href='{url}0'></a>")));
+    assert_eq!(run.summary.ending, Ending::TimeUp);
+    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 3, 6, 9]);
+}
+
+#[test]
+fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
+    let links: String = (0..5_000).map(|n| format!("<a href=/no/{n}></a>")).collect();
+    let reply = move |url: &str| match url {
+        "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no/\n"),
+        _ => body(&links),
+    };
+    let run = run_with(options(&["http://a.example/"], 0), reply, |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::NotFetched { .. } = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!(run.summary.ending, Ending::Stopped);
+    let forbidden = run.not_fetched(NotFetched::RobotsForbid);
+    assert!(forbidden < 500, "{forbidden} pages were gone through after the stop");
+}
+
+#[test]
+fn a_second_stop_drops_what_is_out_and_counts_it() {
+    struct Slow;
+    impl Fetcher for Slow {
+        async fn fetch(&self, ask: Ask) -> Reply {
+            if !ask.robots {
+                sleep(Duration::from_secs(1_000_000)).await;
+            }
+            body("")
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let summary = runtime.block_on(async {
+        let options = options(&["http://a.example/", "http://b.example/"], 1);
+        let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+        let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Slow);
+        let stop = crawl.stop_handle();
+        let stopping = async {
+            sleep(Duration::from_secs(60)).await;
+            stop.finish();
+            sleep(Duration::from_secs(60)).await;
+            stop.now();
+        };
+        tokio::join!(crawl.run(), stopping).0.unwrap()
+    });
+    assert_eq!((summary.ending, summary.cut_short), (Ending::Stopped, 2));
+    assert_eq!(summary.elapsed.as_secs(), 120);
+}
