@@ -239,6 +239,24 @@ fn a_long_base_does_not_make_long_links() {
     assert_eq!(links_of(&format!("<a href={}>", "x".repeat(20_000))).links, []);
 }
 
+#[test]
+fn short_links_on_a_long_base_do_not_fill_the_memory() {
+    let links: String = (0..10_000).map(|n| format!("<a href=?{n}>")).collect();
+    let html = format!("<base href='/{}'>{links}", "b".repeat(16_000));
+    let options = LinkOptions {
+        max_links: 10_000,
+        agent: "ourbot",
+    };
+    let extracted = extract(&html, UTF_8, &page(), &options);
+    let bytes: usize = extracted.links.iter().map(|link| link.url.as_str().len()).sum();
+    assert!(
+        bytes < 12_000_000,
+        "{} bytes of markup became {bytes} bytes of links",
+        html.len()
+    );
+    assert_eq!(extracted.links.len() + extracted.dropped, 10_000);
+}
+
 /// Pieces that markup is made of, so that random pages reach the odd corners of the parser.
 fn markup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
