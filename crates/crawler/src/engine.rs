@@ -337,7 +337,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let until = now + ROBOTS_LIFETIME;
         self.frontier.robots_known(&origin, until, now)?;
         let host = origin.host().clone();
-        self.policies.insert(origin, policy, until, now);
+        for evicted in self.policies.insert(origin, policy, until, now) {
+            // Its pages wait until it was asked for again.
+            self.frontier.robots_known(&evicted, Time::EPOCH, now)?;
+        }
         let delay = self.policies.crawl_delay(&host).unwrap_or_default();
         let delay = delay.min(self.config.options().max_crawl_delay);
         self.frontier.set_delay(&host, delay, now)

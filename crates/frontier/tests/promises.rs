@@ -375,6 +375,17 @@ fn robots_txt_is_the_first_lease_of_an_origin_and_its_pages_wait_for_it() {
         "it is asked for anew when it has expired"
     );
     assert_eq!(frontier.report().pages.done, 1, "robots.txt is no page");
+
+    settle(&mut frontier, &again, Outcome::Done, at(1000.0));
+    let origin = Origin::of(url("https://a.example/").url()).unwrap();
+    frontier.robots_known(&origin, at(9000.0), at(1000.0)).unwrap();
+    frontier.robots_known(&origin, Time::EPOCH, at(1000.0)).unwrap();
+    let forgotten = one(&mut frontier, at(1002.0));
+    assert_ne!(
+        forgotten.entry.purpose,
+        Purpose::Page,
+        "it is asked for anew when the caller has forgotten it"
+    );
 }
 
 #[test]
