@@ -94,7 +94,11 @@ impl HostQueues {
     }
 
     /// Queues an entry with its host. What was admitted, and retries, which were admitted once.
-    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time) {
+    pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
+        // All entries of a host share one copy of its name.
+        if let Some((key, _)) = self.hosts.get_key_value(&entry.queue) {
+            entry.queue = key.clone();
+        }
         let key = entry.queue.clone();
         self.change(&key, now, |host| host.enqueue(entry, now));
     }
@@ -402,5 +406,17 @@ mod tests {
         );
         assert_eq!(hosts.next_time(), Some(second_start + delay));
         assert!(hosts.take(second_start + delay).is_some());
+    }
+
+    #[test]
+    fn the_entries_of_a_host_share_one_copy_of_its_name() {
+        let mut hosts = queues(2, Duration::ZERO);
+        hosts.rules.ask_robots = false;
+        let now = Time::from_millis(1_000);
+        for page in ["http://a.example/1", "http://a.example/2"] {
+            hosts.enqueue(entry(page), now);
+        }
+        let names = [(); 2].map(|()| hosts.take(now).unwrap().entry.queue.as_str().as_ptr());
+        assert_eq!(names[0], names[1]);
     }
 }
