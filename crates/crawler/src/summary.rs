@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use frontier::{HostReceipt, Report};
+use frontier::{HostReceipt, Link, Report, Verdict};
 
 use crate::event::{Event, PageRecord};
 
@@ -94,6 +94,7 @@ impl Counts {
             Event::Page(record) => self.count_page(record),
             Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
             Event::NotFetched { url, why } => self.note_failure(|| format!("{url}: {why}")),
+            Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
             _ => {}
         }
     }
@@ -102,6 +103,19 @@ impl Counts {
         *self.by_status.entry(record.status).or_default() += 1;
         self.pages += u64::from((200..300).contains(&record.status));
         self.bytes += record.bytes;
+    }
+
+    /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
+    fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
+        for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
+            match verdict {
+                Verdict::Refused(why) => self.note_failure(|| format!("{}: {why}", link.url)),
+                Verdict::Seen if link.hops > 0 => {
+                    self.note_failure(|| format!("{}: a redirect led back to it, and it was seen before", link.url));
+                }
+                Verdict::Seen | Verdict::Queued => {}
+            }
+        }
     }
 
     fn note_failure(&mut self, why: impl FnOnce() -> String) {

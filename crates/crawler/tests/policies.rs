@@ -335,3 +335,37 @@ fn a_second_stop_drops_what_is_out_and_counts_it() {
     assert_eq!((summary.ending, summary.cut_short), (Ending::Stopped, 2));
     assert_eq!(summary.elapsed.as_secs(), 120);
 }
+
+#[test]
+fn the_summary_tells_of_every_host_that_was_asked() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.ask_robots = false;
+    let first = Mutex::new(true);
+    let run = run(options, move |url| match url {
+        "http://a.example/" => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
+        "http://b.example/" if std::mem::take(&mut *first.lock().unwrap()) => status(503),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.report.hosts, 3);
+    let asked: u64 = run.summary.hosts.iter().map(|host| host.requests).sum();
+    assert_eq!(asked, 4);
+}
+
+#[test]
+fn a_seed_that_leads_nowhere_is_told_as_what_it_is() {
+    for (target, why) in [
+        ("http://a.example/", "seen before"),
+        ("http://a.example/no", "excluded by a pattern"),
+        ("mailto:ann@a.example", "cannot be crawled"),
+    ] {
+        let mut options = options(&["http://a.example/"], 0);
+        options.frontier.scope.exclude = vec!["/no".to_owned()];
+        let run = run(options, move |url| match url {
+            "http://a.example/" => moved(target),
+            _ => body(""),
+        });
+        assert!(run.summary.is_empty());
+        let failure = run.summary.first_failure.expect("something went wrong");
+        assert!(failure.contains(why), "{target}: {failure}");
+    }
+}

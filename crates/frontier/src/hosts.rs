@@ -34,6 +34,9 @@ pub(crate) struct HostRules {
 /// When which host is to be looked at; the earliest first.
 type Agenda = BinaryHeap<Reverse<(Time, HostKey)>>;
 
+/// Hosts that are kept for the sake of the report, though nothing is left to know of them.
+const HOSTS_KEPT: usize = 10_000;
+
 /// Marks that are not worth a sweep.
 const FEW_MARKS: usize = 64;
 
@@ -263,7 +266,8 @@ impl HostQueues {
         }
     }
 
-    /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know.
+    /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know, if there are
+    /// many.
     fn wake(&mut self, now: Time) {
         while let Some((time, key)) = pop_until(&mut self.waiting, now) {
             if let Some(host) = self
@@ -275,7 +279,10 @@ impl HostQueues {
                 self.place(&key, now);
             }
         }
-        while let Some((time, key)) = pop_until(&mut self.resting, now) {
+        let kept = HOSTS_KEPT.min(self.rules.max_hosts / 2);
+        while self.hosts.len() > kept
+            && let Some((time, key)) = pop_until(&mut self.resting, now)
+        {
             if self
                 .hosts
                 .get(&key)
@@ -366,6 +373,7 @@ mod tests {
     #[test]
     fn a_host_that_runs_empty_again_and_again_leaves_no_marks_behind() {
         let mut hosts = queues(1, Duration::ZERO);
+        hosts.rules.max_hosts = 1;
         let start = Time::from_millis(1_000);
         let origin = Origin::of(&"http://a.example/".parse().unwrap()).unwrap();
         let page_entry = entry("http://a.example/");
