@@ -369,3 +369,54 @@ fn a_seed_that_leads_nowhere_is_told_as_what_it_is() {
         assert!(failure.contains(why), "{target}: {failure}");
     }
 }
+
+#[test]
+fn a_page_that_fails_for_good_is_told_with_its_last_status() {
+    let run = run(options(&["http://a.example/"], 1), |url| {
+        if url.ends_with("/robots.txt") {
+            status(404)
+        } else {
+            status(500)
+        }
+    });
+    assert_eq!(run.urls().len(), 1 + 3);
+    assert_eq!(run.summary.by_status.iter().collect::<Vec<_>>(), [(&500, &1)]);
+    assert_eq!(run.summary.report.pages.gave_up, 1);
+    assert!(run.summary.first_failure.unwrap().contains("status 500"));
+}
+
+#[test]
+fn a_record_counts_the_links_of_its_page_and_those_that_were_new() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.max_links_per_page = 3;
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&records);
+    let reply = |url: &str| match url {
+        "http://a.example/" => body("<a href=/1></a><a href=/2 rel=nofollow></a><a href=/></a><a href=/4></a>"),
+        "http://a.example/1" => body("<a href=/5></a>"),
+        _ => body(""),
+    };
+    let run = run_with(options, reply, |crawl| {
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::Page(page) = event {
+                let numbers = (page.depth, page.links_found, page.links_new);
+                seen.lock()
+                    .unwrap()
+                    .push((page.url.clone(), numbers, page.referrer.clone()));
+            }
+        })
+    });
+    let url = |path: &str| format!("http://a.example/{path}");
+    assert_eq!(
+        *records.lock().unwrap(),
+        [
+            (url(""), (0, 4, 1), None),
+            (url("1"), (1, 1, 1), Some(url(""))),
+            (url("5"), (2, 0, 0), Some(url("1"))),
+        ]
+    );
+    let summary = run.summary;
+    assert_eq!((summary.links_nofollow, summary.links_dropped), (1, 1));
+    let links = summary.report.links;
+    assert_eq!((links.offered(), links.queued, links.seen), (4, 3, 1));
+}
