@@ -6,6 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -419,4 +420,24 @@ fn a_record_counts_the_links_of_its_page_and_those_that_were_new() {
     assert_eq!((summary.links_nofollow, summary.links_dropped), (1, 1));
     let links = summary.report.links;
     assert_eq!((links.offered(), links.queued, links.seen), (4, 3, 1));
+}
+
+#[test]
+fn origins_whose_robots_txt_moved_to_a_host_that_is_given_up_are_closed() {
+    let mut options = options(&["http://one.example/", "http://two.example/"], 1);
+    options.frontier.retries.max_host_failures = NonZeroU32::MIN;
+    let run = run(options, |url| match url {
+        "http://one.example/robots.txt" => moved("http://down.example/1"),
+        "http://two.example/robots.txt" => moved("http://down.example/2"),
+        _ if url.starts_with("http://down.example/") => Err(FetchError::Connect("refused".to_owned())),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.ending, Ending::Drained);
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
+    assert_eq!(
+        run.urls().len(),
+        3,
+        "the host that is down is asked once: {:?}",
+        run.asked
+    );
 }
