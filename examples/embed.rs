@@ -20,7 +20,7 @@ fn links_of(page: &str) -> Vec<String> {
 
 fn main() -> Result<(), sieve::ConfigError> {
     let mut to_visit = Sieve::new(10_000)?;
-    to_visit.push("https://example.com/1".to_owned());
+    to_visit.push("https://example.com/1");
     let mut visited = 0;
     while let Some(page) = to_visit.pop() {
         visited += 1;

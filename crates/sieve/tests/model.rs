@@ -127,7 +127,7 @@ fn a_key_that_was_inserted_is_always_found() {
 #[test]
 fn a_retry_goes_past_the_filter() {
     let mut sieve = Sieve::new(100).unwrap();
-    sieve.push("a".to_owned());
+    sieve.push("a");
     let item = sieve.pop().unwrap();
     assert!(!sieve.push(item.clone()), "a push would drop it");
     sieve.requeue(item).unwrap();
