@@ -55,7 +55,8 @@
 //!
 //! # Features
 //!
-//! `serde`: `Serialize` for the reports. Off by default.
+//! Both are off by default. `serde`: `Serialize` for the reports. `compressed-queue`: `Packing::Compressed`, by the crate
+//! `lz4_flex` (no dependencies of its own, half a second to build).
 
 mod algebra;
 mod bloom;
@@ -70,6 +71,7 @@ mod loss;
 mod memory;
 mod prefetch;
 mod probes;
+mod packed;
 mod queue;
 mod rotating;
 pub mod saturation;
@@ -87,6 +89,7 @@ pub use delta::Delta;
 pub use exact::ExactFilter;
 pub use filter::{Filter, Load};
 pub use hash::{Digest, Hashing};
+pub use packed::{BoundTooSmall, PackedItem, PackedQueue, Packing};
 pub use queue::{Accepts, Fifo, Queue};
 pub use rotating::RotatingBloomFilter;
 pub use saturation::{Level, Saturation, SelfCheck};

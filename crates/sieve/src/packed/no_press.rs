@@ -1,0 +1,35 @@
+//! What stands in the place of compression without the feature `compressed-queue`: nothing is ever compressed.
+
+use super::segment::Segment;
+
+/// A compressed segment, of which there is none.
+#[derive(Clone)]
+pub(super) enum Pressed {}
+
+impl Pressed {
+    pub(super) fn held(&self) -> usize {
+        match *self {}
+    }
+
+    pub(super) fn expand(&self, _segment: &mut Segment) {
+        match *self {}
+    }
+}
+
+/// Needs no memory.
+#[derive(Clone, Default)]
+pub(super) struct Press;
+
+impl Press {
+    pub(super) fn new(_works: bool) -> Self {
+        Self
+    }
+
+    pub(super) fn held(&self) -> usize {
+        0
+    }
+
+    pub(super) fn press(&mut self, _segment: &Segment) -> Option<Pressed> {
+        None
+    }
+}

@@ -1,0 +1,89 @@
+//! Compression of whole segments with LZ4. The only file that names its crate.
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+
+use super::segment::{SEGMENT_BYTES, Segment};
+
+/// The bytes of LZ4's own table for inputs below 64 KiB: 4096 places of 16 bits.
+const TABLE_BYTES: usize = 4096 * 2;
+
+/// A compressed segment.
+#[derive(Clone)]
+pub(super) struct Pressed(Box<[u8]>);
+
+impl Pressed {
+    pub(super) fn held(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The memory that compression works in; a queue that does not compress has none.
+#[derive(Default)]
+pub(super) struct Press(Option<(CompressTable, Box<[u8]>)>);
+
+impl Press {
+    pub(super) fn new(works: bool) -> Self {
+        let space = || vec![0; get_maximum_output_size(SEGMENT_BYTES)].into_boxed_slice();
+        Self(works.then(|| (CompressTable::small(), space())))
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.0.as_ref().map_or(0, |(_, space)| TABLE_BYTES + space.len())
+    }
+
+    /// Returns the segment compressed, or nothing where that would not make it smaller.
+    pub(super) fn press(&mut self, segment: &Segment) -> Option<Pressed> {
+        let (table, space) = self.0.as_mut()?;
+        let len = compress_into_with_table(segment.used(), space, table).ok()?;
+        (len < segment.held()).then(|| Pressed(space[..len].into()))
+    }
+}
+
+impl Pressed {
+    /// Writes the compressed segment into one that has memory, in the place of what was there.
+    pub(super) fn expand(&self, segment: &mut Segment) {
+        segment.fill(|bytes| match decompress_into(&self.0, bytes) {
+            Ok(len) => len,
+            Err(error) => unreachable!("what was compressed in memory has changed there: {error}"),
+        });
+    }
+}
+
+impl Clone for Press {
+    fn clone(&self) -> Self {
+        Self::new(self.0.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_shrink_is_left_alone() {
+        let mut noise = Segment::allocate();
+        let mut state = 1_u64;
+        noise.fill(|bytes| {
+            for byte in bytes.iter_mut() {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                *byte = state as u8;
+            }
+            bytes.len()
+        });
+        assert!(Press::new(true).press(&noise).is_none());
+    }
+
+    #[test]
+    fn the_table_stays_the_small_one_whose_bytes_are_counted() {
+        let mut full = Segment::allocate();
+        full.fill(|bytes| bytes.len());
+        let mut press = Press::new(true);
+        let pressed = press.press(&full).unwrap();
+        assert!(matches!(press.0, Some((CompressTable::Small(_), _))));
+        let mut back = Segment::allocate();
+        pressed.expand(&mut back);
+        assert_eq!(back.used(), full.used());
+    }
+}
