@@ -7,8 +7,8 @@
 //! | 408, 425, 5xx | retry | |
 //! | 429, 503 with `Retry-After` | retry, not before that time | rests until then |
 //! | any other status | gone | |
-//! | name not resolved, no connection | retry | down: rests, longer each time, and is given up in the end |
-//! | timeout, broken answer | retry | |
+//! | name not resolved, no connection, timeout | retry | down: rests, longer each time, and is given up in the end |
+//! | broken answer | retry | |
 //! | address not public | not fetched | |
 
 use std::time::Duration;
@@ -49,8 +49,8 @@ fn judge_answer(answer: &Answer) -> Judgement {
 fn judge_error(error: &FetchError) -> Outcome {
     match error {
         FetchError::AddressForbidden => Outcome::NotFetched(NotFetched::AddressForbidden),
-        FetchError::Unresolved(_) | FetchError::Connect(_) => Outcome::HostDown { until: None },
-        FetchError::Timeout | FetchError::Broken(_) => Outcome::Retry { after: None },
+        FetchError::Unresolved(_) | FetchError::Connect(_) | FetchError::Timeout => Outcome::HostDown { until: None },
+        FetchError::Broken(_) => Outcome::Retry { after: None },
     }
 }
 

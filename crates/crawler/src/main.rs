@@ -14,6 +14,7 @@ use crawler::demo::{self, DemoServer};
 use crawler::output::jsonl::JsonLines;
 use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, StartError, StopHandle, Summary};
 use indicatif::ProgressBar;
+use sieve::OnSaturation;
 
 use crate::cli::{Cli, Command, Defaults, Options};
 use crate::progress::Reporter;
@@ -27,12 +28,15 @@ fn main() -> ExitCode {
     let bar = progress::bar(options.quiet > 0);
     logging::start(options, &bar);
     let result = start_runtime().and_then(|runtime| {
-        runtime.block_on(async {
+        let result = runtime.block_on(async {
             match &cli.command {
                 Some(Command::Demo(options)) => run_demo(options, &bar).await,
                 None => run_site(&cli.site, &bar).await,
             }
-        })
+        });
+        // A name that is still being looked up is nothing to wait for.
+        runtime.shutdown_background();
+        result
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -134,7 +138,7 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
         && scope.exclude.is_empty()
         && frontier.ask_robots
         && scope.reach == Defaults::DEMO.reach
-        && frontier.capacity >= frontier::config::DEFAULT_CAPACITY
+        && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
 }
 
 async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Result<Summary, Failure> {

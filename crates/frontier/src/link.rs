@@ -48,22 +48,4 @@ impl Link {
             seed: false,
         }
     }
-
-    /// Makes the step to where this one was redirected: a new link at the same depth, one hop
-    /// further.
-    #[must_use]
-    pub fn redirected(&self, target: CanonicalUrl) -> Self {
-        let from = self
-            .redirected_from
-            .clone()
-            .unwrap_or_else(|| self.url.url().as_str().into());
-        Self {
-            url: target,
-            depth: self.depth,
-            hops: self.hops.saturating_add(1),
-            referrer: self.referrer.clone(),
-            redirected_from: Some(from),
-            seed: self.seed,
-        }
-    }
 }

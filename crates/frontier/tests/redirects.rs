@@ -105,6 +105,28 @@ fn spellings_that_redirect_to_each_other_end_with_too_many_hops() {
 }
 
 #[test]
+fn a_chain_of_redirects_remembers_its_first_url_and_keeps_depth_and_referrer() {
+    let rules = Canonicalizer::default();
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let link = Link::found(
+        rules.parse("https://a.example/1").unwrap(),
+        3,
+        "https://a.example/".into(),
+    );
+    frontier.offer(&[link], NOW).unwrap();
+    for to in ["https://a.example/2", "https://b.example/3"] {
+        let lease = one(&mut frontier);
+        assert_eq!(redirect(&mut frontier, &lease, &rules, to), [Verdict::Queued]);
+    }
+    let third = one(&mut frontier).entry;
+    assert_eq!(&*third.url, "https://b.example/3");
+    assert_eq!((third.depth, third.hops), (3, 2));
+    assert_eq!(third.metadata.redirected_from.as_deref(), Some("https://a.example/1"));
+    assert_eq!(third.metadata.referrer.as_deref(), Some("https://a.example/"));
+    assert!(!third.metadata.seed);
+}
+
+#[test]
 fn a_redirect_to_the_very_same_url_is_not_followed() {
     let rules = Canonicalizer::default();
     let mut frontier = Frontier::in_memory(config()).unwrap();
