@@ -7,6 +7,7 @@ Every check prints PASS or FAIL with its figures. The exit status is 1 if any fa
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ SHOWN_DIFFERENCES = 20
 DELAY_MS = 200
 POLITE_PAGES = 60
 SMALL_CAPACITY = 300
+POLICY_CAPACITY = 100
 LEVEL_NAMES = {"warn", "warning"}
 
 
@@ -44,6 +46,7 @@ class Run:
     """One finished run of a program."""
 
     status: int | None
+    stdout: str
     stderr: str
     seconds: float
 
@@ -99,17 +102,17 @@ def run(command, seconds):
     """Run a command without input; a run that takes too long is killed and has no status."""
     began = time.monotonic()
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, errors="replace",
     )
     try:
-        _, stderr = process.communicate(timeout=seconds)
+        stdout, stderr = process.communicate(timeout=seconds)
         status = process.returncode
     except subprocess.TimeoutExpired:
         process.kill()
-        _, stderr = process.communicate()
+        stdout, stderr = process.communicate()
         status = None
-    return Run(status, stderr, time.monotonic() - began)
+    return Run(status, stdout, stderr, time.monotonic() - began)
 
 
 def read_records(path):
@@ -338,6 +341,27 @@ def check_true_loss(report, root, site):
     report.check(status == 0, f"{site.name}: the loss is what the estimate says (exit status {status})")
 
 
+def check_policies(report, crawler, site):
+    """Check that a filter that grows loses nothing, and that one that refuses ends and says what it left out."""
+    small = ["--capacity", str(POLICY_CAPACITY), "--delay", "0"]
+    done, records = crawler.crawl(f"{site.name}-growing", site.url, *small, "--on-saturation", "grow")
+    ours = {bfs.normal_form(record["url"]) for record in records if record["status"] == 200}
+    theirs = {visit.url for visit in site.visits if visit.status == 200}
+    report.check(
+        done.status == 0 and ours == theirs,
+        f"{site.name}: from a capacity of {POLICY_CAPACITY} a growing filter finds every page ({len(ours)} of {len(theirs)})",
+        differences(ours, theirs, "crawled", "there"),
+    )
+    done, records = crawler.crawl(f"{site.name}-refusing", site.url, *small, "--on-saturation", "refuse")
+    refused = re.search(r"saturated: (\d+)", done.stdout)
+    report.check(
+        done.status == 0 and abs(len(records) - POLICY_CAPACITY) <= POLICY_CAPACITY // 10 and refused,
+        f"{site.name}: at a capacity of {POLICY_CAPACITY} a refusing filter ends well and says what it left out "
+        f"({len(records)} records, {refused.group(1) if refused else 'nobody knows how many'} links refused)",
+    )
+    site.log.since_last()
+
+
 def check_errors(report, crawler, site):
     """Check exit status and message of runs that cannot succeed."""
     output = ["--output", str(crawler.work / "errors.jsonl")]
@@ -390,6 +414,7 @@ def main():
     check_full_politeness(report, crawler, python)
     check_saturation(report, crawler, postgresql)
     check_true_loss(report, given.root, postgresql)
+    check_policies(report, crawler, postgresql)
     check_errors(report, crawler, python)
 
     print(f"{report.passed} passed, {report.failed} failed")

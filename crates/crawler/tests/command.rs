@@ -45,6 +45,69 @@ fn bad_arguments_end_with_code_2_and_say_what_to_do() {
     fails(&[], 2, "SEED_URL");
 }
 
+/// The number in a line of the summary, such as `pages 325 (50.8 per second)`.
+#[track_caller]
+fn number(summary: &str, label: &str) -> u64 {
+    let line = summary.lines().find_map(|line| line.trim().strip_prefix(label));
+    let word = line
+        .unwrap_or_else(|| panic!("{label}: {summary}"))
+        .split_whitespace()
+        .next();
+    word.unwrap().trim_end_matches(',').parse().unwrap()
+}
+
+#[test]
+fn a_seen_set_that_grows_finds_every_page_from_a_tiny_capacity() {
+    // The demo itself fails when it has not found every page; the log says how the filter grew.
+    let output = crawler(&[
+        "demo",
+        "--capacity",
+        "20",
+        "--on-saturation",
+        "grow",
+        "--log-format",
+        "json",
+    ]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let layers: Vec<u64> = stderr
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|line| line["target"] == "sieve::saturation")
+        .map(|line| {
+            assert_eq!(line["severity"], "INFO", "{line}");
+            line["layers"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(layers, [2, 3, 4, 5], "20 + 40 + 80 + 160 + 320 hold 343 URLs");
+}
+
+#[test]
+fn a_seen_set_that_refuses_ends_cleanly_and_says_what_it_left_out() {
+    let output = crawler(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
+    let summary = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{summary}");
+    let pages = number(&summary, "pages");
+    assert!((90..=110).contains(&pages), "{summary}");
+    assert!(summary.contains("saturated: "), "{summary}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "one warning: {stderr}");
+    assert!(stderr.contains("New keys are refused"), "{stderr}");
+}
+
+#[test]
+fn every_hash_finds_every_page_and_the_seed_is_nowhere_in_the_logs() {
+    for hash in ["murmur3", "xxh3", "hardened"] {
+        let output = crawler(&["demo", "-vv", "--hash", hash, "--hash-seed", "8675309424242"]);
+        let (stdout, stderr) = (
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        );
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(!stdout.contains("8675309424242") && !stderr.contains("8675309424242"));
+    }
+}
+
 #[test]
 fn a_crawl_that_cannot_start_ends_with_code_1_and_says_why() {
     fails(

@@ -16,6 +16,8 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
         Notice::Suspicion => (log::Level::Warn, None),
         Notice::Grown => (log::Level::Info, None),
     };
+    // Nothing fills a filter that refuses.
+    let next_level_in = next_level_in.filter(|_| policy != OnSaturation::Refuse || saturation.level < Level::FULL);
     let Saturation {
         level,
         estimated,

@@ -259,7 +259,9 @@ struct Percent(f64);
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.0 * 100.0;
-        if percent >= 10.0 {
+        if percent <= 0.0 {
+            f.write_str("0 %")
+        } else if percent >= 10.0 {
             write!(f, "{percent:.0} %")
         } else if percent >= 0.01 {
             write!(f, "{percent:.2} %")

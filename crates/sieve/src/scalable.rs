@@ -101,9 +101,11 @@ impl ScalableBloomFilter {
         1.0 - (1.0 - self.older_rate) * (1.0 - self.newest.false_positive_rate())
     }
 
-    /// Returns the keys that all present layers are meant for.
+    /// Returns the keys that all present layers are meant for: those that the full ones hold, and the capacity of the newest.
     pub fn capacity(&self) -> u64 {
-        self.layers().map(|layer| layer.sizing().capacity()).sum()
+        // A layer is left with the key that took its estimate past its capacity, so that it holds a little more.
+        let held = (self.older_estimate + self.hidden.lost()).ceil();
+        (held as u64).saturating_add(self.newest.sizing().capacity())
     }
 
     /// Returns the layers, the oldest first.
@@ -335,7 +337,7 @@ mod tests {
         assert!(off.abs() < 5.0, "{off} standard deviations");
         assert_eq!(load.layers, 6);
         assert_eq!(load.ones, Filter::ones(&filter));
-        assert_eq!(filter.capacity(), 63_000);
+        assert!((63_000..64_500).contains(&filter.capacity()), "{}", filter.capacity());
     }
 
     #[test]

@@ -1,0 +1,219 @@
+//! A filter that several threads share.
+
+use crate::hash::{Digest, Hashing};
+use crate::probes::blocks;
+use crate::sizing::{ConfigError, Layout, Sizing, WORDS};
+use crate::sync::{AtomicU64, Ordering, spin_loop};
+
+/// The bit of a block's last word that no probe has: set while a thread changes the block.
+const LOCK: u64 = 1 << 63;
+
+/// A Bloom filter whose `insert` takes `&self`: among all threads that insert the same new key, exactly one is told that it was new.
+///
+/// That is more than setting bits with atomic instructions gives, where two threads that meet can each find one bit to set, and
+/// both think they won. Here a thread first locks the key's block, by the one bit of it that is no probe. So there is one
+/// locked instruction per key, and none in another cache line: two threads only ever wait for each other within one block of 511 bits.
+///
+/// A crawl does not need it: a [`Sieve`](crate::Sieve) is owned by one task, by design, and is faster so. It is for those who share one
+/// seen-set among threads that each have a queue of their own. What it holds can be looked at by [`to_filter`](Self::to_filter), and
+/// saved from there.
+///
+/// | method | cost |
+/// |---|---|
+/// | [`insert`](Self::insert) | one hash, one random access to memory, one locked instruction |
+/// | [`contains`](Self::contains) | one hash, one random access to memory; never waits |
+/// | [`estimated_len`](Self::estimated_len) | one pass over the memory |
+///
+/// ```
+/// use sieve::ConcurrentBloomFilter;
+///
+/// let seen = ConcurrentBloomFilter::new(1000, 0.01)?;
+/// let winners: usize = std::thread::scope(|scope| {
+///     let insert = || usize::from(seen.insert(b"https://example.com/"));
+///     let threads = [scope.spawn(insert), scope.spawn(insert)];
+///     threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+/// });
+/// assert_eq!(winners, 1);
+/// # Ok::<(), sieve::ConfigError>(())
+/// ```
+pub struct ConcurrentBloomFilter {
+    blocks: Box<[Block]>,
+    sizing: Sizing,
+    hashing: Hashing,
+}
+
+#[repr(align(64))]
+struct Block([AtomicU64; WORDS]);
+
+impl ConcurrentBloomFilter {
+    /// Creates a filter for `capacity` keys with a false-positive rate of at most `rate` at capacity, with MurmurHash3 and seed 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sizing::in_layout`] for blocks, or when the memory cannot be allocated.
+    pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
+        Self::with_hashing(Sizing::in_layout(Layout::Blocks, capacity, rate)?, Hashing::default())
+    }
+
+    /// Creates a filter of a given shape, hash and seed.
+    ///
+    /// # Errors
+    ///
+    /// The classic layout, which has no bit to lock by, or when the memory cannot be allocated.
+    pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
+        if sizing.layout() != Layout::Blocks {
+            return Err(ConfigError::BlocksNeeded);
+        }
+        let refused = ConfigError::CannotAllocate {
+            bytes: sizing.memory_bytes(),
+        };
+        let count = usize::try_from(sizing.blocks()).map_err(|_| refused.clone())?;
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(count).map_err(|_| refused)?;
+        blocks.resize_with(count, Block::zeroed);
+        Ok(Self {
+            blocks: blocks.into_boxed_slice(),
+            sizing,
+            hashing,
+        })
+    }
+
+    /// Marks a key as seen, in one test-and-set: `true` for exactly one of all that insert a new key.
+    ///
+    /// Whoever is told `true`, or learns of it from that thread, finds the key in [`contains`](Self::contains) from then on.
+    #[inline]
+    pub fn insert(&self, key: &[u8]) -> bool {
+        self.insert_digest(self.hashing.digest(key))
+    }
+
+    /// Marks keys as seen and tells for each whether it was new; their memory is fetched for a whole batch at once.
+    pub fn insert_all<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>, mut each: impl FnMut(&'k [u8], bool)) {
+        const BATCH: usize = 32;
+        let mut keys = keys.into_iter().fuse();
+        let mut batch: [(&[u8], Digest); BATCH] = [(&[], Digest::default()); BATCH];
+        loop {
+            let mut count = 0;
+            for (slot, key) in batch.iter_mut().zip(keys.by_ref()) {
+                let digest = self.hashing.digest(key);
+                crate::prefetch::prefetch(self.block(digest));
+                *slot = (key, digest);
+                count += 1;
+            }
+            for (key, digest) in &batch[..count] {
+                each(key, self.insert_digest(*digest));
+            }
+            if count < BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Says whether the key was seen: "no" is certain for every key whose insertion this thread knows to be over.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let digest = self.hashing.digest(key);
+        let masks = blocks::masks(digest, self.sizing.hashes());
+        let words = &self.block(digest).0;
+        words
+            .iter()
+            .zip(masks)
+            .all(|(word, mask)| word.load(Ordering::Relaxed) & mask == mask)
+    }
+
+    /// Estimates the number of distinct keys that were offered, as [`BloomFilter::estimated_len`](crate::BloomFilter::estimated_len). Cost: one pass over the
+    /// memory.
+    pub fn estimated_len(&self) -> f64 {
+        let words = self.blocks.iter().flat_map(|block| &block.0);
+        let ones = words
+            .zip((0..WORDS).cycle())
+            .map(|(word, at)| u64::from(probes_of(at, word.load(Ordering::Relaxed)).count_ones()))
+            .sum();
+        self.sizing.keys_at(ones)
+    }
+
+    /// Returns the shape of the filter.
+    pub fn sizing(&self) -> Sizing {
+        self.sizing
+    }
+
+    /// Copies what was inserted into a plain filter; keys that are being inserted meanwhile are in it or not.
+    ///
+    /// # Errors
+    ///
+    /// When the memory cannot be allocated.
+    pub fn to_filter(&self) -> Result<crate::BloomFilter, ConfigError> {
+        let mut filter = crate::BloomFilter::with_hashing(self.sizing, self.hashing)?;
+        filter.change_words(|words| {
+            let blocks = self.blocks.iter().flat_map(|block| block.0.iter().zip(0..));
+            for (word, (theirs, at)) in words.iter_mut().zip(blocks) {
+                *word = probes_of(at, theirs.load(Ordering::Relaxed));
+            }
+        });
+        Ok(filter)
+    }
+
+    #[inline]
+    fn block(&self, digest: Digest) -> &Block {
+        &self.blocks[blocks::index(digest, self.blocks.len() as u64)]
+    }
+
+    #[inline]
+    fn insert_digest(&self, digest: Digest) -> bool {
+        let masks = blocks::masks(digest, self.sizing.hashes());
+        self.block(digest).mark(&masks)
+    }
+}
+
+impl std::fmt::Debug for ConcurrentBloomFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConcurrentBloomFilter")
+            .field("sizing", &self.sizing)
+            .field("hashing", &self.hashing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A word without the lock.
+fn probes_of(at: usize, word: u64) -> u64 {
+    if at == WORDS - 1 { word & !LOCK } else { word }
+}
+
+impl Block {
+    fn zeroed() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    /// Sets the bits of a key; `true` when one of them was not set before.
+    #[inline]
+    fn mark(&self, masks: &[u64; WORDS]) -> bool {
+        let [words @ .., last] = &self.0;
+        let [first_masks @ .., last_mask] = masks;
+        let locked = self.lock();
+        let mut missing = !locked & last_mask;
+        for (word, mask) in words.iter().zip(first_masks) {
+            // Only the holder of the lock writes: a load and a store do what needs a locked instruction otherwise.
+            let before = word.load(Ordering::Relaxed);
+            if before & mask != *mask {
+                missing |= !before & mask;
+                word.store(before | mask, Ordering::Relaxed);
+            }
+        }
+        // Gives the lock back, and with it everything that was written under it.
+        last.store((locked | last_mask) & !LOCK, Ordering::Release);
+        missing != 0
+    }
+
+    /// Waits until the block is free, takes it, and returns its last word.
+    #[inline]
+    fn lock(&self) -> u64 {
+        let last = &self.0[WORDS - 1];
+        loop {
+            let word = last.fetch_or(LOCK, Ordering::Acquire);
+            if word & LOCK == 0 {
+                return word;
+            }
+            while last.load(Ordering::Relaxed) & LOCK != 0 {
+                spin_loop();
+            }
+        }
+    }
+}
