@@ -207,13 +207,15 @@ impl Block {
     fn lock(&self) -> u64 {
         let last = &self.0[WORDS - 1];
         loop {
-            let word = last.fetch_or(LOCK, Ordering::Acquire);
-            if word & LOCK == 0 {
+            let word = last.load(Ordering::Relaxed);
+            if word & LOCK == 0
+                && last
+                    .compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
                 return word;
             }
-            while last.load(Ordering::Relaxed) & LOCK != 0 {
-                spin_loop();
-            }
+            spin_loop();
         }
     }
 }

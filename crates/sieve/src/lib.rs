@@ -61,6 +61,7 @@
 mod algebra;
 mod bloom;
 mod builder;
+mod concurrent;
 mod counting;
 mod delta;
 mod exact;
@@ -80,10 +81,12 @@ mod seen_set;
 mod sieve;
 pub mod sizing;
 pub mod snapshot;
+mod sync;
 
 pub use algebra::AlgebraError;
 pub use bloom::BloomFilter;
 pub use builder::{DEFAULT_FALSE_POSITIVE_RATE, OnSaturation, SieveBuilder};
+pub use concurrent::ConcurrentBloomFilter;
 pub use counting::{CountingBloomFilter, MAX_COUNT};
 pub use delta::Delta;
 pub use exact::ExactFilter;

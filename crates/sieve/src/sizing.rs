@@ -53,6 +53,8 @@ pub enum ConfigError {
     HashesOutOfRange(u32),
     /// The false-positive rate is below [`MIN_BLOCK_RATE`] and the layout of blocks was asked for.
     RateTooSmallForBlocks(f64),
+    /// The classic layout was given to a filter that works in blocks only.
+    BlocksNeeded,
     /// The filter would need more than [`MAX_BITS`].
     TooManyBits,
     /// The allocator refused this many bytes.
@@ -93,6 +95,10 @@ impl std::fmt::Display for ConfigError {
                     "blocks keep no false-positive rate as small as {rate}: give at least {MIN_BLOCK_RATE}, or the classic layout"
                 )
             }
+            Self::BlocksNeeded => write!(
+                f,
+                "a filter that threads share works in blocks only: give a shape in Layout::Blocks"
+            ),
             Self::TooManyBits => write!(
                 f,
                 "such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"
