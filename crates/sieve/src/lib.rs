@@ -33,18 +33,10 @@
 //! evicted), and not a set (keys cannot be listed). For a small crawl in which not one key may be lost, put an
 //! [`ExactFilter`] into the same [`Sieve`]; it costs the keys themselves in memory.
 //!
-//! # Memory
+//! # The rest of the book
 //!
-//! | capacity | rate 1 % (7 hashes) | rate 0.1 % (10) | rate 0.01 % (13) |
-//! |---|---|---|---|
-//! | 10 thousand | 11.7 KiB | 17.6 KiB | 23.4 KiB |
-//! | 1 million | 1.14 MiB | 1.72 MiB | 2.29 MiB |
-//! | 100 million | 114 MiB | 172 MiB | 229 MiB |
-//! | 1 thousand million | 1.12 GiB | 1.68 GiB | 2.24 GiB |
-//!
-//! That is 9.6, 14.4 and 19.2 bits per key ([`sizing`] has the formulas). The figure "a thousand million URLs at 0.01 %
-//! in 18 MB", which can be read elsewhere, is wrong by a factor of more than a hundred: 18 MB hold 7.5 million keys at
-//! that rate.
+//! The [`guide`] says which filter, how large, under which hash and at what cost; [`sizing`] has the formulas, [`saturation`] what is measured and said,
+//! [`hash`] the attackers, [`snapshot`] the file.
 //!
 //! # Saturation
 //!
@@ -66,6 +58,8 @@ mod counting;
 mod delta;
 mod exact;
 mod filter;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod hash;
 mod lines;
 mod loss;

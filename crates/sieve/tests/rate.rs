@@ -81,6 +81,13 @@ fn blocks_have_the_expected_rate_with_every_number_of_probes() {
     }
 }
 
+#[test]
+fn ten_probes_and_twenty_bits_have_the_published_rate() {
+    let sizing = Sizing::explicit(400_000, 10).unwrap().with_capacity(20_000).unwrap();
+    assert!((sizing.expected_rate() / 8.89e-5 - 1.0).abs() < 0.01);
+    compare(sizing, MURMUR3, 20, 500_000);
+}
+
 /// MurmurHash3 of a key of eight bytes under the seed 8 has 2x and 3x for its halves: nothing else may follow from that.
 #[test]
 fn keys_as_long_as_the_seed_have_the_expected_rate_and_estimate() {
