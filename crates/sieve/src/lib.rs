@@ -33,6 +33,27 @@
 //! evicted), and not a set (keys cannot be listed). For a small crawl in which not one key may be lost, put an
 //! [`ExactFilter`] into the same [`Sieve`]; it costs the keys themselves in memory.
 //!
+//! # Uses
+//!
+//! A filter alone, without a queue, stands wherever most questions are answered by "no", and the true answer is far away. Five examples
+//! run on what a Debian system or a Rust toolchain has installed (`cargo run -p sieve --example blacklist`, and so on):
+//!
+//! | example | it shows | methods |
+//! |---|---|---|
+//! | `examples/blacklist.rs` | a URL blacklist asked before a page load | [`Snapshot::write_to`], [`Snapshot::read_from`] |
+//! | `examples/cache_shield.rs` | a shield in front of a slow store, too small, and growing | [`Filter`], [`ScalableBloomFilter`] |
+//! | `examples/spell_checker.rs` | a dictionary in two bytes per word, and the misspellings that it passes | [`BloomFilter::contains`] |
+//! | `examples/duplicate_titles.rs` | duplicates found exactly, by two passes over two filters | [`BloomFilter::insert`] |
+//! | `examples/exchange_deltas.rs` | two crawlers that tell each other what they have fetched | [`BloomFilter::delta`], [`BloomFilter::union`] |
+//!
+//! More of the same kind, a line each:
+//!
+//! * Longest-prefix routing: a filter per prefix length; only tables whose filter knows the address's prefix are asked, the longest first.
+//! * Password blacklist: a password that the filter of leaked ones knows is refused; one good password in a hundred is too, at 1 %.
+//! * Inventory check: an article that the filter does not know is answered without the database.
+//! * Column stores and LSM trees: a filter per block or per file of keys; a look-up reads only those that may hold the key.
+//! * Cache digests: proxies send each other the filter of what they hold, and ask the neighbour whose filter knows the page.
+//!
 //! # The rest of the book
 //!
 //! The [`guide`] says which filter, how large, under which hash and at what cost; [`sizing`] has the formulas, [`saturation`] what is measured and said,
