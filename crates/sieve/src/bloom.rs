@@ -80,14 +80,14 @@ impl BloomFilter {
 
     /// Marks a key as seen, in one test-and-set: `true` when it was new (the polarity of `HashSet::insert`).
     #[inline]
-    pub fn insert(&mut self, key: &[u8]) -> bool {
-        Filter::insert(self, key)
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        Filter::insert(self, key.as_ref())
     }
 
     /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
     #[inline]
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.contains_digest(self.hashing.digest(key))
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_digest(self.hashing.digest(key.as_ref()))
     }
 
     /// Estimates the number of distinct keys that were offered: −(m/k)·ln(1 − X/m), with X the bits set.
@@ -130,6 +130,11 @@ impl BloomFilter {
     /// Returns the hash, with its seed or key.
     pub fn hashing(&self) -> Hashing {
         self.hashing
+    }
+
+    /// Returns the memory of the filter, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.sizing.memory_bytes()
     }
 
     /// Returns the number of bits that are set.
@@ -218,7 +223,7 @@ impl Filter for BloomFilter {
             hashes: self.sizing.hashes(),
             layers: 1,
             forgets: false,
-            memory_bytes: self.sizing.memory_bytes(),
+            memory_bytes: self.memory_bytes(),
         }
     }
 
@@ -244,7 +249,7 @@ mod tests {
         filter.ones = u64::from(u32::MAX) - 3;
         let before = filter.estimated_len();
         for key in 0_u32..10 {
-            filter.insert(&key.to_le_bytes());
+            filter.insert(key.to_le_bytes());
         }
         assert!(filter.ones() > u64::from(u32::MAX));
         assert!(filter.estimated_len() > before);
@@ -255,7 +260,7 @@ mod tests {
     fn the_counted_ones_are_the_ones_in_memory() {
         let mut filter = BloomFilter::new(1000, 0.01).unwrap();
         for key in 0_u32..3000 {
-            filter.insert(&key.to_le_bytes());
+            filter.insert(key.to_le_bytes());
         }
         assert_eq!(filter.ones(), filter.memory.count_ones());
     }
@@ -265,7 +270,7 @@ mod tests {
         let mut filter = BloomFilter::new(10, 0.1).unwrap();
         let mut last = 0.0;
         for key in 0_u32..10_000 {
-            if filter.insert(&key.to_le_bytes()) {
+            if filter.insert(key.to_le_bytes()) {
                 assert!(filter.estimated_len() > last);
                 last = filter.estimated_len();
             }

@@ -82,8 +82,8 @@ impl ConcurrentBloomFilter {
     ///
     /// Whoever is told `true`, or learns of it from that thread, finds the key in [`contains`](Self::contains) from then on.
     #[inline]
-    pub fn insert(&self, key: &[u8]) -> bool {
-        self.insert_digest(self.hashing.digest(key))
+    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_digest(self.hashing.digest(key.as_ref()))
     }
 
     /// Marks keys as seen and tells for each whether it was new; their memory is fetched for a whole batch at once.
@@ -109,8 +109,8 @@ impl ConcurrentBloomFilter {
     }
 
     /// Says whether the key was seen: "no" is certain for every key whose insertion this thread knows to be over.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        let digest = self.hashing.digest(key);
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        let digest = self.hashing.digest(key.as_ref());
         let masks = blocks::masks(digest, self.sizing.hashes());
         let words = &self.block(digest).0;
         words

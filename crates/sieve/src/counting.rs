@@ -76,20 +76,20 @@ impl CountingBloomFilter {
 
     /// Counts a key in unless it looks seen: `true` when it was new (the polarity of `HashSet::insert`).
     #[inline]
-    pub fn insert(&mut self, key: &[u8]) -> bool {
-        Filter::insert(self, key)
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        Filter::insert(self, key.as_ref())
     }
 
     /// Counts a key in also when it looks seen: as many [`remove`](Self::remove)s take it out again, up to [`MAX_COUNT`].
-    pub fn add(&mut self, key: &[u8]) {
-        self.count_up(&self.probes(self.hashing.digest(key)));
+    pub fn add(&mut self, key: impl AsRef<[u8]>) {
+        self.count_up(&self.probes(self.hashing.digest(key.as_ref())));
     }
 
     /// Counts a key out: `false`, and nothing changed, when it is certainly not there.
     ///
     /// Remove only keys that were inserted; see [above](Self#what-removal-can-break).
-    pub fn remove(&mut self, key: &[u8]) -> bool {
-        let probes = self.probes(self.hashing.digest(key));
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        let probes = self.probes(self.hashing.digest(key.as_ref()));
         if !self.has(&probes) {
             return false;
         }
@@ -99,13 +99,13 @@ impl CountingBloomFilter {
     }
 
     /// Says whether the key is there: "no" is certain, "yes" is wrong at the false-positive rate.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.has(&self.probes(self.hashing.digest(key)))
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.has(&self.probes(self.hashing.digest(key.as_ref())))
     }
 
     /// Returns how often a key was added, at most: its smallest counter. 15 means 15 or more.
-    pub fn count_of(&self, key: &[u8]) -> u64 {
-        let probes = self.probes(self.hashing.digest(key));
+    pub fn count_of(&self, key: impl AsRef<[u8]>) -> u64 {
+        let probes = self.probes(self.hashing.digest(key.as_ref()));
         probes.as_slice().iter().map(|&at| self.count(at)).min().unwrap_or(0)
     }
 
@@ -128,6 +128,11 @@ impl CountingBloomFilter {
     /// Returns the hash, with its seed or key.
     pub fn hashing(&self) -> Hashing {
         self.hashing
+    }
+
+    /// Returns the memory of the filter, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        Self::words(&self.sizing) * 8
     }
 
     /// Returns how many keys were removed so far.
@@ -240,7 +245,7 @@ impl Filter for CountingBloomFilter {
             hashes: self.sizing.hashes(),
             layers: 1,
             forgets: self.removed > 0,
-            memory_bytes: Self::words(&self.sizing) * 8,
+            memory_bytes: self.memory_bytes(),
         }
     }
 
@@ -284,17 +289,17 @@ mod tests {
         for layout in [Layout::Blocks, Layout::Classic] {
             let sizing = Sizing::in_layout(layout, 2_000, 0.001).unwrap();
             let mut filter = CountingBloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
-            let counted: Vec<u32> = (0..2_000).filter(|n: &u32| filter.insert(&n.to_le_bytes())).collect();
+            let counted: Vec<u32> = (0..2_000).filter(|n: &u32| filter.insert(n.to_le_bytes())).collect();
             let (go, stay): (Vec<u32>, Vec<u32>) = counted.iter().partition(|n| *n % 2 == 0);
             for n in &go {
-                assert!(filter.remove(&n.to_le_bytes()));
+                assert!(filter.remove(n.to_le_bytes()));
             }
-            assert!(stay.iter().all(|n| filter.contains(&n.to_le_bytes())));
-            let left = go.iter().filter(|n| filter.contains(&n.to_le_bytes())).count();
+            assert!(stay.iter().all(|n| filter.contains(n.to_le_bytes())));
+            let left = go.iter().filter(|n| filter.contains(n.to_le_bytes())).count();
             assert!(left < 10, "{left} of 1000 removed keys look seen; 0.03 % should");
             assert!((filter.estimated_len() - stay.len() as f64).abs() < 60.0);
             for n in &stay {
-                filter.remove(&n.to_le_bytes());
+                filter.remove(n.to_le_bytes());
             }
             assert_eq!(filter.ones, 0);
         }

@@ -64,6 +64,17 @@ impl Accepts<&str> for VecDeque<String> {
     }
 }
 
+impl Accepts<&String> for VecDeque<String> {
+    fn admits(&self, _item: &&String) -> bool {
+        true
+    }
+
+    #[inline]
+    fn push(&mut self, item: &String) {
+        self.push_back(item.clone());
+    }
+}
+
 impl Accepts<&[u8]> for VecDeque<Vec<u8>> {
     fn admits(&self, _item: &&[u8]) -> bool {
         true

@@ -78,13 +78,13 @@ impl RotatingBloomFilter {
 
     /// Marks a key as seen: `true` when no generation knows it.
     #[inline]
-    pub fn insert(&mut self, key: &[u8]) -> bool {
-        Filter::insert(self, key)
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        Filter::insert(self, key.as_ref())
     }
 
     /// Says whether the key was seen in the generations that are remembered.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        let digest = self.newest.digest(key);
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        let digest = self.newest.digest(key.as_ref());
         self.newest.contains_digest(digest) || self.older_contain(digest)
     }
 
@@ -96,6 +96,11 @@ impl RotatingBloomFilter {
             self.older.push_front(std::mem::replace(&mut self.newest, oldest));
         }
         self.newest.clear();
+    }
+
+    /// Returns the memory of the filter, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.generations().map(BloomFilter::memory_bytes).sum()
     }
 
     /// Returns how many generations were forgotten so far.
@@ -197,7 +202,7 @@ mod tests {
             assert!(filter.insert(b"the key"));
             let mut further = 0_u64;
             while filter.contains(b"the key") {
-                filter.insert(&further.to_le_bytes());
+                filter.insert(further.to_le_bytes());
                 further += 1;
             }
             let g = u64::from(generations);
@@ -214,7 +219,7 @@ mod tests {
     fn the_rate_stays_below_the_promise_for_ever() {
         let mut filter = filter(3);
         for n in 0_u64..30_000 {
-            filter.insert(&n.to_le_bytes());
+            filter.insert(n.to_le_bytes());
             if n % 500 == 0 {
                 assert!(filter.false_positive_rate() <= 0.01, "{n}");
             }

@@ -81,13 +81,13 @@ impl ScalableBloomFilter {
 
     /// Marks a key as seen: `true` when it was new. Adds a layer when that key filled the newest.
     #[inline]
-    pub fn insert(&mut self, key: &[u8]) -> bool {
-        Filter::insert(self, key)
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        Filter::insert(self, key.as_ref())
     }
 
     /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        let digest = self.hashing.digest(key);
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        let digest = self.hashing.digest(key.as_ref());
         self.newest.contains_digest(digest) || self.older_contain(digest)
     }
 
@@ -112,6 +112,11 @@ impl ScalableBloomFilter {
     pub fn layers(&self) -> impl ExactSizeIterator<Item = &BloomFilter> {
         let count = self.older.len() + 1;
         (0..count).map(|at| self.older.get(at).unwrap_or(&self.newest))
+    }
+
+    /// Returns the memory of the filter, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.layers().map(BloomFilter::memory_bytes).sum()
     }
 
     /// Says whether a further layer was needed and could not be allocated; then the rate rises like that of any full filter.
@@ -330,7 +335,7 @@ mod tests {
     fn the_estimate_counts_the_keys_of_all_layers() {
         let mut filter = ScalableBloomFilter::new(1_000, 0.05).unwrap();
         for n in 0_u64..60_000 {
-            filter.insert(&n.to_le_bytes());
+            filter.insert(n.to_le_bytes());
         }
         let load = filter.load();
         let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
@@ -344,9 +349,9 @@ mod tests {
     fn what_was_inserted_is_found_in_every_layer() {
         let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         for n in 0_u32..5_000 {
-            filter.insert(&n.to_le_bytes());
-            assert!(filter.contains(&n.to_le_bytes()));
+            filter.insert(n.to_le_bytes());
+            assert!(filter.contains(n.to_le_bytes()));
         }
-        assert!((0_u32..5_000).all(|n| filter.contains(&n.to_le_bytes()) && !filter.insert(&n.to_le_bytes())));
+        assert!((0_u32..5_000).all(|n| filter.contains(n.to_le_bytes()) && !filter.insert(n.to_le_bytes())));
     }
 }

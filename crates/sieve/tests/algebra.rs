@@ -13,7 +13,7 @@ fn filter(layout: Layout, capacity: u64, keys: impl IntoIterator<Item = u32>) ->
     let sizing = Sizing::in_layout(layout, capacity, 0.01).unwrap();
     let mut filter = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
     for key in keys {
-        filter.insert(&key.to_le_bytes());
+        filter.insert(key.to_le_bytes());
     }
     filter
 }
@@ -106,7 +106,7 @@ fn a_delta_brings_a_mirror_up_to_date_and_is_near_the_least_possible_size() {
             mirror.apply(&read).unwrap();
             assert_eq!(mirror.ones(), newer.ones());
             assert!(
-                (0..150_000 + new_keys).all(|n| mirror.contains(&n.to_le_bytes()) == newer.contains(&n.to_le_bytes()))
+                (0..150_000 + new_keys).all(|n| mirror.contains(n.to_le_bytes()) == newer.contains(n.to_le_bytes()))
             );
             assert_eq!(mirror.apply(&read), Err(AlgebraError::WrongBase), "once is enough");
         }

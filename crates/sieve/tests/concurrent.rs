@@ -22,10 +22,10 @@ fn one_thread_alone_gets_the_answers_of_the_plain_filter() {
     let (shared, mut plain) = (shared(), BloomFilter::new(20_000, 0.01).unwrap());
     for n in 0..KEYS {
         let key = (n / 2 * 7).to_le_bytes();
-        assert_eq!(shared.insert(&key), plain.insert(&key));
+        assert_eq!(shared.insert(key), plain.insert(key));
     }
     for n in 0..KEYS {
-        assert_eq!(shared.contains(&n.to_le_bytes()), plain.contains(&n.to_le_bytes()));
+        assert_eq!(shared.contains(n.to_le_bytes()), plain.contains(n.to_le_bytes()));
     }
     let copy = shared.to_filter().unwrap();
     assert_eq!(copy.ones(), plain.ones());

@@ -119,9 +119,9 @@ proptest! {
 fn a_key_that_was_inserted_is_always_found() {
     let mut filter = BloomFilter::new(1000, 0.01).unwrap();
     for n in 0_u32..5000 {
-        filter.insert(&n.to_le_bytes());
+        filter.insert(n.to_le_bytes());
     }
-    assert!((0_u32..5000).all(|n| filter.contains(&n.to_le_bytes())));
+    assert!((0_u32..5000).all(|n| filter.contains(n.to_le_bytes())));
 }
 
 #[test]

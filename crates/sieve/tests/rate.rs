@@ -95,11 +95,11 @@ fn keys_as_long_as_the_seed_have_the_expected_rate_and_estimate() {
         let sizing = Sizing::in_layout(layout, 50_000, 0.01).unwrap();
         let mut filter = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed: 8 }).unwrap();
         for n in 0_u64..50_000 {
-            filter.insert(&n.to_le_bytes());
+            filter.insert(n.to_le_bytes());
         }
         assert!((filter.estimated_len() / 50_000.0 - 1.0).abs() < 0.005);
         let hits = (1_u64 << 40..(1 << 40) + 500_000)
-            .filter(|n| filter.contains(&n.to_le_bytes()))
+            .filter(|n| filter.contains(n.to_le_bytes()))
             .count() as f64;
         assert!((hits / 5e5 - 0.01).abs() < 0.001, "{layout:?}: {}", hits / 5e5);
     }
@@ -114,7 +114,7 @@ fn the_estimate_is_unbiased_in_every_layout() {
             for seed in 0..10 {
                 let mut filter = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed }).unwrap();
                 for n in 0..keys {
-                    filter.insert(&n.to_le_bytes());
+                    filter.insert(n.to_le_bytes());
                 }
                 ratios.push(filter.estimated_len() / keys as f64);
             }
@@ -163,10 +163,10 @@ fn a_shape_from_explicit_bits_and_hashes_has_the_rate_of_the_formula() {
     for seed in 0..50 {
         let mut filter = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed }).unwrap();
         for n in 0_u64..1000 {
-            filter.insert(&n.to_le_bytes());
+            filter.insert(n.to_le_bytes());
         }
         hits += (1_000_000_u64..1_020_000)
-            .filter(|n| filter.contains(&n.to_le_bytes()))
+            .filter(|n| filter.contains(n.to_le_bytes()))
             .count();
     }
     let measured = hits as f64 / 1e6;

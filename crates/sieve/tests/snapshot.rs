@@ -68,7 +68,7 @@ fn every_kind_comes_back_as_it_was_in_every_layout_and_hash() {
                 comes_back(&SeenSet::Fixed(standard));
                 let mut counting = CountingBloomFilter::with_hashing(sizing, hashing).unwrap();
                 fill(&mut counting, 1_000);
-                counting.remove(&7_u32.to_le_bytes());
+                counting.remove(7_u32.to_le_bytes());
                 comes_back(&counting);
             }
         }

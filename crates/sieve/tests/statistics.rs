@@ -156,7 +156,7 @@ fn the_estimate_has_the_noise_that_is_stated() {
             for seed in 0..40 {
                 let mut filter = BloomFilter::with_hashing(sizing, Hashing::Murmur3 { seed }).unwrap();
                 for n in 0..keys {
-                    filter.insert(&n.to_le_bytes());
+                    filter.insert(n.to_le_bytes());
                 }
                 errors.push(filter.estimated_len() - f64::from(keys));
                 stated = filter.load().estimate_noise;
