@@ -21,6 +21,9 @@ pub struct Delta {
     code: Vec<u8>,
 }
 
+/// The largest Rice parameter: one read of the code holds so many bits.
+const MAX_PARAMETER: u32 = 48;
+
 /// The bytes of a delta beside its code: header, length, checksum.
 const FRAME_BYTES: u64 = 96 + 8 + 8;
 
@@ -32,19 +35,16 @@ impl Delta {
         let mut code = BitWriter::default();
         let mut gap = 0;
         for (old, new) in old.iter().zip(new) {
-            let fresh = new & !old;
-            if fresh == 0 {
-                gap += u64::from(old.count_zeros());
-                continue;
+            let (mut free, mut fresh) = (!old, new & !old);
+            while fresh != 0 {
+                let bit = fresh & fresh.wrapping_neg();
+                code.push_rice(gap + u64::from((free & (bit - 1)).count_ones()), parameter);
+                gap = 0;
+                fresh ^= bit;
+                // What lies above the bit is still to be counted.
+                free &= !(bit | (bit - 1));
             }
-            for bit in (0..64).filter(|bit| old >> bit & 1 == 0) {
-                if fresh >> bit & 1 == 1 {
-                    code.push_rice(gap, parameter);
-                    gap = 0;
-                } else {
-                    gap += 1;
-                }
-            }
+            gap += u64::from(free.count_ones());
         }
         Self {
             sizing,
@@ -129,7 +129,7 @@ impl Delta {
         let hashing = hashing_of(&header, secret)?;
         let parameter = u32::try_from(header.extra)
             .ok()
-            .filter(|parameter| *parameter < 64)
+            .filter(|parameter| *parameter <= MAX_PARAMETER)
             .ok_or(SnapshotError::Field("parameter"))?;
         let mut length = [0; 8];
         reader.read_exact(&mut length)?;
@@ -184,7 +184,10 @@ fn nth_one(mut word: u64, below: u64) -> u32 {
 /// The low bits of a gap that are written as they are: log₂ of ln 2 times the mean gap, which is the best for a geometric one.
 fn rice_parameter(zeros: u64, added: u64) -> u32 {
     let mean = zeros as f64 / added.max(1) as f64;
-    (mean * std::f64::consts::LN_2).log2().round().clamp(0.0, 48.0) as u32
+    (mean * std::f64::consts::LN_2)
+        .log2()
+        .round()
+        .clamp(0.0, f64::from(MAX_PARAMETER)) as u32
 }
 
 #[derive(Default)]
@@ -196,14 +199,16 @@ struct BitWriter {
 
 impl BitWriter {
     fn push_rice(&mut self, value: u64, parameter: u32) {
-        for _ in 0..value >> parameter {
-            self.push(1, 1);
+        let mut quotient = value >> parameter;
+        while quotient >= 32 {
+            self.push(u64::from(u32::MAX), 32);
+            quotient -= 32;
         }
-        self.push(0, 1);
+        self.push((1 << quotient) - 1, quotient as u32 + 1);
         self.push(value & ((1 << parameter) - 1), parameter);
     }
 
-    /// Appends up to 48 bits, the lowest first.
+    /// Appends up to 48 bits, the lowest first; fewer than eight are pending before.
     fn push(&mut self, bits: u64, count: u32) {
         self.pending |= bits << self.pending_bits;
         self.pending_bits += count;
@@ -232,22 +237,35 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    fn bit(&mut self) -> Option<u64> {
-        let byte = self.bytes.get(self.at / 8)?;
-        let bit = byte >> (self.at % 8) & 1;
-        self.at += 1;
-        Some(u64::from(bit))
+    /// The next bits, at least 57 of them unless the code ends before; beyond its end there are zeros.
+    fn ahead(&self) -> u64 {
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let word = match rest.first_chunk() {
+            Some(whole) => u64::from_le_bytes(*whole),
+            None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        word >> (self.at % 8)
+    }
+
+    /// Goes on by so many bits, if there are as many.
+    fn skip(&mut self, bits: u32) -> Option<()> {
+        self.at += bits as usize;
+        (self.at <= self.bytes.len() * 8).then_some(())
     }
 
     fn take_rice(&mut self, parameter: u32) -> Option<u64> {
-        let mut value = 0_u64;
-        while self.bit()? == 1 {
-            value += 1;
+        let mut quotient = 0_u64;
+        loop {
+            let ones = self.ahead().trailing_ones().min(57);
+            quotient += u64::from(ones);
+            self.skip(ones)?;
+            if ones < 57 {
+                self.skip(1)?;
+                break;
+            }
         }
-        value = value.checked_mul(1 << parameter)?;
-        for position in 0..parameter {
-            value |= self.bit()? << position;
-        }
-        Some(value)
+        let low = self.ahead() & ((1 << parameter) - 1);
+        self.skip(parameter)?;
+        quotient.checked_mul(1 << parameter)?.checked_add(low)
     }
 }
