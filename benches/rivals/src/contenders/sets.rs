@@ -1,0 +1,86 @@
+//! Exact sets: of the URLs themselves, and of their fingerprints.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Contender;
+use crate::queued::{Seen, queued};
+
+// Both are told how many keys will come, as the filters are: no table grows in the timed part.
+
+pub(super) fn strings(capacity: u64) -> Box<dyn Contender> {
+    queued(Strings {
+        set: HashSet::with_capacity(capacity as usize),
+        text_bytes: 0,
+    })
+}
+
+pub(super) fn fingerprints(capacity: u64) -> Box<dyn Contender> {
+    let set = HashSet::with_capacity_and_hasher(capacity as usize, BuildHasherDefault::default());
+    queued(Fingerprints(set))
+}
+
+/// The places of a table of the standard library: a power of two, of which up to seven eighths are used.
+fn places(capacity: usize) -> u64 {
+    (capacity as u64 * 8 / 7).next_power_of_two()
+}
+
+struct Strings {
+    set: HashSet<String>,
+    text_bytes: u64,
+}
+
+impl Seen for Strings {
+    fn insert(&mut self, url: &str) -> bool {
+        // Asked by reference first: a seen URL costs no allocation.
+        if self.set.contains(url) {
+            return false;
+        }
+        self.text_bytes += url.len() as u64;
+        self.set.insert(url.to_owned())
+    }
+
+    fn contains(&self, url: &str) -> bool {
+        self.set.contains(url)
+    }
+
+    fn bits(&self) -> u64 {
+        (places(self.set.capacity()) * (size_of::<String>() as u64 + 1) + self.text_bytes) * 8
+    }
+}
+
+struct Fingerprints(HashSet<u64, BuildHasherDefault<Identity>>);
+
+impl Seen for Fingerprints {
+    fn insert(&mut self, url: &str) -> bool {
+        self.0.insert(xxh3_64(url.as_bytes()))
+    }
+
+    fn contains(&self, url: &str) -> bool {
+        self.0.contains(&xxh3_64(url.as_bytes()))
+    }
+
+    fn bits(&self) -> u64 {
+        places(self.0.capacity()) * (size_of::<u64>() as u64 + 1) * 8
+    }
+}
+
+/// A fingerprint is a hash already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("only whole fingerprints are hashed");
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+}
