@@ -1,42 +1,53 @@
 //! The running count of keys that were wrongly dropped.
 
-/// How many parts of the filter may fill up before the rate is computed anew; at most 0.1 % of it is missed by that.
-const REFRESHES: u64 = 8192;
+/// How many parts of the filter may fill up before the rate is computed anew.
+///
+/// Between two computations it is taken to move in a straight line: of what a filter for 1 % loses until it is full, that
+/// misses one part in ten thousand, and of the present total, which ends with a part begun, at most one in a thousand.
+const REFRESHES: u64 = 512;
 
 /// A sum of one term per accepted key, each a slowly moving function of the filter's fill.
 ///
 /// For L1 of the loss estimate the term is f / (1 − f), with f the false-positive rate before each key: between two accepted keys
-/// the number of new keys that are dropped is geometric, with that mean. The sum is Kahan's: after thousands of millions of
-/// keys a plain one would swallow the small terms.
+/// the number of new keys that are dropped is geometric, with that mean. Keys are counted, and summed up (by the trapezoidal
+/// rule) only when the term is computed anew: a key costs an addition of integers, and no small term is swallowed by a large sum.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LossMeter {
     lost: f64,
-    rounding: f64,
+    /// Accepted since the term was computed.
+    pending: u64,
     per_accepted: f64,
     refresh_at: u64,
 }
 
 impl LossMeter {
-    /// Counts one accepted key of a filter of `bits` with `ones` marks; `term` is asked when the fill has moved on.
+    /// Counts accepted keys of a filter of `bits` with `ones` marks; `term` is asked when the fill has moved on.
     #[inline]
-    pub(crate) fn accept(&mut self, ones: u64, bits: impl FnOnce() -> u64, term: impl FnOnce() -> f64) {
-        let addend = self.per_accepted - self.rounding;
-        let sum = self.lost + addend;
-        self.rounding = (sum - self.lost) - addend;
-        self.lost = sum;
+    pub(crate) fn accept(&mut self, keys: u64, ones: u64, bits: impl FnOnce() -> u64, term: impl FnOnce() -> f64) {
+        self.pending += keys;
         if ones >= self.refresh_at {
-            self.refresh_at = ones + (bits() / REFRESHES).max(1);
-            self.per_accepted = term();
+            self.compute(ones, bits(), term());
         }
+    }
+
+    #[cold]
+    fn compute(&mut self, ones: u64, bits: u64, term: f64) {
+        self.lost += self.pending as f64 * f64::midpoint(self.per_accepted, term);
+        self.pending = 0;
+        self.per_accepted = term;
+        self.refresh_at = ones + (bits / REFRESHES).max(1);
     }
 
     /// Has the term asked for again at the next key: the filter has changed its shape.
     pub(crate) fn refresh(&mut self) {
+        // What was accepted until now is counted with the term of the old shape.
+        self.lost = self.lost();
+        self.pending = 0;
         self.refresh_at = 0;
     }
 
     pub(crate) fn lost(&self) -> f64 {
-        self.lost
+        self.lost + self.pending as f64 * self.per_accepted
     }
 
     /// Goes on from a loss that was counted before.

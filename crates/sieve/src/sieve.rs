@@ -297,6 +297,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.queue.push(item);
         self.tally.accepted += 1;
         self.loss.accept(
+            1,
             self.filter.ones(),
             || self.filter.load().bits,
             || drops_per_accepted(self.filter.load().false_positive_rate),
