@@ -15,47 +15,57 @@ const OVERHEAD: usize = 4;
 pub(super) const MAX_KEY: usize = SEGMENT_BYTES - OVERHEAD;
 
 /// A piece of memory with records from its start; without memory until it is first needed.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Segment {
-    bytes: Box<[u8]>,
-    used: usize,
+    /// The records. Its capacity is the segment: it never grows, and is not written to before a record is.
+    bytes: Vec<u8>,
+}
+
+impl Clone for Segment {
+    /// Keeps the capacity, which the clone of a vector loses.
+    fn clone(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.capacity());
+        bytes.extend_from_slice(&self.bytes);
+        Self { bytes }
+    }
 }
 
 impl Segment {
     pub(super) fn allocate() -> Self {
         Self {
-            bytes: vec![0; SEGMENT_BYTES].into_boxed_slice(),
-            used: 0,
+            bytes: Vec::with_capacity(SEGMENT_BYTES),
         }
     }
 
     /// The bytes of memory it holds, used or not.
     pub(super) fn held(&self) -> usize {
-        self.bytes.len()
+        self.bytes.capacity()
     }
 
     pub(super) fn is_allocated(&self) -> bool {
-        !self.bytes.is_empty()
+        self.bytes.capacity() > 0
     }
 
     pub(super) fn used(&self) -> &[u8] {
-        &self.bytes[..self.used]
+        &self.bytes
     }
 
     pub(super) fn clear(&mut self) {
-        self.used = 0;
+        self.bytes.clear();
     }
 
     /// Gives the memory out to be filled by `fill`, which says how many bytes it wrote.
     #[cfg(feature = "compressed-queue")]
     pub(super) fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) {
-        self.used = fill(&mut self.bytes);
+        self.bytes.resize(self.bytes.capacity(), 0);
+        let used = fill(&mut self.bytes);
+        self.bytes.truncate(used);
     }
 
     /// Says whether a key of this length fits in, whatever it shares with the one before it.
     #[inline]
     pub(super) fn has_room(&self, key_len: usize) -> bool {
-        key_len <= MAX_KEY && self.used + key_len + OVERHEAD <= self.bytes.len()
+        key_len <= MAX_KEY && self.bytes.len() + key_len + OVERHEAD <= self.bytes.capacity()
     }
 
     #[inline]
@@ -67,7 +77,7 @@ impl Segment {
     #[inline]
     pub(super) fn write_front_coded(&mut self, key: &[u8], previous: &mut Previous) {
         let shared = previous.replace(key);
-        self.write(&[shared]);
+        self.bytes.push(shared);
         self.write_plain(&key[usize::from(shared)..]);
     }
 
@@ -95,18 +105,16 @@ impl Segment {
 
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let end = self.used + bytes.len();
-        self.bytes[self.used..end].copy_from_slice(bytes);
-        self.used = end;
+        self.bytes.extend_from_slice(bytes);
     }
 
     #[inline]
     fn write_varint(&mut self, mut number: usize) {
         while number >= 0x80 {
-            self.write(&[number as u8 | 0x80]);
+            self.bytes.push(number as u8 | 0x80);
             number >>= 7;
         }
-        self.write(&[number as u8]);
+        self.bytes.push(number as u8);
     }
 
     #[inline]
@@ -169,11 +177,11 @@ mod tests {
         for len in [0, 127, 128, 16_383, 16_384, MAX_KEY] {
             for left in len..=len + OVERHEAD {
                 let mut segment = Segment::allocate();
-                segment.used = SEGMENT_BYTES - left;
+                segment.bytes.resize(SEGMENT_BYTES - left, 0);
                 assert_eq!(segment.has_room(len), left == len + OVERHEAD);
                 if segment.has_room(len) {
                     segment.write_front_coded(&vec![b'x'; len], &mut Previous::new(true));
-                    assert!(segment.used <= SEGMENT_BYTES);
+                    assert_eq!(segment.bytes.capacity(), SEGMENT_BYTES, "it never grows");
                 }
             }
         }
