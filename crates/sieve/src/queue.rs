@@ -25,6 +25,11 @@ pub trait Accepts<T: AsRef<[u8]>>: Queue {
 
     /// Takes the item in. It must not fail for an item that was just admitted.
     fn push(&mut self, item: T);
+
+    /// Says whether it admits any item, now and whatever is pushed. A batch of items then need not be asked for one by one.
+    fn admits_all(&self) -> bool {
+        false
+    }
 }
 
 /// A queue that hands out its items in the order of arrival.
@@ -47,6 +52,10 @@ impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
         true
     }
 
+    fn admits_all(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn push(&mut self, item: T) {
         self.push_back(item);
@@ -55,6 +64,10 @@ impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
 
 impl Accepts<&str> for VecDeque<String> {
     fn admits(&self, _item: &&str) -> bool {
+        true
+    }
+
+    fn admits_all(&self) -> bool {
         true
     }
 
@@ -77,6 +90,10 @@ impl Accepts<&String> for VecDeque<String> {
 
 impl Accepts<&[u8]> for VecDeque<Vec<u8>> {
     fn admits(&self, _item: &&[u8]) -> bool {
+        true
+    }
+
+    fn admits_all(&self) -> bool {
         true
     }
 

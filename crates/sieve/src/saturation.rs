@@ -325,6 +325,12 @@ impl Watch {
         self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at || layers > self.layers
     }
 
+    /// Says whether nothing can become due before there are so many ones and accepted keys.
+    #[inline]
+    pub(crate) fn is_quiet_until(&self, ones: u64, accepted: u64) -> bool {
+        self.due_at_ones.is_none_or(|due| ones < due) && accepted < self.check_at
+    }
+
     /// Says whether the estimate has exceeded the capacity.
     #[inline]
     pub(crate) fn is_past_capacity(&self) -> bool {

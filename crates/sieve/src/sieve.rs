@@ -1,9 +1,13 @@
 //! The filter in front of the queue.
 
+mod batch;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
+
+use batch::Fate;
 
 use crate::builder::{OnSaturation, SieveBuilder};
 use crate::counting::CountingBloomFilter;
@@ -15,9 +19,6 @@ use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
 use crate::sizing::ConfigError;
 use crate::snapshot::{Counts, Snapshot, SnapshotError};
-
-/// How many keys of a batch are hashed before the first is marked.
-const BATCH: usize = 32;
 
 /// Why an item was neither queued nor taken for seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +181,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Q: Accepts<T>,
     {
         let mut fresh = 0;
-        self.try_push_all(items, |outcome| fresh += usize::from(outcome.unwrap_or(false)));
+        self.sift_all(items, |fate| {
+            fresh += match fate {
+                Fate::Of(outcome) => usize::from(outcome.unwrap_or(false)),
+                Fate::OfBatch { new, .. } => new,
+            }
+        });
         fresh
     }
 
@@ -192,29 +198,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ) where
         Q: Accepts<T>,
     {
-        let mut items = items.into_iter().fuse();
-        let mut batch = [const { None }; BATCH];
-        let mut digests = [F::Digest::default(); BATCH];
-        let mut more = true;
-        while more {
-            let mut count = 0;
-            while count < BATCH {
-                let Some(item) = items.next() else {
-                    more = false;
-                    break;
-                };
-                let digest = self.filter.digest(item.as_ref());
-                self.filter.prefetch(digest);
-                digests[count] = digest;
-                batch[count] = Some(item);
-                count += 1;
-            }
-            for (slot, digest) in batch.iter_mut().zip(&digests).take(count) {
-                if let Some(item) = slot.take() {
-                    each(self.sift(item, *digest));
-                }
-            }
-        }
+        self.sift_all(items, |fate| match fate {
+            Fate::Of(outcome) => each(outcome),
+            Fate::OfBatch { is_new, .. } => is_new.iter().for_each(|&new| each(Ok(new))),
+        });
     }
 
     /// Puts an item back into the queue, past the filter: for retries.
@@ -296,8 +283,15 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         }
         self.queue.push(item);
         self.tally.accepted += 1;
+        self.follow_up(1);
+        Ok(true)
+    }
+
+    /// Follows up keys that were accepted: their share of the loss, and what is to be told.
+    #[inline]
+    fn follow_up(&mut self, keys: u64) {
         self.loss.accept(
-            1,
+            keys,
             self.filter.ones(),
             || self.filter.load().bits,
             || drops_per_accepted(self.filter.load().false_positive_rate),
@@ -308,7 +302,6 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         {
             self.look();
         }
-        Ok(true)
     }
 
     #[inline]

@@ -9,6 +9,10 @@ impl Accepts<&str> for PackedQueue<String> {
         self.admits_len(item.len())
     }
 
+    fn admits_all(&self) -> bool {
+        self.max_bytes().is_none()
+    }
+
     #[inline]
     fn push(&mut self, item: &str) {
         self.take_in(item.as_bytes());
@@ -19,6 +23,10 @@ impl Accepts<String> for PackedQueue<String> {
     #[inline]
     fn admits(&self, item: &String) -> bool {
         self.admits_len(item.len())
+    }
+
+    fn admits_all(&self) -> bool {
+        self.max_bytes().is_none()
     }
 
     #[inline]
@@ -33,6 +41,10 @@ impl Accepts<&[u8]> for PackedQueue<Vec<u8>> {
         self.admits_len(item.len())
     }
 
+    fn admits_all(&self) -> bool {
+        self.max_bytes().is_none()
+    }
+
     #[inline]
     fn push(&mut self, item: &[u8]) {
         self.take_in(item);
@@ -43,6 +55,10 @@ impl Accepts<Vec<u8>> for PackedQueue<Vec<u8>> {
     #[inline]
     fn admits(&self, item: &Vec<u8>) -> bool {
         self.admits_len(item.len())
+    }
+
+    fn admits_all(&self) -> bool {
+        self.max_bytes().is_none()
     }
 
     #[inline]

@@ -1,0 +1,114 @@
+//! The way of many items at once.
+
+use super::{Refused, Sieve};
+use crate::builder::OnSaturation;
+use crate::filter::Filter;
+use crate::queue::{Accepts, Queue};
+use crate::sizing::MAX_HASHES;
+
+/// How many keys of a batch are hashed before the first is marked.
+const BATCH: usize = 32;
+
+/// What became of one item, or of a batch none of which was refused.
+pub(super) enum Fate<'a, T> {
+    Of(Result<bool, Refused<T>>),
+    OfBatch { new: usize, is_new: &'a [bool] },
+}
+
+impl<F: Filter, Q: Queue> Sieve<F, Q> {
+    /// Sifts items in batches: hashes all of a batch before it marks the first.
+    pub(super) fn sift_all<T: AsRef<[u8]>>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut tell: impl FnMut(Fate<'_, T>),
+    ) where
+        Q: Accepts<T>,
+    {
+        let mut items = items.into_iter().fuse();
+        let mut batch = [const { None }; BATCH];
+        let mut digests = [F::Digest::default(); BATCH];
+        let mut count = BATCH;
+        while count == BATCH {
+            count = 0;
+            for (slot, place) in batch.iter_mut().zip(&mut digests) {
+                let Some(item) = items.next() else { break };
+                let digest = self.filter.digest(item.as_ref());
+                self.filter.prefetch(digest);
+                *place = digest;
+                *slot = Some(item);
+                count += 1;
+            }
+            let (batch, digests) = (&mut batch[..count], &digests[..count]);
+            if self.is_calm() {
+                self.sift_calmly(batch, digests, &mut tell);
+            } else {
+                self.sift_one_by_one(batch, digests, &mut tell);
+            }
+        }
+    }
+
+    /// Says whether a batch can be sifted without refusing any of it, and without reaching anything that must be told.
+    #[inline]
+    fn is_calm<T: AsRef<[u8]>>(&self) -> bool
+    where
+        Q: Accepts<T>,
+    {
+        let most_ones = BATCH as u64 * u64::from(MAX_HASHES);
+        self.queue.admits_all()
+            && !(self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity())
+            && self
+                .watch
+                .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)
+    }
+
+    /// Does to a batch what [`sift`](Self::sift) does to each item: marks all, then queues those that were new.
+    ///
+    /// Whether the next item is new, no processor can foresee. Here it decides where a number is written, not which way to go.
+    #[inline]
+    fn sift_calmly<T: AsRef<[u8]>>(
+        &mut self,
+        batch: &mut [Option<T>],
+        digests: &[F::Digest],
+        tell: &mut impl FnMut(Fate<'_, T>),
+    ) where
+        Q: Accepts<T>,
+    {
+        let mut is_new = [false; BATCH];
+        let mut places = [0_u8; BATCH];
+        let mut new = 0;
+        for (at, (slot, digest)) in batch.iter().zip(digests).enumerate() {
+            let Some(item) = slot else { continue };
+            is_new[at] = self.filter.insert_digest(item.as_ref(), *digest);
+            places[new] = at as u8;
+            new += usize::from(is_new[at]);
+        }
+        for &at in &places[..new] {
+            if let Some(item) = batch[usize::from(at)].take() {
+                self.queue.push(item);
+            }
+        }
+        self.tally.seen += (batch.len() - new) as u64;
+        self.tally.accepted += new as u64;
+        self.follow_up(new as u64);
+        tell(Fate::OfBatch {
+            new,
+            is_new: &is_new[..batch.len()],
+        });
+    }
+
+    #[inline(never)]
+    fn sift_one_by_one<T: AsRef<[u8]>>(
+        &mut self,
+        batch: &mut [Option<T>],
+        digests: &[F::Digest],
+        tell: &mut impl FnMut(Fate<'_, T>),
+    ) where
+        Q: Accepts<T>,
+    {
+        for (slot, digest) in batch.iter_mut().zip(digests) {
+            if let Some(item) = slot.take() {
+                tell(Fate::Of(self.sift(item, *digest)));
+            }
+        }
+    }
+}
