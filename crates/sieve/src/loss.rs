@@ -21,17 +21,17 @@ pub(crate) struct LossMeter {
 }
 
 impl LossMeter {
-    /// Counts accepted keys of a filter of `bits` with `ones` marks; `term` is asked when the fill has moved on.
+    /// Counts accepted keys of a filter with `ones` marks; its bits and the term are asked for when the fill has moved on.
     #[inline]
-    pub(crate) fn accept(&mut self, keys: u64, ones: u64, bits: impl FnOnce() -> u64, term: impl FnOnce() -> f64) {
+    pub(crate) fn accept(&mut self, keys: u64, ones: u64, bits_and_term: impl FnOnce() -> (u64, f64)) {
         self.pending += keys;
         if ones >= self.refresh_at {
-            self.compute(ones, bits(), term());
+            self.compute(ones, bits_and_term());
         }
     }
 
     #[cold]
-    fn compute(&mut self, ones: u64, bits: u64, term: f64) {
+    fn compute(&mut self, ones: u64, (bits, term): (u64, f64)) {
         self.lost += self.pending as f64 * f64::midpoint(self.per_accepted, term);
         self.pending = 0;
         self.per_accepted = term;

@@ -244,12 +244,9 @@ impl Filter for ScalableBloomFilter {
         }
         if !self.older.is_empty() {
             let mut hidden = std::mem::take(&mut self.hidden);
-            hidden.accept(
-                1,
-                self.newest.ones(),
-                || self.newest.sizing().bits(),
-                || self.hidden_per_accepted(),
-            );
+            hidden.accept(1, self.newest.ones(), || {
+                (self.newest.sizing().bits(), self.hidden_per_accepted())
+            });
             self.hidden = hidden;
         }
         if self.newest.ones() >= self.grow_at {

@@ -290,12 +290,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Follows up keys that were accepted: their share of the loss, and what is to be told.
     #[inline]
     fn follow_up(&mut self, keys: u64) {
-        self.loss.accept(
-            keys,
-            self.filter.ones(),
-            || self.filter.load().bits,
-            || drops_per_accepted(self.filter.load().false_positive_rate),
-        );
+        self.loss.accept(keys, self.filter.ones(), || {
+            let load = self.filter.load();
+            (load.bits, drops_per_accepted(load.false_positive_rate))
+        });
         if self
             .watch
             .is_due(self.filter.ones(), self.tally.accepted, self.filter.layers())
