@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 
 use crate::hash::{Hashing, checksum};
-use crate::sizing::Sizing;
+use crate::sizing::{ConfigError, Sizing};
 use crate::snapshot::{Counts, Header, Kind, SnapshotError, fingerprint, hashing_of};
 
 /// What a filter has learnt since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
@@ -140,19 +140,24 @@ impl Delta {
             return Err(SnapshotError::Field("number of ones"));
         }
         let mut framed = length.to_vec();
+        // All at once, as a vector that grows by itself holds up to twice what is there.
+        framed
+            .try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX))
+            .map_err(|_| SnapshotError::Memory(ConfigError::CannotAllocate { bytes }))?;
         let read = reader.take(bytes).read_to_end(&mut framed)?;
         let mut stored = [0; 8];
         reader.read_exact(&mut stored)?;
         if read as u64 != bytes || checksum(&framed, sum) != u64::from_le_bytes(stored) {
             return Err(SnapshotError::Damaged);
         }
+        framed.drain(..length.len());
         Ok(Self {
             sizing,
             hashing,
             base: header.base,
             added: header.ones,
             parameter,
-            code: framed.split_off(8),
+            code: framed,
         })
     }
 

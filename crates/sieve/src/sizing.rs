@@ -289,11 +289,11 @@ impl Sizing {
     }
 }
 
-/// What the false-positive rate of a shape is after so many keys; made once, as blocks have many terms.
-#[derive(Debug, Clone)]
+/// What the false-positive rate of a shape is after so many keys.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum RateModel {
     Classic { bits: u64, hashes: u32 },
-    Blocks { model: BlockRate, blocks: u64 },
+    Blocks { model: &'static BlockRate, blocks: u64 },
 }
 
 impl RateModel {
@@ -304,7 +304,7 @@ impl RateModel {
                 hashes: sizing.hashes,
             },
             Layout::Blocks => Self::Blocks {
-                model: BlockRate::new(sizing.hashes),
+                model: BlockRate::of(sizing.hashes),
                 blocks: sizing.blocks(),
             },
         }

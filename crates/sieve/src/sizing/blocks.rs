@@ -15,6 +15,8 @@
 //! untouched with probability (1 − (1 − a(S))/B)ⁿ, so by inclusion and exclusion the rate is
 //! Σ (−1)^|S| · (1 − (1 − a(S))/B)ⁿ over all S. That is exact, also for one block.
 
+use std::sync::OnceLock;
+
 use super::{ConfigError, Layout, MAX_BITS, Sizing, best_hashes, textbook_bits};
 
 /// The words of a block; a block is one cache line.
@@ -47,7 +49,7 @@ pub(super) fn for_rate(capacity: u64, rate: f64) -> Result<Sizing, ConfigError> 
     let best = (best_hashes(least, capacity).round() as u32).min(MAX_BLOCK_HASHES - 1);
     (best.saturating_sub(2).max(1)..=best + 1)
         .filter_map(|hashes| {
-            let model = BlockRate::new(hashes);
+            let model = BlockRate::of(hashes);
             let keeps = |blocks| model.at(blocks, capacity as f64) <= rate;
             Some((super::least(least.div_ceil(512), MAX_BITS / 512, keeps)?, hashes))
         })
@@ -80,8 +82,16 @@ struct Term {
 }
 
 impl BlockRate {
+    /// Returns the closed form for so many probes, at most [`MAX_BLOCK_HASHES`]. It is made once and kept: a file of a few kilobytes
+    /// can hold dozens of layers, which must not cost dozens of tables.
+    pub(crate) fn of(hashes: u32) -> &'static Self {
+        static MADE: [OnceLock<BlockRate>; MAX_BLOCK_HASHES as usize + 1] =
+            [const { OnceLock::new() }; MAX_BLOCK_HASHES as usize + 1];
+        MADE[hashes as usize].get_or_init(|| Self::new(hashes))
+    }
+
     /// Sums up all sets of probes. Cost: up to some milliseconds for 15 probes, microseconds for 8.
-    pub(crate) fn new(hashes: u32) -> Self {
+    fn new(hashes: u32) -> Self {
         // With every word alike, one starting word stands for all.
         let starts = if hashes.is_multiple_of(8) { 1 } else { WORDS };
         let mut terms = Vec::new();
@@ -102,6 +112,7 @@ impl BlockRate {
             }
             same
         });
+        terms.shrink_to_fit();
         Self { terms }
     }
 
