@@ -158,8 +158,9 @@ impl CountingBloomFilter {
             ones: 0,
             removed,
         };
+        let words = filter.counters.words();
+        filter.ones = words.iter().map(|&word| above_zero(word)).sum();
         let all = Self::words(&sizing) * COUNTERS_PER_WORD;
-        filter.ones = (0..sizing.bits()).map(|at| u64::from(filter.count(at) > 0)).sum();
         (sizing.bits()..all).all(|at| filter.count(at) == 0).then_some(filter)
     }
 
@@ -204,6 +205,13 @@ impl CountingBloomFilter {
         let word = &mut self.counters.words_mut()[(at / COUNTERS_PER_WORD) as usize];
         *word = *word & !(MAX_COUNT << shift(at)) | count << shift(at);
     }
+}
+
+/// How many of a word's counters are above zero: the four bits of each are put together in its lowest.
+#[inline]
+fn above_zero(word: u64) -> u64 {
+    let either = word | word >> 1;
+    u64::from(((either | either >> 2) & 0x1111_1111_1111_1111).count_ones())
 }
 
 #[inline]
