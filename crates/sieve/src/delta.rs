@@ -125,6 +125,11 @@ impl Delta {
     /// As [`Snapshot::read_from`](crate::snapshot::Snapshot::read_from).
     pub fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Result<Self, SnapshotError> {
         let (header, sum) = Header::read_kind(Kind::Delta, reader)?;
+        Header::expect_unused(&[
+            u64::from(header.layers),
+            header.counts.accepted,
+            header.counts.lost.to_bits(),
+        ])?;
         let sizing = header.sizing()?;
         let hashing = hashing_of(&header, secret)?;
         let parameter = u32::try_from(header.extra)

@@ -55,18 +55,20 @@ impl Level {
     /// Returns the level of an estimate that is `ratio` times the capacity.
     pub fn of(ratio: f64) -> Self {
         let mut level = Self::HEALTHY;
-        while ratio > level.next().threshold() {
+        while ratio > level.next().threshold() && level < level.next() {
             level = level.next();
         }
         level
     }
 
-    /// Returns the level above: 0.8, 1, 1.5, then 2, 3, 5, 10 and so on, times ten for ever.
+    /// Returns the level above: 0.8, 1, 1.5, then 2, 3, 5, 10 and so on, times ten, up to 1.8 · 10¹⁸, which is its own.
     #[must_use]
     pub fn next(self) -> Self {
         let mut decade: u64 = 10;
-        while self.tenths >= decade.saturating_mul(10) {
-            decade *= 10;
+        while let Some(larger) = decade.checked_mul(10)
+            && self.tenths >= larger
+        {
+            decade = larger;
         }
         let tenths = match self.tenths / decade {
             0 if self.tenths < 8 => 8,

@@ -12,8 +12,11 @@ pub const GROWTH: u64 = 2;
 /// By how much each layer's false-positive rate lies below that of the layer before.
 pub const TIGHTENING: f64 = 0.8;
 
-/// No layer is smaller, in blocks: a page of memory is what the system gives at the least, and loses next to nothing.
-const LEAST_BLOCKS: u64 = 64;
+/// No layer is smaller: a page of memory is what the system gives at the least, and loses next to nothing.
+const LEAST_BYTES: u64 = 4096;
+
+/// How many times the memory of a layer the next one takes at most. It is little more than [`GROWTH`], but for rounding.
+const MOST_GROWTH: u64 = 4;
 
 /// A Bloom filter without a fixed capacity: when a layer is full, a larger one is added.
 ///
@@ -76,7 +79,8 @@ impl ScalableBloomFilter {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ConfigError::RateOutOfRange(rate));
         }
-        Ok(Self::with_layer(layer(capacity, rate, 0, hashing)?, rate, hashing))
+        let first = BloomFilter::with_hashing(layer_sizing(capacity, rate, 0)?, hashing)?;
+        Ok(Self::with_layer(first, rate, hashing))
     }
 
     /// Marks a key as seen: `true` when it was new. Adds a layer when that key filled the newest.
@@ -142,6 +146,15 @@ impl ScalableBloomFilter {
         self.hidden.lost()
     }
 
+    /// Says whether the next layer would be as much larger than the newest as it should be.
+    ///
+    /// A file can claim a rate that its layers never had. The first key after loading would allocate what that rate needs.
+    pub(crate) fn grows_steadily(&self) -> bool {
+        self.next_sizing().map_or(true, |next| {
+            next.memory_bytes() / MOST_GROWTH <= self.newest.sizing().memory_bytes().max(LEAST_BYTES)
+        })
+    }
+
     /// Puts layers together, the oldest first; `None` without any.
     pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64, hashing: Hashing) -> Option<Self> {
         let mut layers = layers.into_iter();
@@ -187,13 +200,18 @@ impl ScalableBloomFilter {
 
     #[cold]
     fn grow(&mut self) {
-        let capacity = self.newest.sizing().capacity().saturating_mul(GROWTH);
-        let Ok(next) = layer(capacity, self.rate, self.older.len() as i32 + 1, self.hashing) else {
+        let next = self.next_sizing();
+        let Ok(next) = next.and_then(|sizing| BloomFilter::with_hashing(sizing, self.hashing)) else {
             self.stuck = true;
             self.grow_at = u64::MAX;
             return;
         };
         self.put_on_top(next);
+    }
+
+    fn next_sizing(&self) -> Result<Sizing, ConfigError> {
+        let capacity = self.newest.sizing().capacity().saturating_mul(GROWTH);
+        layer_sizing(capacity, self.rate, self.older.len() as i32 + 1)
     }
 
     /// The drops by older layers alone, per accepted key.
@@ -207,13 +225,13 @@ impl ScalableBloomFilter {
     }
 }
 
-fn layer(capacity: u64, total_rate: f64, number: i32, hashing: Hashing) -> Result<BloomFilter, ConfigError> {
+fn layer_sizing(capacity: u64, total_rate: f64, number: i32) -> Result<Sizing, ConfigError> {
     let rate = total_rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
-    let mut sizing = Sizing::for_rate(capacity, rate)?;
-    if sizing.memory_bytes() < LEAST_BLOCKS * 64 {
-        sizing = Sizing::explicit_blocks(LEAST_BLOCKS, 8)?.with_capacity(capacity)?;
+    let sizing = Sizing::for_rate(capacity, rate)?;
+    if sizing.memory_bytes() < LEAST_BYTES {
+        return Sizing::explicit_blocks(LEAST_BYTES / 64, 8)?.with_capacity(capacity);
     }
-    BloomFilter::with_hashing(sizing, hashing)
+    Ok(sizing)
 }
 
 /// The ones at which a layer is full.

@@ -34,10 +34,10 @@
 //! | 32 | 8 | capacity, n |
 //! | 40 | 8 | seed, or the fingerprint of the key of the hardened hash (never the key) |
 //! | 48 | 8 | ones, X (of a delta: those it adds) |
-//! | 56 | 8 | keys accepted, A |
-//! | 64 | 8 | keys lost, L1, as a float |
-//! | 72 | 8 | total rate of a scalable filter, as a float; Rice parameter of a delta; removals of a counting filter |
-//! | 80 | 8 | checksum of the state that a delta belongs to; else 0 |
+//! | 56 | 8 | keys accepted, A, below 2⁶³; 0 in a layer and a delta |
+//! | 64 | 8 | keys lost, L1, as a float, below 2⁶³; 0 in a layer and a delta |
+//! | 72 | 8 | total rate of a scalable filter, as a float; Rice parameter of a delta; removals of a counting filter; else 0 |
+//! | 80 | 8 | checksum of the state that a delta belongs to; keys lost to older layers of a scalable filter, as a float; else 0 |
 //! | 88 | 8 | checksum of the 88 bytes before |
 //!
 //! Then the words of the filter, in chunks of 64 KiB (the last may be shorter), each followed by 8 bytes of checksum. A checksum is the first
@@ -46,7 +46,8 @@
 //!
 //! # What loading promises
 //!
-//! Every field is checked before memory is allocated, and no more is allocated than the limit given: the file's length. Ones are counted
+//! Every field is checked before memory is allocated, and no more is allocated than the limit given, the file's length, and a buffer of
+//! at most 64 KiB. (The formulas behind [`sizing`](crate::sizing) make one table for each number of probes, once for all filters.) Ones are counted
 //! again. Every truncation and every flipped bit of a file is an error, never a panic, and never a filter that answers "no" to a
 //! key that was saved. Writing is for whoever owns the file: to a temporary one, synced, then renamed.
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::header::HEADER_BYTES;
+use super::header::{HEADER_BYTES, expect_counted, expect_lost, stored_count, stored_lost};
 use super::{Counts, Header, Kind, Snapshot, SnapshotError, hashing_of, read_words, stored_bytes, write_words};
 use crate::bloom::BloomFilter;
 use crate::counting::CountingBloomFilter;
@@ -38,6 +38,7 @@ fn load_standard(
     limit: u64,
     secret: Option<[u8; 16]>,
 ) -> Result<(BloomFilter, Counts), SnapshotError> {
+    Header::expect_unused(&[u64::from(header.layers), header.extra, header.base])?;
     let sizing = header.sizing()?;
     let hashing = hashing_of(header, secret)?;
     Header::check_limit(stored_bytes(sizing.words()), limit)?;
@@ -53,7 +54,7 @@ impl Snapshot for CountingBloomFilter {
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Counting, &self.sizing(), &self.hashing(), counts);
         header.ones = Filter::ones(self);
-        header.extra = self.removed();
+        header.extra = stored_count(self.removed());
         let sum = header.write(writer)?;
         write_words(self.counters().words(), sum, writer)
     }
@@ -64,6 +65,8 @@ impl Snapshot for CountingBloomFilter {
         secret: Option<[u8; 16]>,
     ) -> Result<(Self, Counts), SnapshotError> {
         let (header, sum) = Header::read_kind(Kind::Counting, reader)?;
+        Header::expect_unused(&[u64::from(header.layers), header.base])?;
+        expect_counted("number of removals", header.extra)?;
         let sizing = header.sizing()?;
         let hashing = hashing_of(&header, secret)?;
         let words = Self::words(&sizing);
@@ -84,7 +87,7 @@ impl Snapshot for ScalableBloomFilter {
         header.layers = self.layers().len() as u32;
         header.ones = Filter::ones(self);
         header.extra = self.rate().to_bits();
-        header.base = self.hidden().to_bits();
+        header.base = stored_lost(self.hidden()).to_bits();
         header.write(writer)?;
         let none = Counts::default();
         self.layers().try_for_each(|layer| layer.write_to(&none, writer))
@@ -110,14 +113,16 @@ fn load_scalable(
     if !(1..=MAX_LAYERS).contains(&header.layers) {
         return Err(SnapshotError::Field("number of layers"));
     }
-    if !(rate > 0.0 && rate < 1.0 && hidden >= 0.0 && hidden.is_finite()) {
+    if !(rate > 0.0 && rate < 1.0) {
         return Err(SnapshotError::Field("rate"));
     }
+    expect_lost(hidden)?;
     let hashing = hashing_of(header, secret)?;
     let mut left = limit.saturating_sub(HEADER_BYTES as u64);
     let mut layers = Vec::new();
     for _ in 0..header.layers {
-        let (layer, _) = BloomFilter::read_from(reader, left, secret)?;
+        let (layer, counts) = BloomFilter::read_from(reader, left, secret)?;
+        Header::expect_unused(&[counts.accepted, counts.lost.to_bits()])?;
         if layer.hashing() != hashing {
             return Err(SnapshotError::Field("hash of a layer"));
         }
@@ -125,6 +130,12 @@ fn load_scalable(
         layers.push(layer);
     }
     let filter = ScalableBloomFilter::from_layers(layers, rate, hidden, hashing).ok_or(SnapshotError::Damaged)?;
+    if !filter.grows_steadily() {
+        return Err(SnapshotError::Field("rate"));
+    }
+    if filter.newest().sizing() != header.sizing()? {
+        return Err(SnapshotError::Field("shape"));
+    }
     if Filter::ones(&filter) != header.ones {
         return Err(SnapshotError::Field("number of ones"));
     }

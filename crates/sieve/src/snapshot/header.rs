@@ -10,6 +10,8 @@ const MAGIC: [u8; 8] = *b"SIEVE\r\n\x1a";
 const VERSION: u16 = 1;
 const INDEX_RULE: u8 = 1;
 pub(crate) const HEADER_BYTES: usize = 96;
+/// More than any program can have counted one by one.
+const MAX_COUNTED: u64 = 1 << 63;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +87,8 @@ impl Header {
             self.capacity,
             self.seed,
             self.ones,
-            self.counts.accepted,
-            self.counts.lost.to_bits(),
+            stored_count(self.counts.accepted),
+            stored_lost(self.counts.lost).to_bits(),
             self.extra,
             self.base,
         ] {
@@ -143,9 +145,8 @@ impl Header {
         if bytes[14] != 0 || bytes[15] != 0 {
             return Err(SnapshotError::Field("reserved field"));
         }
-        if !(header.counts.lost >= 0.0 && header.counts.lost.is_finite()) {
-            return Err(SnapshotError::Field("loss"));
-        }
+        expect_counted("number of accepted keys", header.counts.accepted)?;
+        expect_lost(header.counts.lost)?;
         Ok((header, sum))
     }
 
@@ -164,6 +165,15 @@ impl Header {
                 wanted: kind.name(),
                 found: self.kind.name(),
             })
+        }
+    }
+
+    /// Refuses values in fields that this kind has no use for: what is read must be what would be written.
+    pub(crate) fn expect_unused(fields: &[u64]) -> Result<(), SnapshotError> {
+        if fields.iter().all(|&field| field == 0) {
+            Ok(())
+        } else {
+            Err(SnapshotError::Field("unused field"))
         }
     }
 
@@ -188,6 +198,35 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Refuses a count that cannot have been reached by counting, and could be counted on until it overflows.
+pub(crate) fn expect_counted(what: &'static str, count: u64) -> Result<(), SnapshotError> {
+    if count < MAX_COUNTED {
+        Ok(())
+    } else {
+        Err(SnapshotError::Field(what))
+    }
+}
+
+/// As [`expect_counted`], of keys that were lost.
+pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
+    // What is not a number lies in no range.
+    if (0.0..MAX_COUNTED as f64).contains(&lost) {
+        Ok(())
+    } else {
+        Err(SnapshotError::Field("loss"))
+    }
+}
+
+/// A count as it is written, so that it can be read again.
+pub(crate) fn stored_count(count: u64) -> u64 {
+    count.min(MAX_COUNTED - 1)
+}
+
+/// As [`stored_count`], of keys that were lost.
+pub(crate) fn stored_lost(lost: f64) -> f64 {
+    lost.min((MAX_COUNTED as f64).next_down())
 }
 
 fn number(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
