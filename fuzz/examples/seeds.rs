@@ -40,7 +40,7 @@ fn operations(folder: &Path) {
     };
     for number in 0..18_u8 {
         let filter = [0, 0, 0, number % 6 * 43 + 5];
-        let rest: Vec<u8> = (0..400).map(|_| random()).collect();
+        let rest: Vec<u8> = (0..252).map(|_| random()).collect();
         fs::write(
             folder.join(format!("random-{number}")),
             [&filter, rest.as_slice()].concat(),
