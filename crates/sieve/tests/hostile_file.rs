@@ -132,8 +132,11 @@ fn an_estimate_of_any_size_has_a_level() {
     let sieve: Sieve<ScalableBloomFilter> =
         Sieve::resume(&mut file.as_slice(), file.len() as u64, None, VecDeque::new()).unwrap();
     let saturation = sieve.saturation();
-    assert!(saturation.level.threshold() > 1e18);
+    assert!(saturation.estimated > 1e18);
     assert!(!saturation.to_string().is_empty());
+    for ratio in [1e18, 1e300, f64::INFINITY] {
+        assert!(sieve::Level::of(ratio).threshold() >= 1e18);
+    }
 }
 
 #[test]
