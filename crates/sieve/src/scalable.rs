@@ -4,7 +4,7 @@ use crate::bloom::BloomFilter;
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
-use crate::sizing::{ConfigError, Sizing};
+use crate::sizing::{ConfigError, Layout, Sizing};
 
 /// By how much each layer's capacity exceeds that of the layer before.
 pub const GROWTH: u64 = 2;
@@ -27,7 +27,7 @@ const MOST_GROWTH: u64 = 4;
 /// | | cost |
 /// |---|---|
 /// | insert, contains | one hash; one random access to memory per layer: 7 layers at 100 times the first capacity |
-/// | memory | at 1 %: 13 bits per key in the first layer, half a bit more in each further one; the newest layer is on average three quarters full when it is left |
+/// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; all layers together are half to wholly full |
 /// | adding a layer | a mapping of fresh memory; keys are not moved |
 ///
 /// A good first capacity still pays: fewer layers, fewer bits.
@@ -229,9 +229,26 @@ fn layer_sizing(capacity: u64, total_rate: f64, number: i32) -> Result<Sizing, C
     let rate = total_rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
     let sizing = Sizing::for_rate(capacity, rate)?;
     if sizing.memory_bytes() < LEAST_BYTES {
-        return Sizing::explicit_blocks(LEAST_BYTES / 64, 8)?.with_capacity(capacity);
+        return a_page(&sizing, rate);
     }
     Ok(sizing)
+}
+
+/// A layer of a page in the place of one that needs less, with eight probes where they keep the rate: they cost the least time.
+fn a_page(needed: &Sizing, rate: f64) -> Result<Sizing, ConfigError> {
+    let hashes = match needed.layout() {
+        // Such a rate no number of probes in blocks may keep.
+        Layout::Classic => return Ok(*needed),
+        Layout::Blocks => needed.hashes(),
+    };
+    let of = |hashes| Sizing::explicit_blocks(LEAST_BYTES / 64, hashes)?.with_capacity(needed.capacity());
+    let fast = of(8)?;
+    // More blocks with the same probes are never worse than what was sized for the rate.
+    if fast.expected_rate() <= rate {
+        Ok(fast)
+    } else {
+        of(hashes)
+    }
 }
 
 /// The ones at which a layer is full.
@@ -344,6 +361,20 @@ mod tests {
                 (hits - stated).abs() < 6.0 * (stated / 2e5).sqrt() + 1e-9,
                 "measured {hits}, stated {stated}"
             );
+        }
+    }
+
+    #[test]
+    fn every_layer_keeps_its_share_of_the_promise_however_small_it_is() {
+        for rate in [0.9, 0.5, 0.1, 0.01, 1e-4, 1e-6, 1e-9, 1e-15] {
+            for capacity in [1, 20, 500, 900, 3_000, 6_600, 8_000, 30_000] {
+                for number in [0, 1, 6] {
+                    let share = rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
+                    let sizing = layer(capacity, rate, number, Hashing::default()).unwrap().sizing();
+                    assert!(sizing.expected_rate() <= share, "n={capacity} p={rate}: {sizing:?}");
+                    assert_eq!(sizing.capacity(), capacity);
+                }
+            }
         }
     }
 
