@@ -45,6 +45,42 @@ pub trait Filter {
 }
 
 /// How full a filter is at one moment.
+///
+/// A filter of your own starts from the default, an empty one without bits or limit, and says what it knows:
+///
+/// ```
+/// use std::collections::{BTreeSet, VecDeque};
+/// use sieve::{Filter, Load, Sieve};
+///
+/// #[derive(Default)]
+/// struct Ordered(BTreeSet<Vec<u8>>);
+///
+/// impl Filter for Ordered {
+///     type Digest = (); // the key itself is needed
+///     fn digest(&self, _key: &[u8]) {}
+///     fn insert_digest(&mut self, key: &[u8], (): ()) -> bool {
+///         self.0.insert(key.to_vec())
+///     }
+///     fn contains(&self, key: &[u8]) -> bool {
+///         self.0.contains(key)
+///     }
+///     fn load(&self) -> Load {
+///         let mut load = Load::default();
+///         load.estimated_len = self.0.len() as f64;
+///         load.ones = self.ones();
+///         load
+///     }
+///     fn ones(&self) -> u64 {
+///         self.0.len() as u64
+///     }
+///     fn ones_above(&self, keys: f64) -> Option<u64> {
+///         Some(keys as u64 + 1)
+///     }
+/// }
+///
+/// let mut to_visit: Sieve<_, VecDeque<String>> = Sieve::from_parts(Ordered::default(), VecDeque::new());
+/// assert!(to_visit.push("https://example.com/") && !to_visit.push("https://example.com/"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Load {
@@ -68,6 +104,24 @@ pub struct Load {
     pub forgets: bool,
     /// Memory of the filter, in bytes.
     pub memory_bytes: u64,
+}
+
+impl Default for Load {
+    /// An empty filter of one layer, without bits, without a limit, and never wrong.
+    fn default() -> Self {
+        Self {
+            capacity: None,
+            estimated_len: 0.0,
+            estimate_noise: 0.0,
+            false_positive_rate: 0.0,
+            bits: 0,
+            ones: 0,
+            hashes: 0,
+            layers: 1,
+            forgets: false,
+            memory_bytes: 0,
+        }
+    }
 }
 
 impl Load {
