@@ -46,6 +46,13 @@ impl LossMeter {
         self.refresh_at = 0;
     }
 
+    /// Has the term asked for again once the marks, which were taken out, lie well below those it was asked for at.
+    pub(crate) fn fell_to(&mut self, ones: u64, bits: u64) {
+        if ones + 2 * (bits / REFRESHES).max(1) < self.refresh_at {
+            self.refresh();
+        }
+    }
+
     pub(crate) fn lost(&self) -> f64 {
         self.lost + self.pending as f64 * self.per_accepted
     }

@@ -278,6 +278,7 @@ impl fmt::Display for Percent {
 pub(crate) struct Watch {
     level: Level,
     due_at_ones: Option<u64>,
+    full_at_ones: Option<u64>,
     now: Option<Duration>,
     paced_from: Option<(Duration, f64)>,
     accused: bool,
@@ -289,15 +290,16 @@ pub(crate) struct Watch {
 const FIRST_CHECK: u64 = 1024;
 
 impl Watch {
-    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) -> Self {
+    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>, layers: u32) -> Self {
         let mut watch = Self {
             level: Level::HEALTHY,
             due_at_ones: None,
+            full_at_ones: None,
             now: None,
             paced_from: None,
             accused: false,
             check_at: FIRST_CHECK,
-            layers: 1,
+            layers,
         };
         watch.wait_for_next(ones_above, capacity);
         watch
@@ -333,14 +335,19 @@ impl Watch {
         self.due_at_ones.is_none_or(|due| ones < due) && accepted < self.check_at
     }
 
-    /// Says whether the estimate has exceeded the capacity.
+    /// Says whether the estimate exceeds the capacity now: unlike a level, that ends when enough keys are forgotten.
     #[inline]
-    pub(crate) fn is_past_capacity(&self) -> bool {
-        self.level >= Level::FULL
+    pub(crate) fn is_past_capacity(&self, ones: u64) -> bool {
+        self.full_at_ones.is_some_and(|full| ones >= full)
     }
 
     /// Looks at a measurement: which notice is to be given, if any. Gives each level at most once.
-    pub(crate) fn look(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) -> Option<Notice> {
+    pub(crate) fn look(
+        &mut self,
+        saturation: &Saturation,
+        ones: u64,
+        ones_above: impl Fn(f64) -> Option<u64>,
+    ) -> Option<Notice> {
         while saturation.accepted >= self.check_at {
             self.check_at = self.check_at.saturating_mul(2);
         }
@@ -350,7 +357,9 @@ impl Watch {
             return Some(Notice::Grown);
         }
         let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
-        if saturation.level > self.level {
+        // A filter that grows passes the levels below its capacity in silence, whenever the self-check looks.
+        let due = self.due_at_ones.is_some_and(|due| ones >= due);
+        if due && saturation.level > self.level {
             self.level = saturation.level;
             self.accused |= suspicious;
             self.wait_for_next(ones_above, saturation.capacity);
@@ -367,6 +376,7 @@ impl Watch {
 
     fn wait_for_next(&mut self, ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) {
         self.due_at_ones = capacity.and_then(|capacity| ones_above(self.level.next().threshold() * capacity as f64));
+        self.full_at_ones = capacity.and_then(|capacity| ones_above(capacity as f64));
     }
 
     fn forecast(&self, saturation: &Saturation) -> Option<Duration> {
@@ -420,7 +430,7 @@ mod tests {
     #[test]
     fn the_forecast_is_the_missing_keys_by_the_present_pace() {
         let ones_above = |keys: f64| Some(keys as u64);
-        let mut watch = Watch::new(ones_above, Some(1000));
+        let mut watch = Watch::new(ones_above, Some(1000), 1);
         watch.set_now(Duration::from_secs(100), || 0.0);
         watch.set_now(Duration::from_secs(150), || unreachable!("the pace starts once"));
         let load = Load {
@@ -436,12 +446,15 @@ mod tests {
             memory_bytes: 1250,
         };
         let saturation = Saturation::of(&load, 850, 0.0);
-        let Some(Notice::Level { next_level_in }) = watch.look(&saturation, ones_above) else {
+        let Some(Notice::Level { next_level_in }) = watch.look(&saturation, 4_500, ones_above) else {
             panic!("0.8 of the capacity was exceeded");
         };
         // 850 keys in 50 s; 150 more to the capacity.
         let expected = 150.0 / 17.0;
         assert!((next_level_in.unwrap().as_secs_f64() - expected).abs() < 0.01);
-        assert!(watch.look(&saturation, ones_above).is_none(), "a level is given once");
+        assert!(
+            watch.look(&saturation, 4_500, ones_above).is_none(),
+            "a level is given once"
+        );
     }
 }

@@ -370,7 +370,7 @@ mod tests {
             for capacity in [1, 20, 500, 900, 3_000, 6_600, 8_000, 30_000] {
                 for number in [0, 1, 6] {
                     let share = rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
-                    let sizing = layer(capacity, rate, number, Hashing::default()).unwrap().sizing();
+                    let sizing = layer_sizing(capacity, rate, number).unwrap();
                     assert!(sizing.expected_rate() <= share, "n={capacity} p={rate}: {sizing:?}");
                     assert_eq!(sizing.capacity(), capacity);
                 }

@@ -127,7 +127,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// assert!(exact.push(vec![1, 2, 3]));
     /// ```
     pub fn from_parts(filter: F, queue: Q) -> Self {
-        let watch = Watch::new(|keys| filter.ones_above(keys), filter.load().capacity);
+        let load = filter.load();
+        let watch = Watch::new(|keys| filter.ones_above(keys), load.capacity, load.layers);
         Self {
             filter,
             queue,
@@ -310,7 +311,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if !self.queue.admits(item) {
             return Some(RefusedBy::Queue);
         }
-        let past_capacity = self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity();
+        let past_capacity =
+            self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones());
         past_capacity.then_some(RefusedBy::Saturation)
     }
 
@@ -328,7 +330,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     #[cold]
     fn look(&mut self) {
         let saturation = self.saturation();
-        if let Some(notice) = self.watch.look(&saturation, |keys| self.filter.ones_above(keys)) {
+        let ones_above = |keys| self.filter.ones_above(keys);
+        if let Some(notice) = self.watch.look(&saturation, self.filter.ones(), ones_above) {
             lines::report(&saturation, &notice, self.on_saturation);
         }
     }
@@ -389,8 +392,12 @@ impl<Q: Queue> Sieve<CountingBloomFilter, Q> {
     /// Takes a key out of the filter, so that it may come again: `false` when it is certainly not there.
     ///
     /// Only for keys that were accepted; see [`CountingBloomFilter`]. An item that still waits in the queue stays there.
+    /// Under [`OnSaturation::Refuse`], new keys are taken in again as soon as the estimate is back within the capacity.
     pub fn forget(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.filter.remove(key.as_ref())
+        let removed = self.filter.remove(key.as_ref());
+        self.loss
+            .fell_to(Filter::ones(&self.filter), self.filter.sizing().bits());
+        removed
     }
 }
 

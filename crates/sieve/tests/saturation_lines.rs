@@ -6,11 +6,12 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use log::kv::Key;
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use sieve::{Filter as _, OnSaturation, RefusedBy, Sieve};
+use sieve::{Filter as _, OnSaturation, RefusedBy, RotatingBloomFilter, Sieve};
 
 #[derive(Debug, Clone)]
 struct Line {
@@ -63,6 +64,8 @@ fn each_level_has_one_line_at_the_push_that_exceeds_it() {
     the_warning_comes_with_the_key_that_exceeds_the_capacity();
     a_clock_adds_a_forecast();
     refusing_marks_nothing();
+    layers_that_were_there_from_the_start_are_no_growth();
+    a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity();
 }
 
 fn a_sequence_to_twenty_times_the_capacity() {
@@ -156,4 +159,31 @@ fn refusing_marks_nothing() {
         Some("full"),
         "and the filter stays there"
     );
+}
+
+fn layers_that_were_there_from_the_start_are_no_growth() {
+    let generations = std::num::NonZeroU32::new(3).unwrap();
+    let rotating = RotatingBloomFilter::new(1_000, 0.01, generations).unwrap();
+    let mut sieve: Sieve<_, VecDeque<String>> = Sieve::from_parts(rotating, VecDeque::new());
+    sieve.extend((0..10_000).map(|n| n.to_string()));
+    assert!(sieve.filter().rotations() > 5);
+    assert!(lines().is_empty(), "nothing grew, and there is no capacity to exceed");
+}
+
+fn a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity() {
+    // Above 0.8 of each of these capacities the self-check looks, after 1024 keys.
+    for capacity in [1_100, 1_200, 1_275] {
+        let mut sieve = Sieve::builder()
+            .capacity(capacity)
+            .on_saturation(OnSaturation::Grow)
+            .build()
+            .unwrap();
+        sieve.extend((0..capacity * 5).map(|n| n.to_string()));
+        let lines = lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        for (line, layers) in lines.iter().zip(2..) {
+            assert_eq!(line.severity, Level::Info);
+            assert!(line.text.contains(&format!("grew to {layers} layers")), "{line:?}");
+        }
+    }
 }

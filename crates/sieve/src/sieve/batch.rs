@@ -55,7 +55,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     {
         let most_ones = BATCH as u64 * u64::from(MAX_HASHES);
         self.queue.admits_all()
-            && !(self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity())
+            && !(self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones()))
             && self
                 .watch
                 .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)
