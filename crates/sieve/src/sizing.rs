@@ -452,6 +452,35 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_few_keys_is_that_of_the_distribution_though_the_sum_has_no_digits_left_for_it() {
+        for (bits, hashes) in [(1_000, 7), (700, 12), (2_000, 10), (500, 20)] {
+            for keys in [1, 2, 3, 5, 8] {
+                let oracle = rate_by_distribution(bits, hashes, keys);
+                let rate = false_positive_rate(bits as u64, hashes as u32, keys as u64);
+                assert!(
+                    (rate / oracle - 1.0).abs() < 0.1,
+                    "m={bits} k={hashes} n={keys}: {rate} is not {oracle}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_rate_of_a_large_filter_is_the_textbook_s_at_every_fill() {
+        for (bits, hashes) in [(1_u64 << 40, 7), (9_585_058_377_367, 7), (1 << 47, 10), (1 << 48, 20)] {
+            for bits_per_key in [2.0, 10.0, 20.0, 1e3, 1e6] {
+                let keys = bits as f64 / bits_per_key;
+                let textbook = (-(-f64::from(hashes) / bits_per_key).exp_m1()).powi(hashes as i32);
+                let rate = false_positive_rate(bits, hashes, keys as u64);
+                assert!(
+                    (rate / textbook - 1.0).abs() < 1e-3,
+                    "m={bits} k={hashes}, {bits_per_key} bits per key: {rate} is not {textbook}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn the_textbook_sizes_are_met() {
         let kib = |n, p| textbook_bits(n, p).unwrap() as f64 / 8.0 / 1024.0;
         assert!((kib(10_000, 0.01) - 11.70).abs() < 0.005);

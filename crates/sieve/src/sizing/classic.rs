@@ -6,6 +6,9 @@ use crate::sizing::Layout;
 /// The most probes for which the alternating sum of the exact rate keeps enough digits of a 64-bit float.
 const MAX_EXACT_HASHES: u32 = 20;
 
+/// Times 2ᵏ, which the terms of that sum add up to without their signs: the least sum of which three digits are right.
+const LEAST_EXACT_SHARE: f64 = 1e-13;
+
 pub(super) fn for_rate(capacity: u64, rate: f64) -> Result<Sizing, ConfigError> {
     let least = textbook_bits(capacity, rate)?;
     let best = best_hashes(least, capacity);
@@ -27,8 +30,9 @@ pub(super) fn for_rate(capacity: u64, rate: f64) -> Result<Sizing, ConfigError> 
 ///
 /// A key is taken for seen when none of its k bits is zero. j given bits are all left alone by one key with probability
 /// C(m−j, k) / C(m, k) = ∏ᵢ (m−k−i) / (m−i) over i < j, so by inclusion and exclusion over the k bits the rate is
-/// Σⱼ (−1)ʲ · C(k, j) · ∏ᵢ ((m−k−i) / (m−i))ⁿ. That is exact for every m. Above 20 probes its alternating terms eat the
-/// digits of a float, and the second-order expansion around the expected fill takes its place.
+/// Σⱼ (−1)ʲ · C(k, j) · ∏ᵢ ((m−k−i) / (m−i))ⁿ. That is exact for every m. Above 20 probes, and for rates below
+/// 2ᵏ · 10⁻¹³, its alternating terms eat the digits of a float, and the second-order expansion around the expected fill takes its place: good
+/// to a tenth for some keys, and to all digits for many.
 ///
 /// Cost: O(k²). More probes than bits count as all bits set.
 pub fn false_positive_rate(bits: u64, hashes: u32, keys: u64) -> f64 {
@@ -43,10 +47,12 @@ pub(super) fn rate_at(bits: u64, hashes: u32, keys: f64) -> f64 {
         return 1.0;
     }
     if hashes <= MAX_EXACT_HASHES {
-        exact_rate(bits as f64, hashes, keys)
-    } else {
-        expanded_rate(bits as f64, hashes, keys)
+        let rate = exact_rate(bits as f64, hashes, keys);
+        if rate >= LEAST_EXACT_SHARE * f64::from(1_u32 << hashes) {
+            return rate;
+        }
     }
+    expanded_rate(bits as f64, hashes, keys)
 }
 
 fn exact_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
@@ -54,8 +60,8 @@ fn exact_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
     let (mut sum, mut sign, mut choose, mut log_untouched) = (1.0, 1.0, 1.0, 0.0);
     for j in 1..=hashes {
         let i = f64::from(j - 1);
-        let left = (bits - k - i).max(0.0);
-        log_untouched += (left / (bits - i)).ln();
+        // 1 − k/(m − i) as such would round away what a filter of terabytes is made of.
+        log_untouched += (-(k / (bits - i)).min(1.0)).ln_1p();
         choose *= (k - i) / f64::from(j);
         sign = -sign;
         sum += sign * choose * (keys * log_untouched).exp();
