@@ -32,7 +32,9 @@ impl LossMeter {
 
     #[cold]
     fn compute(&mut self, ones: u64, (bits, term): (u64, f64)) {
-        self.lost += self.pending as f64 * f64::midpoint(self.per_accepted, term);
+        // The term of an old shape says nothing about the way to that of a new one.
+        let from = if self.refresh_at == 0 { term } else { self.per_accepted };
+        self.lost += self.pending as f64 * f64::midpoint(from, term);
         self.pending = 0;
         self.per_accepted = term;
         self.refresh_at = ones + (bits / REFRESHES).max(1);

@@ -162,7 +162,7 @@ fn every_rate_that_a_filter_can_be_built_with_is_believed() {
             let mut filter = ScalableBloomFilter::new(capacity, rate).unwrap();
             let mut layers = 0;
             for key in 0..capacity * 20 {
-                filter.insert(&key.to_le_bytes());
+                filter.insert(key.to_le_bytes());
                 if filter.layers().len() > layers {
                     layers = filter.layers().len();
                     let again: ScalableBloomFilter = read(&bytes(&filter)).unwrap();

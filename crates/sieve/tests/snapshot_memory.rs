@@ -40,8 +40,8 @@ fn reading_allocates_no_more_than_the_file_is_long() {
     let older = BloomFilter::new(100_000, 0.01).unwrap();
     let mut newer = older.clone();
     for key in 0_u32..20_000 {
-        grown.insert(&key.to_le_bytes());
-        newer.insert(&key.to_le_bytes());
+        grown.insert(key.to_le_bytes());
+        newer.insert(key.to_le_bytes());
     }
     let mut file = Vec::new();
     grown.write_to(&Default::default(), &mut file).unwrap();
