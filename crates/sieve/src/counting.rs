@@ -117,7 +117,11 @@ impl CountingBloomFilter {
 
     /// Returns the chance that the next new key is taken for one that is there.
     pub fn false_positive_rate(&self) -> f64 {
-        self.rate.at(self.estimated_len())
+        if self.ones == self.sizing.bits() {
+            1.0
+        } else {
+            self.rate.at(self.estimated_len())
+        }
     }
 
     /// Returns the shape: one counter per bit.
@@ -328,6 +332,23 @@ mod tests {
         filter.add(b"twice");
         assert_eq!(filter.count_of(b"twice"), 2);
         assert!(filter.remove(b"twice") && filter.remove(b"twice") && !filter.remove(b"twice"));
+    }
+
+    #[test]
+    fn a_full_filter_takes_every_key_for_one_that_is_there() {
+        for sizing in [
+            Sizing::explicit(64, 3).unwrap(),
+            Sizing::explicit(40, 22).unwrap(),
+            Sizing::explicit_blocks(1, 1).unwrap(),
+        ] {
+            let mut filter = CountingBloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
+            for n in 0_u32..10_000 {
+                filter.insert(n.to_le_bytes());
+            }
+            assert_eq!(filter.ones, sizing.bits());
+            assert!(filter.contains(b"never inserted"));
+            assert!((filter.false_positive_rate() - 1.0).abs() < f64::EPSILON);
+        }
     }
 
     #[test]
