@@ -6,9 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
-use sieve::{Hashing, Layout, SelfCheck, Sieve};
+use sieve::{Hashing, Layout, OnSaturation, ScalableBloomFilter, SelfCheck, Sieve};
 
 const CAPACITY: u64 = 20_000;
 
@@ -154,6 +154,79 @@ fn keys_crafted_against_a_known_seed_raise_the_alarm_and_mean_nothing_under_anot
     safe.extend(keys);
     assert_eq!(safe.saturation().check, SelfCheck::Consistent);
     assert!(safe.saturation().rate < attacked.saturation().rate / 2.0);
+}
+
+#[test]
+fn layers_raise_no_false_alarm_at_any_rate_up_to_a_hundred_times_the_first_capacity() {
+    for (capacity, rate, seeds) in [
+        (100, 0.01, 0..20),
+        (300, 0.1, 0..10),
+        (1_000, 0.3, 3..7),
+        (1_000, 0.5, 3..7),
+    ] {
+        for seed in seeds {
+            let mut sieve = Sieve::builder()
+                .capacity(capacity)
+                .false_positive_rate(rate)
+                .seed(seed)
+                .on_saturation(OnSaturation::Grow)
+                .build()
+                .unwrap();
+            let mut lost = 0_u64;
+            for n in 0..capacity * 100 {
+                lost += u64::from(!sieve.push(n.to_string()));
+                sieve.pop();
+                if n % (capacity / 2) == 0 {
+                    let check = sieve.saturation().check;
+                    assert!(
+                        !matches!(check, SelfCheck::Suspicious { .. }),
+                        "n={capacity} p={rate} seed={seed} key={n}: {check:?}"
+                    );
+                }
+            }
+            let lost = lost as f64;
+            let error = sieve.saturation().lost - lost;
+            // And a fiftieth for what the layers have in common at high rates.
+            assert!(
+                error.abs() < 4.5 * lost.max(1.0).sqrt() + lost * rate / 15.0,
+                "n={capacity} p={rate} seed={seed}: lost {lost}, estimated {error} more"
+            );
+        }
+    }
+}
+
+#[test]
+fn keys_crafted_against_the_newest_layer_raise_the_alarm() {
+    let build = |seed| {
+        let hashing = Hashing::Murmur3 { seed };
+        let filter = ScalableBloomFilter::with_hashing(1_000, 0.01, hashing).unwrap();
+        Sieve::<_, VecDeque<String>>::from_parts(filter, VecDeque::new())
+    };
+    let (mut attacked, mut safe) = (build(7), build(8));
+    for n in 0..12_000 {
+        let key = format!("https://example.com/{n}");
+        attacked.push(key.as_str());
+        safe.push(key);
+    }
+    for n in 0_u64.. {
+        let key = format!("https://evil.example/{n}");
+        let layer = attacked.filter().layers().last().unwrap();
+        let (count, hashes) = (layer.ones(), u64::from(layer.sizing().hashes()));
+        let mut trial = layer.clone();
+        trial.insert(&key);
+        if trial.ones() == count + hashes && attacked.push(key.as_str()) {
+            safe.push(key);
+        }
+        if attacked.tally().accepted == 13_500 {
+            break;
+        }
+    }
+    let check = attacked.saturation().check;
+    assert!(
+        matches!(check, SelfCheck::Suspicious { sigmas } if sigmas > 5.0),
+        "{check:?}"
+    );
+    assert_eq!(safe.saturation().check, SelfCheck::Consistent);
 }
 
 #[test]
