@@ -104,7 +104,8 @@ impl fmt::Display for Remedy<'_> {
         }
         let fate = match policy {
             OnSaturation::Warn => "To lose fewer,",
-            OnSaturation::Grow => "There is no memory for a further layer;",
+            // No memory for a further layer, or a filter that has no layers.
+            OnSaturation::Grow => "The filter cannot grow any further;",
             OnSaturation::Refuse => "New keys are refused from now on;",
         };
         write!(f, ". {fate} start again with a capacity of {enough:.0} or more")
