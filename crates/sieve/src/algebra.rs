@@ -43,6 +43,9 @@ impl std::error::Error for AlgebraError {}
 impl BloomFilter {
     /// Takes in all keys of another filter: the result is the filter that had been given both filters' keys.
     ///
+    /// Only standard filters have an algebra: counters that stick cannot be added up, and two filters that grew have layers of different keys.
+    /// Of those, [`layers`](crate::ScalableBloomFilter::layers) gives the standard filters that they are made of.
+    ///
     /// Cost: one pass over the memory.
     ///
     /// # Errors

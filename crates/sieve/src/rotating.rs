@@ -10,9 +10,11 @@ use crate::sizing::{ConfigError, Sizing};
 
 /// A Bloom filter of generations: when the newest is full, the oldest is forgotten.
 ///
-/// Memory and rate stay as they are for ever, at the price that **a key may come again once per generation**: with g generations for n keys
-/// each, a key is remembered for at least (g − 1)·n further distinct keys, and forgotten after at most g·n. That is right for a feed or
-/// a stream of events, and wrong for a frontier: there it would fetch pages again.
+/// Memory and rate stay as they are for ever, at the price that **a key may come again**: with g generations for n keys
+/// each, a key is remembered for at least (g − 1)·n further distinct keys, and forgotten after at most g·n, up to the noise of the estimate that ends a
+/// generation (a few percent at 1000 keys). Both count from when it was new: a key that is seen meanwhile is not remembered for longer. With one
+/// generation the very next key may find it forgotten. That is right for a feed or a stream of events, and wrong for a frontier: there it would
+/// fetch pages again.
 ///
 /// Cost: one hash and one random access to memory per generation for each key; clearing a generation's memory each n keys. The
 /// total rate stays at or below the one asked for: each generation is sized for its share of it.
@@ -103,7 +105,7 @@ impl RotatingBloomFilter {
         self.generations().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Returns how many generations were forgotten so far.
+    /// Returns how many generations were begun after the first; all but the latest g − 1 of those before are forgotten.
     pub fn rotations(&self) -> u64 {
         self.rotations
     }

@@ -11,14 +11,14 @@
 //!   When the two disagree by more than chance allows, the [`SelfCheck`] says so: the keys were crafted against the hash,
 //!   or the filter is damaged.
 //!
-//! What a filter for 1 % loses when more than its capacity is offered:
+//! What a filter for 1 % loses when more than its capacity is offered, in blocks / in the classic layout:
 //!
 //! | offered | rate for the next key | lost so far |
 //! |---|---|---|
-//! | 1 × capacity | 1.0 % | 0.16 % |
-//! | 1.5 × | 5.8 % | 1.1 % |
-//! | 2 × | 15.7 % | 3.4 % |
-//! | 3 × | 43.6 % | 12 % |
+//! | 1 × capacity | 1.0 / 1.0 % | 0.16 / 0.16 % |
+//! | 1.5 × | 6.0 / 5.8 % | 1.1 / 1.1 % |
+//! | 2 × | 16.6 / 15.7 % | 3.6 / 3.4 % |
+//! | 3 × | 45.8 / 43.6 % | 12.8 / 12.0 % |
 //!
 //! # In the log
 //!
@@ -139,7 +139,7 @@ pub struct Saturation {
     pub rate: f64,
     /// The estimated number of new keys that were wrongly dropped so far, L1.
     pub lost: f64,
-    /// The same by difference, s − A; noisier, and below zero by chance.
+    /// The same by difference, s − A; noisier, and below zero by chance. Without meaning once keys were removed or forgotten.
     pub lost_by_difference: f64,
     /// The reported level.
     pub level: Level,

@@ -117,7 +117,8 @@ impl Sieve {
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Puts a filter in front of a queue. Both should be empty: keys already in them are not counted as accepted.
+    /// Puts a filter in front of a queue. Both should be empty: keys already in them are not counted as accepted, so that the self-check would
+    /// find more bits set than they explain. For a filter that was saved there is [`resume`](Self::resume).
     ///
     /// ```
     /// use std::collections::VecDeque;
@@ -140,6 +141,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     }
 
     /// Sets what happens to new keys past the capacity.
+    ///
+    /// Growing is the filter's own affair: a [`ScalableBloomFilter`](crate::ScalableBloomFilter) grows under every policy, no other filter does under
+    /// [`OnSaturation::Grow`], which then only changes the wording in the log.
     #[must_use]
     pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
         self.on_saturation = policy;
@@ -192,6 +196,11 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     }
 
     /// Offers all items as [`try_push`](Self::try_push) would, in order, and hands each outcome to `each`.
+    ///
+    /// # Panics
+    ///
+    /// If the iterator or `each` does. What is marked is queued then too, but up to 31 items that were taken out of the iterator are dropped
+    /// with the batch, neither marked nor queued: they can be offered again.
     pub fn try_push_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -352,7 +361,9 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     }
 
     /// Reads a filter that [`save_filter`](Self::save_filter) wrote and puts it in front of a queue: the loss is counted on
-    /// from where it was, and levels that were reported are not reported again.
+    /// from where it was, and levels that were reported are not reported again. The policy is not part of the file: set it again by
+    /// [`on_saturation`](Self::on_saturation), or a sieve that refused goes on under [`OnSaturation::Warn`]. Of the [`tally`](Self::tally),
+    /// only the accepted keys are.
     ///
     /// # Errors
     ///

@@ -75,6 +75,9 @@ pub struct Counts {
 }
 
 /// A filter that can be saved and loaded.
+///
+/// That is the standard, the counting and the scalable one, and [`SeenSet`](crate::SeenSet). Not the rotating one, which forgets anyway, nor the exact one; of a
+/// concurrent one, save the [copy](crate::ConcurrentBloomFilter::to_filter).
 pub trait Snapshot: Sized {
     /// Writes the filter.
     ///
