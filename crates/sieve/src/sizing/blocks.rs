@@ -198,6 +198,41 @@ mod tests {
     }
 
     #[test]
+    fn the_word_that_is_a_bit_shorter_counts_with_every_number_of_probes() {
+        // One probe, one key: the same word, one time in eight, and the same bit of it.
+        let one = BlockRate::new(1).at(1, 1.0);
+        assert!((one - (7.0 / 64.0 + 1.0 / 63.0) / 64.0).abs() < 1e-12, "{one}");
+        // Sixteen probes, one key: the same two bits in each word.
+        let sixteen = BlockRate::new(16).at(1, 1.0);
+        assert!(sixteen < 1e-11, "{sixteen}");
+    }
+
+    #[test]
+    fn no_number_of_probes_would_need_fewer_bits_but_for_what_eight_may_cost_more() {
+        for rate in [0.4, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 1e-6, 2e-7] {
+            let chosen = for_rate(100_000, rate).unwrap();
+            let least = (1..=MAX_BLOCK_HASHES)
+                .filter_map(|hashes| {
+                    let model = BlockRate::new(hashes);
+                    crate::sizing::least(100, MAX_BITS / 512, |blocks| model.at(blocks, 100_000.0) <= rate)
+                })
+                .min()
+                .unwrap();
+            let more = chosen.blocks() as f64 / least as f64;
+            assert!(
+                more < 1.032,
+                "p={rate}: {more} times the bits with {} probes",
+                chosen.hashes()
+            );
+            assert!(
+                chosen.hashes() == 8 || more < 1.0001,
+                "p={rate}: {more} with {} probes",
+                chosen.hashes()
+            );
+        }
+    }
+
+    #[test]
     fn one_percent_costs_a_twentieth_more_bits_than_the_textbook() {
         for (rate, most) in [(0.1, 1.10), (0.01, 1.07), (0.001, 1.14), (0.0001, 1.25), (1e-6, 1.6)] {
             let sizing = for_rate(10_000_000, rate).unwrap();

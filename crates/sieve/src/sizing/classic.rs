@@ -32,7 +32,7 @@ pub(super) fn for_rate(capacity: u64, rate: f64) -> Result<Sizing, ConfigError> 
 /// C(m−j, k) / C(m, k) = ∏ᵢ (m−k−i) / (m−i) over i < j, so by inclusion and exclusion over the k bits the rate is
 /// Σⱼ (−1)ʲ · C(k, j) · ∏ᵢ ((m−k−i) / (m−i))ⁿ. That is exact for every m. Above 20 probes, and for rates below
 /// 2ᵏ · 10⁻¹³, its alternating terms eat the digits of a float, and the second-order expansion around the expected fill takes its place: good
-/// to a tenth for some keys, and to all digits for many.
+/// to two hundredths for a few keys, and to all digits for many.
 ///
 /// Cost: O(k²). More probes than bits count as all bits set.
 pub fn false_positive_rate(bits: u64, hashes: u32, keys: u64) -> f64 {
