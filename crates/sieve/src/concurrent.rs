@@ -16,7 +16,7 @@ const LOCK: u64 = 1 << 63;
 ///
 /// A crawl does not need it: a [`Sieve`](crate::Sieve) is owned by one task, by design, and is faster so. It is for those who share one
 /// seen-set among threads that each have a queue of their own. What it holds can be looked at by [`to_filter`](Self::to_filter), and
-/// saved from there.
+/// saved from there; [`from_filter`](Self::from_filter) is the way back.
 ///
 /// | method | cost |
 /// |---|---|
@@ -133,6 +133,21 @@ impl ConcurrentBloomFilter {
     /// Returns the shape of the filter.
     pub fn sizing(&self) -> Sizing {
         self.sizing
+    }
+
+    /// Creates a filter that holds what a plain one holds: one that was loaded from a file, say.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_hashing`](Self::with_hashing).
+    pub fn from_filter(filter: &crate::BloomFilter) -> Result<Self, ConfigError> {
+        let shared = Self::with_hashing(filter.sizing(), filter.hashing())?;
+        let words = shared.blocks.iter().flat_map(|block| &block.0);
+        for (word, theirs) in words.zip(filter.memory().words()) {
+            // No lock comes with it: a plain filter has no bit that no probe has, nor does a file of one.
+            word.store(*theirs, Ordering::Relaxed);
+        }
+        Ok(shared)
     }
 
     /// Copies what was inserted into a plain filter; keys that are being inserted meanwhile are in it or not.

@@ -90,6 +90,30 @@ pub struct Tally {
 /// assert!(to_visit.saturation().lost < 0.01);
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
+///
+/// What waits can be more than its key: any item that shows the bytes of its key by `AsRef<[u8]>`, in a queue of such items.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use sieve::Sieve;
+///
+/// struct Link {
+///     url: String,
+///     depth: u32,
+/// }
+///
+/// impl AsRef<[u8]> for Link {
+///     fn as_ref(&self) -> &[u8] {
+///         self.url.as_bytes()
+///     }
+/// }
+///
+/// let mut to_visit = Sieve::builder().build_with(VecDeque::<Link>::new())?;
+/// to_visit.push(Link { url: "https://a.example/".into(), depth: 0 });
+/// assert!(!to_visit.push(Link { url: "https://a.example/".into(), depth: 3 }), "the same key");
+/// assert_eq!(to_visit.pop().map(|link| link.depth), Some(0));
+/// # Ok::<(), sieve::ConfigError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
     filter: F,

@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use sieve::snapshot::{Counts, Snapshot as _};
 use sieve::{BloomFilter, ConcurrentBloomFilter, ConfigError, Hashing, Layout, Sizing};
 
 const KEYS: u32 = 40_000;
@@ -75,4 +76,46 @@ fn the_classic_layout_is_refused() {
     let error = ConcurrentBloomFilter::with_hashing(sizing, Hashing::default()).unwrap_err();
     assert_eq!(error, ConfigError::BlocksNeeded);
     assert!(error.to_string().contains("Layout::Blocks"));
+}
+
+#[test]
+fn a_batch_of_any_length_is_told_of_key_by_key_in_order() {
+    for length in [0, 1, 31, 32, 33, 64, 65] {
+        let shared = shared();
+        let keys: Vec<[u8; 4]> = (0..length).map(|n: u32| (n / 2).to_le_bytes()).collect();
+        let mut told = Vec::new();
+        shared.insert_all(keys.iter().map(<[u8; 4]>::as_slice), |key, new| {
+            told.push((key.to_vec(), new));
+        });
+        let expected: Vec<_> = (0..length)
+            .map(|n| ((n / 2).to_le_bytes().to_vec(), n % 2 == 0))
+            .collect();
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn what_was_saved_from_a_shared_filter_can_be_shared_again() {
+    let hashing = Hashing::Xxh3 { seed: 3 };
+    let sizing = Sizing::for_rate(5_000, 0.01).unwrap();
+    let before = ConcurrentBloomFilter::with_hashing(sizing, hashing).unwrap();
+    for n in 0..5_000_u32 {
+        before.insert(n.to_le_bytes());
+    }
+    let mut file = Vec::new();
+    let copy = before.to_filter().unwrap();
+    copy.write_to(&Counts::default(), &mut file).unwrap();
+    let (read, _) = BloomFilter::read_from(&mut file.as_slice(), file.len() as u64, None).unwrap();
+    let after = ConcurrentBloomFilter::from_filter(&read).unwrap();
+    for n in 0..10_000_u32 {
+        let key = n.to_le_bytes();
+        assert_eq!(after.contains(key), before.contains(key));
+        assert_eq!(after.insert(key), before.insert(key), "and no block of it is locked");
+    }
+    let classic = Sizing::in_layout(Layout::Classic, 100, 0.01).unwrap();
+    let classic = BloomFilter::with_hashing(classic, hashing).unwrap();
+    assert_eq!(
+        ConcurrentBloomFilter::from_filter(&classic).unwrap_err(),
+        ConfigError::BlocksNeeded
+    );
 }
