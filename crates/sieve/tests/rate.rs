@@ -6,7 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use sieve::{BloomFilter, Hashing, Layout, Sizing};
+use sieve::{BloomFilter, Filter as _, Hashing, Layout, Sizing};
 
 /// Six standard deviations: a right filter fails one of these tests in some five hundred million runs; seeds are fixed.
 const SIGMAS: f64 = 6.0;
@@ -171,4 +171,30 @@ fn a_shape_from_explicit_bits_and_hashes_has_the_rate_of_the_formula() {
     }
     let measured = hits as f64 / 1e6;
     assert!((measured - 0.00995).abs() < 6.0 * 1.5e-4, "{measured}");
+}
+
+#[test]
+fn the_stated_noise_of_the_estimate_is_the_one_that_is_measured() {
+    for (layout, bounds) in [(Layout::Classic, 0.85..1.15), (Layout::Blocks, 0.8..1.05)] {
+        for times in [0.5, 1.0, 2.0, 3.0] {
+            let (capacity, seeds) = (1_000, 400);
+            let keys = (capacity as f64 * times) as u64;
+            let sizing = Sizing::in_layout(layout, capacity, 0.01).unwrap();
+            let mut squares = 0.0;
+            for seed in 0..seeds {
+                let mut filter = BloomFilter::with_hashing(sizing, Hashing::Xxh3 { seed }).unwrap();
+                for n in 0..keys {
+                    filter.insert(n.to_le_bytes());
+                }
+                let load = filter.load();
+                squares += ((load.estimated_len - keys as f64) / load.estimate_noise).powi(2);
+            }
+            // Over 400 seeds a standard deviation of 1 is measured to within 0.035.
+            let measured = f64::sqrt(squares / seeds as f64);
+            assert!(
+                bounds.contains(&measured),
+                "{layout:?} {times}x: {measured} of what is stated"
+            );
+        }
+    }
 }
