@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use log::kv::Key;
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use sieve::{Filter as _, OnSaturation, RefusedBy, RotatingBloomFilter, Sieve};
+use sieve::{Filter as _, OnSaturation, RefusedBy, RotatingBloomFilter, SeenSet, Sieve};
 
 #[derive(Debug, Clone)]
 struct Line {
@@ -63,9 +63,12 @@ fn each_level_has_one_line_at_the_push_that_exceeds_it() {
     a_sequence_to_twenty_times_the_capacity();
     the_warning_comes_with_the_key_that_exceeds_the_capacity();
     a_clock_adds_a_forecast();
+    the_forecast_is_made_of_the_pace_since_the_level_before();
     refusing_marks_nothing();
     layers_that_were_there_from_the_start_are_no_growth();
     a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity();
+    crafted_keys_are_accused_once_between_levels_or_with_one();
+    what_was_said_before_a_file_was_written_is_not_said_after_it_was_read();
 }
 
 fn a_sequence_to_twenty_times_the_capacity() {
@@ -135,6 +138,19 @@ fn a_clock_adds_a_forecast() {
     assert!(lines[0].text.contains("full in about 2 s at this pace") || lines[0].text.contains("full in about 1 s"));
 }
 
+fn the_forecast_is_made_of_the_pace_since_the_level_before() {
+    use std::time::Duration;
+    let mut sieve = Sieve::new(10_000).unwrap();
+    for n in 0_u64..10_200 {
+        // A thousand keys a second, then five hundred.
+        sieve.set_now(Duration::from_millis(n + n.saturating_sub(8_000)));
+        sieve.push(n.to_string());
+    }
+    let lines = lines();
+    let at_100 = lines[1].next_level_seconds.unwrap();
+    assert!((at_100 - 10.0).abs() < 0.8, "5 000 keys more at 500 a second: {at_100}");
+}
+
 fn refusing_marks_nothing() {
     let mut sieve = Sieve::builder()
         .capacity(100)
@@ -185,5 +201,69 @@ fn a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity() {
             assert_eq!(line.severity, Level::Info);
             assert!(line.text.contains(&format!("grew to {layers} layers")), "{line:?}");
         }
+    }
+}
+
+/// Pushes keys, each of which sets as many new bits as a key can.
+fn pollute(sieve: &mut Sieve, count: u64) {
+    let SeenSet::Fixed(filter) = sieve.filter() else {
+        panic!("a filter that does not grow");
+    };
+    let mut shadow = filter.clone();
+    let hashes = u64::from(shadow.sizing().hashes());
+    let mut n = 0_u64;
+    while sieve.tally().accepted < count {
+        let key = format!("https://evil.example/{n}");
+        let mut trial = shadow.clone();
+        trial.insert(&key);
+        if trial.ones() == shadow.ones() + hashes {
+            shadow = trial;
+            sieve.push(key);
+        }
+        n += 1;
+    }
+}
+
+fn crafted_keys_are_accused_once_between_levels_or_with_one() {
+    let mut early = Sieve::new(10_000).unwrap();
+    pollute(&mut early, 4_200);
+    let accused = lines();
+    assert_eq!(
+        accused.len(),
+        1,
+        "at 1024 keys, and not again at 2048 and 4096: {accused:?}"
+    );
+    assert_eq!(
+        (accused[0].severity, accused[0].level.as_str()),
+        (Level::Warn, "healthy")
+    );
+    assert!(accused[0].text.contains("crafted keys"), "{accused:?}");
+
+    let mut late = Sieve::new(1_200).unwrap();
+    pollute(&mut late, 900);
+    late.extend((0..200).map(|n| n.to_string()));
+    let said: Vec<_> = lines().into_iter().map(|line| (line.level, line.text)).collect();
+    let levels: Vec<_> = said.iter().map(|(level, _)| level.as_str()).collect();
+    assert_eq!(
+        levels,
+        ["filling", "full"],
+        "said with the levels, and not again at 1024 keys"
+    );
+    assert!(said.iter().all(|(_, text)| text.contains("crafted keys")));
+}
+
+fn what_was_said_before_a_file_was_written_is_not_said_after_it_was_read() {
+    // Growing: one line per layer. Else filling, full, 1.5x, and later 2x and 3x.
+    for (policy, before, after) in [(OnSaturation::Warn, 3, 2), (OnSaturation::Grow, 1, 1)] {
+        let mut sieve = Sieve::builder().capacity(2_000).on_saturation(policy).build().unwrap();
+        sieve.extend((0..3_300).map(|n| n.to_string()));
+        assert_eq!(lines().len(), before, "{policy:?}");
+        let mut file = Vec::new();
+        sieve.save_filter(&mut file).unwrap();
+        let mut again: Sieve = Sieve::resume(&mut file.as_slice(), file.len() as u64, None, VecDeque::new()).unwrap();
+        again.extend((0..3_400).map(|n| n.to_string()));
+        assert!(lines().is_empty(), "{policy:?}: nothing new has happened");
+        again.extend((3_400..6_500).map(|n| n.to_string()));
+        assert_eq!(lines().len(), after, "{policy:?}");
     }
 }
