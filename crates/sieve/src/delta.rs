@@ -279,3 +279,114 @@ impl<'a> BitReader<'a> {
         quotient.checked_mul(1 << parameter)?.checked_add(low)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::AlgebraError;
+    use crate::bloom::BloomFilter;
+
+    /// A delta to words that say what their author likes.
+    fn crafted(filter: &BloomFilter, change: impl FnOnce(&mut [u64])) -> Delta {
+        let mut new = filter.memory().words().to_vec();
+        change(&mut new);
+        Delta::between(filter.memory().words(), &new, filter.sizing(), filter.hashing())
+    }
+
+    #[track_caller]
+    fn leaves_no_trace(filter: &BloomFilter, delta: &Delta) {
+        let mut target = filter.clone();
+        assert_eq!(target.apply(delta), Err(AlgebraError::WrongBase));
+        assert_eq!(target.memory().words(), filter.memory().words());
+        assert_eq!(target.ones(), filter.ones());
+    }
+
+    #[test]
+    fn a_delta_that_leads_astray_is_refused_and_leaves_no_trace() {
+        let mut blocks = BloomFilter::with_hashing(Sizing::explicit_blocks(3, 8).unwrap(), Hashing::default()).unwrap();
+        let mut classic = BloomFilter::with_hashing(Sizing::explicit(100, 3).unwrap(), Hashing::default()).unwrap();
+        for filter in [&mut blocks, &mut classic] {
+            filter.insert(b"a key");
+        }
+        // A bit that no probe has, behind one that might be.
+        let lock = crafted(&blocks, |words| (words[0], words[15]) = (u64::MAX, 1 << 63));
+        leaves_no_trace(&blocks, &lock);
+        let beyond = crafted(&classic, |words| words[1] |= 1 << 36);
+        leaves_no_trace(&classic, &beyond);
+        let mut last = classic.clone();
+        last.apply(&crafted(&classic, |words| words[1] |= 1 << 35)).unwrap();
+
+        let good = crafted(&blocks, |words| words[3] |= 0xff00);
+        let more = Delta {
+            added: good.added + 1,
+            ..good.clone()
+        };
+        leaves_no_trace(&blocks, &more);
+        for parameter in [0, 20, 47, 63] {
+            for code in [vec![], vec![0xff; 40], vec![0x55; 40], vec![0x7f, 0xff, 0xff, 0xff]] {
+                leaves_no_trace(
+                    &blocks,
+                    &Delta {
+                        added: 300,
+                        parameter,
+                        code,
+                        ..good.clone()
+                    },
+                );
+            }
+        }
+        leaves_no_trace(
+            &blocks,
+            &Delta {
+                base: good.base ^ 1,
+                ..good.clone()
+            },
+        );
+        blocks.apply(&good).unwrap();
+        leaves_no_trace(&blocks, &good);
+    }
+
+    #[test]
+    fn a_file_whose_numbers_no_delta_has_is_refused() {
+        let filter = BloomFilter::new(100, 0.01).unwrap();
+        let good = crafted(&filter, |words| words[3] |= 0xff00);
+        let read = |delta: &Delta| {
+            let mut file = Vec::new();
+            delta.write_to(&mut file).unwrap();
+            assert_eq!(file.len() as u64, delta.encoded_len());
+            Delta::read_from(&mut file.as_slice(), file.len() as u64, None)
+        };
+        assert_eq!(read(&good).unwrap(), good);
+        for parameter in [64, u32::MAX] {
+            let delta = Delta {
+                parameter,
+                ..good.clone()
+            };
+            assert!(matches!(read(&delta), Err(SnapshotError::Field("parameter"))));
+        }
+        for added in [good.code.len() as u64 * 8 + 1, u64::MAX] {
+            let delta = Delta { added, ..good.clone() };
+            assert!(matches!(read(&delta), Err(SnapshotError::Field("number of ones"))));
+        }
+    }
+
+    #[test]
+    fn a_delta_costs_hardly_more_than_the_entropy_of_its_new_bits() {
+        let mut filter = BloomFilter::new(20_000, 0.01).unwrap();
+        for n in 0_u32..10_000 {
+            filter.insert(n.to_le_bytes());
+        }
+        for more in [10, 100, 1_000, 5_000] {
+            let older = filter.clone();
+            for n in 0_u32..more {
+                filter.insert(format!("{more} {n}"));
+            }
+            let delta = filter.delta(&older).unwrap();
+            let zeros = (older.sizing().bits() - older.ones()) as f64;
+            let share = delta.added() as f64 / zeros;
+            let entropy = -zeros * (share * share.log2() + (1.0 - share) * (1.0 - share).log2()) / 8.0;
+            let overhead = delta.code.len() as f64 / entropy;
+            assert!((0.98..1.06).contains(&overhead), "{more} keys: {overhead}");
+        }
+    }
+}

@@ -218,6 +218,19 @@ mod tests {
     }
 
     #[test]
+    fn what_only_grows_for_a_sieve_never_falls_when_a_generation_is_forgotten() {
+        let mut filter = filter(2);
+        let mut last = 0;
+        for n in 0_u64..5_000 {
+            let new = filter.insert(n.to_le_bytes());
+            let ones = Filter::ones(&filter);
+            assert!(if new { ones > last } else { ones == last }, "{n}: {last}, then {ones}");
+            last = ones;
+        }
+        assert!(filter.rotations() >= 4);
+    }
+
+    #[test]
     fn the_rate_stays_below_the_promise_for_ever() {
         let mut filter = filter(3);
         for n in 0_u64..30_000 {

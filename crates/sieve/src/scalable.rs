@@ -393,6 +393,39 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_older_layers_hide_are_part_of_the_estimate_at_a_high_rate_too() {
+        let hashing = Hashing::Murmur3 { seed: 1 };
+        let mut filter = ScalableBloomFilter::with_hashing(1_000, 0.5, hashing).unwrap();
+        for n in 0_u64..60_000 {
+            filter.insert(n.to_le_bytes());
+        }
+        let load = filter.load();
+        assert!(filter.hidden() > 3_000.0, "{}", filter.hidden());
+        let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
+        assert!(off.abs() < 3.5, "{off} standard deviations");
+    }
+
+    #[test]
+    fn a_filter_that_cannot_grow_says_so_and_goes_on_as_a_full_one() {
+        // As if its newest layer were of terabytes: a further one has more bits than there may be.
+        let sizing = Sizing::explicit_blocks(64, 8).unwrap().with_capacity(1 << 60).unwrap();
+        let layer = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
+        let mut filter = ScalableBloomFilter::from_layers(vec![layer], 0.01, 0.0, Hashing::default()).unwrap();
+        filter.grow_at = 800;
+        for n in 0_u64..4_000 {
+            assert_eq!(filter.is_stuck(), Filter::ones(&filter) >= 800);
+            filter.insert(n.to_le_bytes());
+        }
+        assert_eq!(filter.layers().len(), 1);
+        assert!((0_u64..4_000).all(|n| filter.contains(n.to_le_bytes())));
+        assert!(filter.false_positive_rate() > 0.01);
+        assert!(
+            filter.ones_above(100.0).is_some_and(|ones| ones < 900),
+            "levels below count again"
+        );
+    }
+
+    #[test]
     fn what_was_inserted_is_found_in_every_layer() {
         let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         for n in 0_u32..5_000 {
