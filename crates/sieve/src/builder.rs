@@ -126,3 +126,35 @@ impl SieveBuilder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_described_is_what_is_built() {
+        let hashing = Hashing::Xxh3 { seed: 9 };
+        let describe = || {
+            SieveBuilder::default()
+                .capacity(700)
+                .false_positive_rate(0.003)
+                .hashing(hashing)
+        };
+        let growing = describe().on_saturation(OnSaturation::Grow).build_filter().unwrap();
+        let SeenSet::Growing(filter) = growing else {
+            panic!("a filter that grows");
+        };
+        assert!((filter.rate() - 0.003).abs() < f64::EPSILON);
+        assert_eq!((filter.capacity(), filter.hashing()), (700, hashing));
+        for policy in [OnSaturation::Warn, OnSaturation::Refuse] {
+            for layout in [Layout::Blocks, Layout::Classic] {
+                let fixed = describe().layout(layout).on_saturation(policy).build_filter().unwrap();
+                let SeenSet::Fixed(filter) = fixed else {
+                    panic!("a filter that does not grow");
+                };
+                assert_eq!(filter.sizing(), Sizing::in_layout(layout, 700, 0.003).unwrap());
+                assert_eq!(filter.hashing(), hashing);
+            }
+        }
+    }
+}
