@@ -219,3 +219,28 @@ const GOLDEN: &str = "53494556450d0a1a010001010101000003000000000000004000000000
                       0e00000000000000010000000000000009000000000000007b00000000000000\
                       000000000000e83f00000000000000000000000000000000fb4fb08548b8da81\
                       220a24000010800826ae56e5fe51dd9e";
+
+/// The checksum at the end of a file covers its words: another rule from keys to bits would lose every key of every file.
+#[test]
+fn the_rule_from_keys_to_bits_stays_what_it_was_in_every_layout() {
+    let shapes = [
+        (Sizing::explicit_blocks(7, 5), GOLDEN_5),
+        (Sizing::explicit_blocks(7, 8), GOLDEN_8),
+        (Sizing::explicit_blocks(7, 11), GOLDEN_11),
+        (Sizing::explicit(3_000, 9), GOLDEN_CLASSIC),
+    ];
+    for (sizing, golden) in shapes {
+        let sums = hashings().map(|hashing| {
+            let mut filter = BloomFilter::with_hashing(sizing.clone().unwrap(), hashing).unwrap();
+            fill(&mut filter, 100);
+            let file = bytes(&filter);
+            u64::from_le_bytes(*file.last_chunk().unwrap())
+        });
+        assert_eq!(sums, golden, "{sizing:?}: {sums:x?}");
+    }
+}
+
+const GOLDEN_5: [u64; 3] = [0x18ca_047d_4eaa_e37f, 0x8d5c_7195_6a0c_12e7, 0x550b_a107_c83b_0a28];
+const GOLDEN_8: [u64; 3] = [0x6931_6c06_2edf_f15c, 0xf160_bd3e_21d0_649e, 0xf12b_0436_ede3_7ecd];
+const GOLDEN_11: [u64; 3] = [0x3127_10f7_a5b2_e288, 0x0b71_d83b_ed48_00aa, 0x80f8_f6e6_8bbf_03c1];
+const GOLDEN_CLASSIC: [u64; 3] = [0x8eca_3c44_0a47_1792, 0x5230_6f43_1fdb_b671, 0x9d0c_2cb0_2681_4da9];
