@@ -103,6 +103,20 @@ fn counts_that_nothing_can_have_counted_to_are_refused() {
 }
 
 #[test]
+fn a_loss_below_nothing_is_refused_even_if_it_is_nothing() {
+    for lost in [-0.0_f64, -1.0] {
+        let mut file = with_field(standard(), LOST, lost.to_bits());
+        seal(&mut file, 0);
+        names(read::<BloomFilter>(&file), "loss");
+
+        let mut file = scalable(1);
+        put(&mut file[..HEADER_BYTES], BASE, lost.to_bits());
+        seal(&mut file[..HEADER_BYTES], 0);
+        names(read::<ScalableBloomFilter>(&file), "loss");
+    }
+}
+
+#[test]
 fn the_largest_counts_that_are_believed_do_no_harm() {
     let mut file = with_field(standard(), ACCEPTED, (1 << 63) - 1);
     put(&mut file, LOST, 9e18_f64.to_bits());

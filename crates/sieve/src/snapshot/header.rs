@@ -211,8 +211,8 @@ pub(crate) fn expect_counted(what: &'static str, count: u64) -> Result<(), Snaps
 
 /// As [`expect_counted`], of keys that were lost.
 pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
-    // What is not a number lies in no range.
-    if (0.0..MAX_COUNTED as f64).contains(&lost) {
+    // What is not a number lies in no range; nothing is written without a sign.
+    if lost.is_sign_positive() && (0.0..MAX_COUNTED as f64).contains(&lost) {
         Ok(())
     } else {
         Err(SnapshotError::Field("loss"))
