@@ -265,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_a_tiny_classic_filter_is_that_of_drawing_distinct_bits() {
+        let mut filter = BloomFilter::with_hashing(Sizing::explicit(10, 3).unwrap(), Hashing::default()).unwrap();
+        assert!(filter.false_positive_rate().abs() < f64::EPSILON);
+        filter.insert(b"key");
+        assert!(
+            (filter.false_positive_rate() - 1.0 / 120.0).abs() < 1e-15,
+            "3 · 2 · 1 of 10 · 9 · 8"
+        );
+    }
+
+    #[test]
     fn the_counted_ones_are_the_ones_in_memory() {
         let mut filter = BloomFilter::new(1000, 0.01).unwrap();
         for key in 0_u32..3000 {

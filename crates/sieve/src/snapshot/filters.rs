@@ -165,3 +165,87 @@ impl Snapshot for SeenSet {
         Ok((Self::Fixed(filter), counts))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::hash::Hashing;
+    use crate::sieve::Sieve;
+    use crate::sizing::Sizing;
+
+    /// A file with true checksums whose header says what its author likes.
+    fn scalable_file(change: impl FnOnce(&mut Header)) -> Vec<u8> {
+        let filter = ScalableBloomFilter::new(10, 0.01).unwrap();
+        let sizing = filter.newest().sizing();
+        let mut header = Header::new(Kind::Scalable, &sizing, &Hashing::default(), &Counts::default());
+        header.layers = 1;
+        header.extra = 0.01_f64.to_bits();
+        change(&mut header);
+        let mut file = Vec::new();
+        header.write(&mut file).unwrap();
+        filter.newest().write_to(&Counts::default(), &mut file).unwrap();
+        file
+    }
+
+    fn resume(file: &[u8]) -> Result<Sieve<ScalableBloomFilter>, SnapshotError> {
+        Sieve::resume(&mut &*file, file.len() as u64, None, VecDeque::new())
+    }
+
+    #[test]
+    fn a_scalable_file_that_contradicts_itself_is_refused() {
+        resume(&scalable_file(|_| ())).unwrap();
+        for layers in [0, 65, u32::MAX] {
+            let file = scalable_file(|header| header.layers = layers);
+            assert!(matches!(resume(&file), Err(SnapshotError::Field("number of layers"))));
+        }
+        assert!(matches!(
+            resume(&scalable_file(|header| header.layers = 2)),
+            Err(SnapshotError::Io(_))
+        ));
+        assert!(matches!(
+            resume(&scalable_file(|header| header.hash = 2)),
+            Err(SnapshotError::Field("hash of a layer"))
+        ));
+        assert!(matches!(
+            resume(&scalable_file(|header| header.ones = 1)),
+            Err(SnapshotError::Field("number of ones"))
+        ));
+    }
+
+    #[test]
+    fn a_bit_or_a_counter_that_no_key_has_is_damage_though_every_sum_is_right() {
+        let hashing = Hashing::default();
+        let cases = [
+            (Sizing::explicit_blocks(2, 8).unwrap(), 7, 1 << 63),
+            (Sizing::explicit_blocks(2, 8).unwrap(), 15, 1 << 63),
+            (Sizing::explicit(65, 3).unwrap(), 1, 1 << 1),
+            (Sizing::explicit(65, 3).unwrap(), 1, 1 << 63),
+        ];
+        for (sizing, word, bit) in cases {
+            let write = |bit: u64| {
+                let mut header = Header::new(Kind::Standard, &sizing, &hashing, &Counts::default());
+                header.ones = 1;
+                let mut words = vec![0; sizing.words() as usize];
+                words[word] = bit;
+                let mut file = Vec::new();
+                let sum = header.write(&mut file).unwrap();
+                write_words(&words, sum, &mut file).unwrap();
+                BloomFilter::read_from(&mut file.as_slice(), 1 << 20, None)
+            };
+            assert!(matches!(write(bit), Err(SnapshotError::Damaged)), "{sizing:?}");
+            assert!(write(1).is_ok(), "{sizing:?}");
+        }
+        let sizing = Sizing::explicit(17, 3).unwrap();
+        for (count, taken) in [(1, true), (1 << 4, false), (15 << 60, false)] {
+            let mut header = Header::new(Kind::Counting, &sizing, &hashing, &Counts::default());
+            header.ones = u64::from(taken);
+            let mut file = Vec::new();
+            let sum = header.write(&mut file).unwrap();
+            write_words(&[0, count], sum, &mut file).unwrap();
+            let read = CountingBloomFilter::read_from(&mut file.as_slice(), 1 << 20, None);
+            assert_eq!(read.is_ok(), taken, "{count:x}");
+        }
+    }
+}
