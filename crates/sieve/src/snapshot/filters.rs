@@ -215,6 +215,37 @@ mod tests {
     }
 
     #[test]
+    fn the_layers_of_a_file_share_its_limit() {
+        let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
+        for n in 0_u32..60 {
+            filter.insert(n.to_le_bytes());
+        }
+        assert_eq!(filter.layers().len(), 3);
+        let mut file = Vec::new();
+        filter.write_to(&Counts::default(), &mut file).unwrap();
+        let len = file.len() as u64;
+        assert!(ScalableBloomFilter::read_from(&mut file.as_slice(), len, None).is_ok());
+        assert!(matches!(
+            ScalableBloomFilter::read_from(&mut file.as_slice(), len - 1, None),
+            Err(SnapshotError::TooLong { .. })
+        ));
+    }
+
+    #[test]
+    fn blocks_that_are_not_whole_are_no_shape() {
+        let sizing = Sizing::explicit_blocks(2, 8).unwrap();
+        let mut header = Header::new(Kind::Standard, &sizing, &Hashing::default(), &Counts::default());
+        header.bits += 1;
+        let mut file = Vec::new();
+        let sum = header.write(&mut file).unwrap();
+        write_words(&[0; 16], sum, &mut file).unwrap();
+        assert!(matches!(
+            BloomFilter::read_from(&mut file.as_slice(), 1 << 20, None),
+            Err(SnapshotError::Field("shape"))
+        ));
+    }
+
+    #[test]
     fn a_bit_or_a_counter_that_no_key_has_is_damage_though_every_sum_is_right() {
         let hashing = Hashing::default();
         let cases = [
