@@ -24,6 +24,9 @@ pub trait Accepts<T: AsRef<[u8]>>: Queue {
     fn admits(&self, item: &T) -> bool;
 
     /// Takes the item in. It must not fail for an item that was just admitted.
+    ///
+    /// Nor may it panic: of a batch, all new items are marked before the first is pushed, so the panic would lose the rest of
+    /// them, up to 31.
     fn push(&mut self, item: T);
 
     /// Says whether it admits any item, now and whatever is pushed. A batch of items then need not be asked for one by one.

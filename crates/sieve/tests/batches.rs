@@ -1,4 +1,4 @@
-//! A batch against its items, one by one.
+//! A batch against its items, one by one; and what is left of it when somebody panics, or refuses.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,7 +6,10 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use sieve::{Filter, OnSaturation, PackedQueue, Packing, Sieve};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sieve::{Filter, OnSaturation, PackedQueue, Packing, Refused, RefusedBy, Sieve};
 
 const CAPACITY: u64 = 20_000;
 
@@ -62,4 +65,106 @@ fn a_queue_with_a_bound_is_asked_for_every_item_of_a_batch() {
     assert!(batched.tally().refused > 0);
     assert_eq!(batched.tally(), single.tally());
     assert!(batched.drain().eq(single.drain()));
+}
+
+const KEYS: u64 = 100;
+
+fn keys() -> impl Iterator<Item = String> {
+    (0..KEYS).map(|n| n.to_string())
+}
+
+/// Invariant: marked seen ⇒ queued. What is neither can be offered again.
+#[track_caller]
+fn nothing_is_lost(mut sieve: Sieve) {
+    let tally = sieve.tally();
+    assert_eq!(tally.accepted, sieve.len() as u64);
+    let queued: HashSet<String> = sieve.drain().collect();
+    for key in keys() {
+        assert_eq!(sieve.contains(&key), queued.contains(&key), "{key}");
+    }
+    let fresh = sieve.push_all(keys());
+    assert_eq!(fresh as u64 + tally.accepted, KEYS);
+}
+
+#[test]
+fn a_panic_of_the_closure_marks_nothing_that_is_not_queued() {
+    for at in [0, 1, 30, 31, 32, 33, 63, 64, 99] {
+        let mut sieve = Sieve::new(10_000).unwrap();
+        let mut told = 0;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            sieve.try_push_all(keys(), |_| {
+                assert!(told != at, "the closure has had enough");
+                told += 1;
+            });
+        }));
+        assert!(outcome.is_err());
+        assert!(sieve.tally().accepted > at, "the one that it was told of is queued");
+        nothing_is_lost(sieve);
+    }
+}
+
+#[test]
+fn a_panic_of_the_iterator_marks_nothing_that_is_not_queued() {
+    for at in [0, 1, 31, 32, 33, 64, 99] {
+        let mut sieve = Sieve::new(10_000).unwrap();
+        let items = keys().inspect(|key| assert!(*key != at.to_string(), "the iterator has had enough"));
+        let outcome = catch_unwind(AssertUnwindSafe(|| sieve.push_all(items)));
+        assert!(outcome.is_err());
+        assert_eq!(sieve.tally().accepted, at / 32 * 32, "whole batches only");
+        nothing_is_lost(sieve);
+    }
+}
+
+#[test]
+fn each_item_of_a_batch_has_one_fate_and_refused_ones_come_back_in_order() {
+    let mut sieve = Sieve::builder()
+        .capacity(50)
+        .on_saturation(OnSaturation::Refuse)
+        .build()
+        .unwrap();
+    let (mut new, mut seen, mut refused) = (0, 0, Vec::new());
+    // Each key twice: after the first refusal, keys that are in are still taken for seen.
+    let twice = keys().flat_map(|key| [key.clone(), key]).chain(keys());
+    sieve.try_push_all(twice, |outcome| match outcome {
+        Ok(true) => new += 1,
+        Ok(false) => seen += 1,
+        Err(Refused { item, .. }) => refused.push(item),
+    });
+    let tally = sieve.tally();
+    assert_eq!(
+        (tally.accepted, tally.seen, tally.refused),
+        (new, seen, refused.len() as u64)
+    );
+    assert_eq!(new + seen + refused.len() as u64, KEYS * 3);
+    assert_eq!(sieve.len() as u64, new);
+    let first = refused[0].parse::<u64>().unwrap();
+    assert!((45..=55).contains(&first), "{first}");
+    let order: Vec<u64> = refused.iter().take(80).map(|key| key.parse().unwrap()).collect();
+    assert!(order.is_sorted());
+    assert!(
+        refused.iter().all(|key| !sieve.contains(key)),
+        "what is refused is not marked"
+    );
+}
+
+#[test]
+fn a_retry_that_a_full_queue_has_no_room_for_comes_back() {
+    let queue: PackedQueue = PackedQueue::with_max_bytes(Packing::Plain, 400_000).unwrap();
+    let mut sieve = Sieve::builder().build_with(queue).unwrap();
+    let mut n = 0_u64;
+    let last = loop {
+        n += 1;
+        if let Err(refused) = sieve.try_push(format!("{n:01000}")) {
+            assert_eq!(refused.by, RefusedBy::Queue);
+            break refused.item;
+        }
+    };
+    let (waiting, tally) = (sieve.len(), sieve.tally());
+    let refused = sieve.requeue(last.clone()).unwrap_err();
+    assert_eq!((refused.item, refused.by), (last, RefusedBy::Queue));
+    assert_eq!((sieve.len(), sieve.tally()), (waiting, tally));
+    let first = sieve.drain().next().unwrap();
+    while sieve.pop().is_some() {}
+    assert_eq!(sieve.requeue(first), Ok(()));
+    assert_eq!(sieve.len(), 1);
 }

@@ -240,7 +240,7 @@ fn the_rule_from_keys_to_bits_stays_what_it_was_in_every_layout() {
     }
 }
 
-const GOLDEN_5: [u64; 3] = [0x18ca_047d_4eaa_e37f, 0x8d5c_7195_6a0c_12e7, 0x550b_a107_c83b_0a28];
-const GOLDEN_8: [u64; 3] = [0x6931_6c06_2edf_f15c, 0xf160_bd3e_21d0_649e, 0xf12b_0436_ede3_7ecd];
-const GOLDEN_11: [u64; 3] = [0x3127_10f7_a5b2_e288, 0x0b71_d83b_ed48_00aa, 0x80f8_f6e6_8bbf_03c1];
-const GOLDEN_CLASSIC: [u64; 3] = [0x8eca_3c44_0a47_1792, 0x5230_6f43_1fdb_b671, 0x9d0c_2cb0_2681_4da9];
+const GOLDEN_5: [u64; 3] = [0x18ca_047d_4eaa_e37f, 0x0bf0_12bd_6c10_0746, 0x550b_a107_c83b_0a28];
+const GOLDEN_8: [u64; 3] = [0x6931_6c06_2edf_f15c, 0x5939_fe79_f4f3_6161, 0xf12b_0436_ede3_7ecd];
+const GOLDEN_11: [u64; 3] = [0x3127_10f7_a5b2_e288, 0xf6de_602b_9e3e_6b92, 0x80f8_f6e6_8bbf_03c1];
+const GOLDEN_CLASSIC: [u64; 3] = [0x8eca_3c44_0a47_1792, 0xb217_e5d8_5459_19f9, 0x9d0c_2cb0_2681_4da9];
