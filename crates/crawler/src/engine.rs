@@ -17,7 +17,7 @@ use url::Url;
 use crate::clock::Clock;
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher};
+use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
 use crate::robots::{Policies, Policy, ROBOTS_LIFETIME};
 use crate::settling::{Returned, conclude};
 use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
@@ -249,7 +249,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 Ok(url) => {
                     let ask = Ask {
                         url,
-                        robots: lease.entry.purpose != Purpose::Page,
+                        want: match lease.entry.purpose {
+                            Purpose::Page => Want::Page,
+                            Purpose::Robots(_) => Want::Robots,
+                        },
                     };
                     let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
                     self.leases.insert(self.tasks.spawn(task).id(), lease);

@@ -31,8 +31,17 @@ const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
 pub struct Ask {
     /// Its URL.
     pub url: Url,
-    /// Whether it is a robots.txt, whose body is wanted whatever its type.
-    pub robots: bool,
+    /// What it is wanted as.
+    pub want: Want,
+}
+
+/// What an answer is wanted as, which decides how much of its body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// A page: the body is wanted if it is HTML, or short.
+    Page,
+    /// A robots.txt, whose body is wanted whatever its type.
+    Robots,
 }
 
 /// What was answered.
@@ -181,10 +190,9 @@ impl Fetcher for HttpFetcher {
             robots_tags: robots_tags(response.headers()),
             ..Answer::default()
         };
-        let cap = if ask.robots {
-            Some(MAX_ROBOTS_BYTES)
-        } else {
-            self.cap(&answer, response.content_length())
+        let cap = match ask.want {
+            Want::Robots => Some(MAX_ROBOTS_BYTES),
+            Want::Page => self.cap(&answer, response.content_length()),
         };
         match cap {
             None => answer.extent = Extent::Skipped,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::CrawlConfig;
-use crate::fetch::{Answer, Ask, FetchError, Fetcher};
+use crate::fetch::{Answer, Ask, FetchError, Fetcher, Want};
 use crate::page::{self, Page};
 
 /// A body above this many bytes is parsed off the threads that wait for sockets.
@@ -17,7 +17,7 @@ pub(crate) struct Fetched {
 }
 
 pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>, ask: Ask) -> Fetched {
-    let is_page = !ask.robots;
+    let is_page = ask.want == Want::Page;
     let url = ask.url.clone();
     let mut answer = match fetcher.fetch(ask).await {
         Ok(answer) => answer,

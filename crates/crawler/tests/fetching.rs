@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crawler::fetch::Extent;
-use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher};
+use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use url::Url;
@@ -40,7 +40,7 @@ fn fetcher(seed: &str, options: CrawlOptions) -> HttpFetcher {
 
 async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Answer, FetchError> {
     let url = Url::parse(url).unwrap();
-    fetcher.fetch(Ask { url, robots: false }).await
+    fetcher.fetch(Ask { url, want: Want::Page }).await
 }
 
 /// Asks the server as a crawl would that has it for a seed.
