@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Summary};
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Summary, Want};
 use frontier::{Frontier, FrontierConfig, NotFetched, Reach, ScopeConfig};
 use sieve::ExactFilter;
 use tokio::time::{Instant, sleep};
@@ -309,7 +309,7 @@ fn a_second_stop_drops_what_is_out_and_counts_it() {
     struct Slow;
     impl Fetcher for Slow {
         async fn fetch(&self, ask: Ask) -> Reply {
-            if !ask.robots {
+            if ask.want == Want::Page {
                 sleep(Duration::from_secs(1_000_000)).await;
             }
             body("")

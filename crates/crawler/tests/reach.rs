@@ -11,7 +11,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher};
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Want};
 use frontier::{Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use proptest::prelude::*;
 use sieve::ExactFilter;
@@ -233,7 +233,7 @@ impl Fetcher for Scripted {
         let takes = self.start(&host);
         sleep(takes).await;
         self.end(&host);
-        if ask.robots {
+        if ask.want == Want::Robots {
             Ok(self.robots(&host))
         } else {
             self.page(ask.url.as_str())
