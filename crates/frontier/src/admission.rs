@@ -28,11 +28,12 @@ fn entry(link: &Link) -> Entry {
         depth: link.depth,
         hops: link.hops,
         attempts: 0,
-        purpose: Purpose::Page,
+        purpose: link.sitemap_of.clone().map_or(Purpose::Page, Purpose::Sitemap),
         metadata: Metadata {
             referrer: link.referrer.clone(),
             redirected_from: link.redirected_from.clone(),
             seed: link.seed,
+            lastmod: link.lastmod,
         },
     }
 }

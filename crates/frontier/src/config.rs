@@ -13,6 +13,8 @@ pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
 pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
 /// The time between the end of one request to a host and the start of the next, unless set.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+/// How many sitemaps are asked for in all, unless set.
+pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
 /// What a [`Frontier`](crate::Frontier) is built from.
 #[derive(Debug, Clone)]
@@ -44,6 +46,8 @@ pub struct FrontierConfig {
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is handed out before its pages.
     pub ask_robots: bool,
+    /// Sitemaps to ask for in all; further ones are refused. Their URLs are remembered, so that none is asked for twice.
+    pub max_sitemaps: usize,
 }
 
 impl Default for FrontierConfig {
@@ -62,6 +66,7 @@ impl Default for FrontierConfig {
             max_pages_per_host: None,
             retries: RetryPolicy::default(),
             ask_robots: true,
+            max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }
     }
 }
@@ -71,6 +76,8 @@ impl Default for FrontierConfig {
 pub struct RetryPolicy {
     /// How often one URL is asked for in all.
     pub max_attempts: NonZeroU32,
+    /// How often a robots.txt is asked for before its origin is taken for closed; meanwhile its pages wait.
+    pub max_robots_attempts: NonZeroU32,
     /// The wait before the second attempt; it doubles with each further one.
     pub first_wait: Duration,
     /// The longest wait between two attempts; a longer one that a server asks for is cut to it.
@@ -80,10 +87,12 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; a host is given up after 6 failures in a row.
+    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a host is
+    /// given up after 6 failures in a row.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
+            max_robots_attempts: NonZeroU32::MIN.saturating_add(7),
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(300),
             max_host_failures: NonZeroU32::MIN.saturating_add(5),

@@ -13,6 +13,9 @@ pub enum Purpose {
     Page,
     /// The robots.txt of an origin: it passes the filter and the budgets by, but not politeness.
     Robots(Origin),
+    /// A sitemap of an origin, wherever it lies: it passes the filter and the page budgets by, but neither robots.txt nor
+    /// politeness.
+    Sitemap(Origin),
 }
 
 /// One thing to fetch: all that host queues and stores know of it. It owns its bytes.
@@ -26,7 +29,8 @@ pub struct Entry {
     pub key: Option<Box<str>>,
     /// Not to be handed out before.
     pub due: Time,
-    /// The length of the first path that was found to it, in links; 0 for a seed.
+    /// The length of the first path that was found to it, in links; 0 for a seed. Of a sitemap: how many sitemap indexes lead
+    /// to it.
     pub depth: u32,
     /// Redirects taken since the link was followed.
     pub hops: u8,
@@ -47,6 +51,8 @@ pub struct Metadata {
     pub redirected_from: Option<Arc<str>>,
     /// The user named it, or it is what a URL of the user's redirects to.
     pub seed: bool,
+    /// When it last changed, by the word of the sitemap that named it.
+    pub lastmod: Option<Time>,
 }
 
 impl Entry {
@@ -64,6 +70,11 @@ impl Entry {
             referrer: self.metadata.referrer.clone(),
             redirected_from: Some(from),
             seed: self.metadata.seed,
+            lastmod: self.metadata.lastmod,
+            sitemap_of: match &self.purpose {
+                Purpose::Sitemap(origin) => Some(origin.clone()),
+                Purpose::Page | Purpose::Robots(_) => None,
+            },
         }
     }
 

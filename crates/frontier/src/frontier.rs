@@ -13,6 +13,7 @@ use crate::lease::{Fate, Lease, LeaseId, Leasing, NotFetched, Outcome, Settled, 
 use crate::link::Link;
 use crate::report::{HostReceipt, LinkCounts, PageCounts, Report, Why};
 use crate::scope::{Refusal, Scope};
+use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
@@ -63,6 +64,7 @@ pub struct Frontier<F = SeenSet> {
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
     links: LinkCounts,
+    sitemaps: Sitemaps,
     in_commit: bool,
 }
 
@@ -112,6 +114,7 @@ impl<F: Filter> Frontier<F> {
             pages: PageCounts::default(),
             not_fetched: BTreeMap::new(),
             links: LinkCounts::default(),
+            sitemaps: Sitemaps::new(config.max_sitemaps),
             in_commit: false,
         })
     }
@@ -138,7 +141,8 @@ impl<F: Filter> Frontier<F> {
         self.commit(|frontier| frontier.sift(links, now))
     }
 
-    /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back.
+    /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back. When `up_to` is 0, an empty
+    /// [`Ready`](Leasing::Ready) says that there is something.
     ///
     /// # Errors
     ///
@@ -258,6 +262,7 @@ impl<F: Filter> Frontier<F> {
             pages: self.pages,
             not_fetched: self.not_fetched.clone(),
             links: self.links.clone(),
+            sitemaps: self.sitemaps.counts.clone(),
             hosts: self.sieve.queue().iter().len() as u64,
             saturation: self.sieve.saturation(),
         }
@@ -298,6 +303,7 @@ impl<F: Filter> Frontier<F> {
         let mut admitted = Vec::with_capacity(links.len());
         for link in links {
             match admit(link, &self.scope) {
+                Ok(entry) if link.sitemap_of.is_some() => verdicts.push(self.take_in_sitemap(entry, now)),
                 Ok(entry) => {
                     // Overwritten by the sieve's own answer.
                     verdicts.push(Verdict::Seen);
@@ -325,10 +331,30 @@ impl<F: Filter> Frontier<F> {
                 };
             });
         self.name_refusals(&mut verdicts, turned_away);
-        for verdict in &verdicts {
-            self.links.count(*verdict);
+        for (link, verdict) in links.iter().zip(&verdicts) {
+            self.count(link, *verdict);
         }
         verdicts
+    }
+
+    fn count(&mut self, link: &Link, verdict: Verdict) {
+        let counts = match link.sitemap_of {
+            Some(_) => &mut self.sitemaps.counts,
+            None => &mut self.links,
+        };
+        counts.count(verdict);
+    }
+
+    /// Sitemaps have a seen-set of their own, which is exact.
+    fn take_in_sitemap(&mut self, entry: Entry, now: Time) -> Verdict {
+        if let Err(refusal) = self.sieve.queue().admit(&entry) {
+            return Verdict::Refused(refusal);
+        }
+        let verdict = self.sitemaps.insert(entry.key());
+        if verdict == Verdict::Queued {
+            self.hosts().enqueue(entry, now);
+        }
+        verdict
     }
 
     /// Puts the queue's own reasons in the places of those it turned away. Nothing has left it since.
@@ -370,6 +396,9 @@ impl<F: Filter> Frontier<F> {
             } else {
                 Leasing::AllLeased
             };
+        }
+        if up_to == 0 && self.hosts().is_due(now) {
+            return Leasing::Ready(ready);
         }
         self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil)
     }
@@ -427,7 +456,7 @@ impl<F: Filter> Frontier<F> {
             }
             Err(refusal) => Verdict::Refused(refusal),
         };
-        self.links.count(verdict);
+        self.count(link, verdict);
         verdict
     }
 
@@ -479,7 +508,11 @@ impl<F: Filter> Frontier<F> {
     /// Queues an entry again, past the filter, unless it failed as often as it may.
     fn try_again(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
         let given_up = self.sieve.queue().get(&entry.queue).is_some_and(|host| host.given_up);
-        if given_up || entry.attempts >= self.retries.max_attempts.get() {
+        let most = match entry.purpose {
+            Purpose::Robots(_) => self.retries.max_robots_attempts,
+            Purpose::Page | Purpose::Sitemap(_) => self.retries.max_attempts,
+        };
+        if given_up || entry.attempts >= most.get() {
             if entry.purpose == Purpose::Page {
                 self.pages.gave_up += 1;
                 self.hosts().count_page(&entry.queue);

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
 
 use crate::entry::{Entry, Metadata, Purpose};
 use crate::hosts::HostRules;
+use crate::lane::{Lane, Robots};
 use crate::time::Time;
 use crate::url::Origin;
 
@@ -27,20 +29,21 @@ pub(crate) enum Place {
     Resting(Time),
 }
 
-/// What is known of an origin's robots.txt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Robots {
-    Asking,
-    KnownUntil(Time),
-}
-
 /// The queue and the politeness state of one host.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     pub(crate) place: Place,
-    fifo: VecDeque<Entry>,
+    /// What may be handed out, by origin.
+    lanes: HashMap<Arc<str>, Box<Lane>>,
+    /// The lanes that have something to hand out, or to ask robots.txt for. One that waits for its robots.txt is not among
+    /// them, and so holds up no other.
+    round: VecDeque<Arc<str>>,
+    /// What is to be asked for again, and not yet.
     later: BinaryHeap<Later>,
+    /// Requests for a robots.txt, of this host's origins or of others that were redirected here.
     urgent: Vec<Entry>,
+    queued: u64,
+    queued_pages: u64,
     arrivals: u64,
     pub(crate) leased: u32,
     leased_pages: u64,
@@ -51,57 +54,115 @@ pub(crate) struct Host {
     pub(crate) blocked_until: Time,
     pub(crate) failures: u32,
     pub(crate) given_up: bool,
-    robots: HashMap<Box<str>, Robots>,
     pub(crate) requests: u64,
     pub(crate) shortest_gap: Option<Duration>,
 }
 
 impl Host {
     pub(crate) fn enqueue(&mut self, entry: Entry, now: Time) {
-        match entry.purpose {
-            Purpose::Robots(_) => self.urgent.push(entry),
-            Purpose::Page if entry.due <= now => self.fifo.push_back(entry),
-            Purpose::Page => {
-                self.arrivals += 1;
-                self.later.push(Later {
-                    arrival: self.arrivals,
-                    entry,
-                });
-            }
+        self.queued += 1;
+        self.queued_pages += u64::from(entry.purpose == Purpose::Page);
+        if let Purpose::Robots(_) = entry.purpose {
+            self.urgent.push(entry);
+        } else if entry.due > now {
+            self.arrivals += 1;
+            self.later.push(Later {
+                arrival: self.arrivals,
+                entry,
+            });
+        } else {
+            self.into_lane(entry, Lane::push);
         }
     }
 
     pub(crate) fn queued(&self) -> u64 {
-        (self.fifo.len() + self.later.len() + self.urgent.len()) as u64
+        self.queued
     }
 
     /// The pages that count against the host's budget.
     pub(crate) fn pages(&self) -> u64 {
-        (self.fifo.len() + self.later.len()) as u64 + self.leased_pages + self.settled_pages
+        self.queued_pages + self.leased_pages + self.settled_pages
     }
 
-    /// Takes out the entry whose turn it is, or the robots.txt that must be asked for before it.
+    /// Takes out the entry whose turn it is, or the robots.txt that must be asked for before it. The origins of the host take
+    /// turns.
     pub(crate) fn take(&mut self, now: Time, rules: &HostRules) -> Option<Entry> {
+        self.bring_due(now);
         if let Some(at) = self.urgent.iter().position(|entry| entry.due <= now) {
+            self.queued = self.queued.saturating_sub(1);
             return Some(self.urgent.remove(at));
         }
-        let retry = self
-            .later
-            .peek()
-            .map(|later| &later.entry)
-            .filter(|entry| entry.due <= now);
-        let retry_is_held = retry.is_some_and(|entry| self.is_held(entry, rules));
-        let first = if retry_is_held { None } else { retry };
-        let candidate = first.or_else(|| self.fifo.front().filter(|entry| !self.is_held(entry, rules)))?;
-        if rules.ask_robots && !self.knows_robots(candidate, now) {
-            let robots = robots_of(candidate, now)?;
-            self.robots.insert(origin_of(&candidate.url).into(), Robots::Asking);
-            return Some(robots);
+        while let Some(origin) = self.round.pop_front() {
+            let Some(lane) = self.lanes.get_mut(&origin) else {
+                continue;
+            };
+            lane.in_round = false;
+            if rules.ask_robots && !lane.knows_robots(now) {
+                let robots = lane.waiting().next().and_then(|entry| robots_of(entry, now));
+                if robots.is_some() {
+                    lane.robots = Robots::Asking;
+                    return robots;
+                }
+            }
+            let entry = lane.take();
+            self.after_turn(origin);
+            if let Some(entry) = entry {
+                self.queued = self.queued.saturating_sub(1);
+                self.queued_pages -= u64::from(entry.purpose == Purpose::Page);
+                return Some(entry);
+            }
         }
-        if first.is_some() {
-            self.later.pop().map(|later| later.entry)
-        } else {
-            self.fifo.pop_front()
+        None
+    }
+
+    /// Puts a lane at the end of the round if something is left in it, and forgets it if nothing is left to know of it.
+    fn after_turn(&mut self, origin: Arc<str>) {
+        let Some(lane) = self.lanes.get_mut(&origin) else {
+            return;
+        };
+        if !lane.is_empty() {
+            lane.in_round = true;
+            self.round.push_back(origin);
+        } else if lane.robots == Robots::Unknown {
+            self.lanes.remove(&origin);
+        }
+    }
+
+    /// Puts an entry into the lane of its origin, and the lane into the round unless it waits for its robots.txt.
+    fn into_lane(&mut self, entry: Entry, push: fn(&mut Lane, Entry)) {
+        let origin = self.lane_of(origin_of(&entry.url));
+        if let Some(lane) = self.lanes.get_mut(&origin) {
+            push(lane, entry);
+        }
+        self.into_round(origin);
+    }
+
+    fn into_round(&mut self, origin: Arc<str>) {
+        let Some(lane) = self.lanes.get_mut(&origin) else {
+            return;
+        };
+        if !lane.in_round && !lane.is_empty() && lane.robots != Robots::Asking {
+            lane.in_round = true;
+            self.round.push_back(origin);
+        }
+    }
+
+    /// Finds the lane of an origin, or makes it; returns its key.
+    fn lane_of(&mut self, origin: &str) -> Arc<str> {
+        if let Some((key, _)) = self.lanes.get_key_value(origin) {
+            return Arc::clone(key);
+        }
+        let key: Arc<str> = origin.into();
+        self.lanes.insert(Arc::clone(&key), Box::default());
+        key
+    }
+
+    /// Brings what is to be asked for again into the lanes, as far as its time has come.
+    fn bring_due(&mut self, now: Time) {
+        while self.later.peek().is_some_and(|later| later.entry.due <= now) {
+            if let Some(later) = self.later.pop() {
+                self.into_lane(later.entry, Lane::push_again);
+            }
         }
     }
 
@@ -136,21 +197,32 @@ impl Host {
     }
 
     pub(crate) fn robots_known(&mut self, origin: &Origin, until: Time) {
-        self.robots.insert(origin.to_string().into(), Robots::KnownUntil(until));
+        let origin = self.lane_of(&origin.to_string());
+        if let Some(lane) = self.lanes.get_mut(&origin) {
+            lane.robots = Robots::KnownUntil(until);
+        }
+        self.into_round(origin);
     }
 
-    /// Takes out everything that is queued.
+    /// Takes out everything that is queued, in no particular order of its origins.
     pub(crate) fn drain(&mut self) -> Vec<Entry> {
-        let later = std::mem::take(&mut self.later).into_iter().map(|later| later.entry);
-        self.urgent.drain(..).chain(self.fifo.drain(..)).chain(later).collect()
+        self.round.clear();
+        self.queued = 0;
+        self.queued_pages = 0;
+        let mut all: Vec<Entry> = self.urgent.drain(..).collect();
+        for lane in self.lanes.values_mut() {
+            lane.in_round = false;
+            all.extend(lane.drain());
+        }
+        all.extend(std::mem::take(&mut self.later).into_iter().map(|later| later.entry));
+        all
     }
 
-    /// Goes through everything that is queued, in no particular order beyond the first-come queue.
+    /// Goes through everything that is queued, in no particular order of its origins.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Entry> {
-        self.urgent
-            .iter()
-            .chain(&self.fifo)
-            .chain(self.later.iter().map(|later| &later.entry))
+        let in_lanes = self.lanes.values().flat_map(|lane| lane.waiting());
+        let later = self.later.iter().map(|later| &later.entry);
+        self.urgent.iter().chain(in_lanes).chain(later)
     }
 
     /// Returns from when on the next request may start.
@@ -169,14 +241,15 @@ impl Host {
     }
 
     /// Returns where the host belongs, now that something has changed.
-    pub(crate) fn next_place(&self, now: Time, rules: &HostRules) -> Place {
+    pub(crate) fn next_place(&mut self, now: Time, rules: &HostRules) -> Place {
         if self.queued() == 0 && self.leased == 0 {
             return self.idle_place(now, rules);
         }
         if self.leased >= rules.per_host {
             return Place::Held;
         }
-        match self.first_due(now, rules) {
+        self.bring_due(now);
+        match self.first_due() {
             None => Place::Held,
             Some(due) => match due.max(self.free_from(rules)) {
                 time if time <= now => Place::Due,
@@ -186,18 +259,11 @@ impl Host {
     }
 
     /// Returns when the first entry is due that nothing but time holds back.
-    fn first_due(&self, now: Time, rules: &HostRules) -> Option<Time> {
+    fn first_due(&self) -> Option<Time> {
         let urgent = self.urgent.iter().map(|entry| entry.due).min();
-        let retry = self.later.peek().map(|later| &later.entry);
-        let retry = retry
-            .filter(|entry| entry.due > now || !self.is_held(entry, rules))
-            .map(|entry| entry.due);
-        let first = self
-            .fifo
-            .front()
-            .filter(|entry| !self.is_held(entry, rules))
-            .map(|_| Time::EPOCH);
-        [urgent, retry, first].into_iter().flatten().min()
+        let later = self.later.peek().map(|later| later.entry.due);
+        let now = self.round.front().map(|_| Time::EPOCH);
+        [urgent, later, now].into_iter().flatten().min()
     }
 
     fn idle_place(&self, now: Time, rules: &HostRules) -> Place {
@@ -208,23 +274,12 @@ impl Host {
         if must_be_kept {
             return Place::Idle;
         }
-        let robots = self.robots.values().map(|robots| match robots {
+        let robots = self.lanes.values().map(|lane| match lane.robots {
+            Robots::Unknown => Time::EPOCH,
             Robots::Asking => Time::from_millis(u64::MAX),
-            Robots::KnownUntil(until) => *until,
+            Robots::KnownUntil(until) => until,
         });
         Place::Resting(robots.max().unwrap_or_default().max(self.free_from(rules)).max(now))
-    }
-
-    /// Says whether a page must wait for the robots.txt of its origin, which is being asked for.
-    fn is_held(&self, entry: &Entry, rules: &HostRules) -> bool {
-        rules.ask_robots && self.robots.get(origin_of(&entry.url)) == Some(&Robots::Asking)
-    }
-
-    fn knows_robots(&self, entry: &Entry, now: Time) -> bool {
-        match self.robots.get(origin_of(&entry.url)) {
-            Some(Robots::KnownUntil(until)) => *until > now,
-            Some(Robots::Asking) | None => false,
-        }
     }
 }
 

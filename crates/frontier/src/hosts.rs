@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Purpose};
 use crate::host::{Host, Place};
 use crate::scope::Refusal;
 use crate::time::Time;
@@ -91,7 +91,7 @@ impl HostQueues {
             return Err(Refusal::HostDead);
         }
         match self.rules.max_pages_per_host {
-            Some(max) if host.pages() >= max => Err(Refusal::HostBudget),
+            Some(max) if entry.purpose == Purpose::Page && host.pages() >= max => Err(Refusal::HostBudget),
             _ => Ok(()),
         }
     }
@@ -128,6 +128,25 @@ impl HostQueues {
             }
         }
         None
+    }
+
+    /// Says whether something can be handed out now, without doing so.
+    pub(crate) fn is_due(&mut self, now: Time) -> bool {
+        self.wake(now);
+        while let Some(key) = self.due.front().cloned() {
+            let Some(host) = self.hosts.get_mut(&key) else {
+                self.due.pop_front();
+                continue;
+            };
+            if host.next_place(now, &self.rules) == Place::Due {
+                return true;
+            }
+            // What made it due has changed since.
+            self.due.pop_front();
+            host.place = Place::Idle;
+            self.place(&key, now);
+        }
+        false
     }
 
     /// Returns when the next host will be due, if any waits for its time.

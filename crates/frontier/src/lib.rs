@@ -31,10 +31,12 @@ pub mod entry;
 mod frontier;
 mod host;
 mod hosts;
+mod lane;
 pub mod lease;
 pub mod link;
 pub mod report;
 pub mod scope;
+mod sitemaps;
 pub mod time;
 pub mod url;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::url::CanonicalUrl;
+use crate::time::Time;
+use crate::url::{CanonicalUrl, Origin};
 
 /// One step from a page, or from the user, to a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub struct Link {
     pub redirected_from: Option<Arc<str>>,
     /// Whether the user gave it, or was led here from what the user gave by redirects alone.
     pub seed: bool,
+    /// When the page last changed, by the word of the sitemap that names it.
+    pub lastmod: Option<Time>,
+    /// The origin whose sitemap it leads to; `None` when it leads to a page.
+    pub sitemap_of: Option<Origin>,
 }
 
 impl Link {
@@ -32,6 +37,8 @@ impl Link {
             referrer: None,
             redirected_from: None,
             seed: true,
+            lastmod: None,
+            sitemap_of: None,
         }
     }
 
@@ -46,6 +53,24 @@ impl Link {
             referrer: Some(referrer),
             redirected_from: None,
             seed: false,
+            lastmod: None,
+            sitemap_of: None,
+        }
+    }
+
+    /// Makes the step to a sitemap of the origin `of`: named by `referrer`, which is a robots.txt or a sitemap index, or
+    /// looked for where sitemaps use to be. `indexes` lead to it: none to one that robots.txt names.
+    #[must_use]
+    pub fn sitemap(url: CanonicalUrl, of: Origin, indexes: u32, referrer: Option<Arc<str>>) -> Self {
+        Self {
+            url,
+            depth: indexes,
+            hops: 0,
+            referrer,
+            redirected_from: None,
+            seed: false,
+            lastmod: None,
+            sitemap_of: Some(of),
         }
     }
 }

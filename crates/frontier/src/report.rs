@@ -73,6 +73,8 @@ pub struct Report {
     pub not_fetched: BTreeMap<NotFetched, u64>,
     /// What became of links.
     pub links: LinkCounts,
+    /// What became of links to sitemaps, which are not among the `links`.
+    pub sitemaps: LinkCounts,
     /// Hosts that are remembered.
     pub hosts: u64,
     /// How full the seen-set is and what that has cost.

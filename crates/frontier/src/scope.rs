@@ -11,10 +11,11 @@ use std::str::FromStr;
 
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::{Serialize, Serializer};
+use url::Url;
 
 use crate::link::Link;
 use crate::scope::territory::Territory;
-use crate::url::CanonicalUrl;
+use crate::url::{CanonicalUrl, Origin, host_name};
 
 /// How long a URL may be, in bytes, unless the user says otherwise.
 pub const DEFAULT_MAX_URL_BYTES: usize = 2048;
@@ -22,6 +23,8 @@ pub const DEFAULT_MAX_URL_BYTES: usize = 2048;
 pub const DEFAULT_MAX_SEGMENT_REPEATS: usize = 5;
 /// How many redirects in a row are followed, unless the user says otherwise.
 pub const DEFAULT_MAX_HOPS: u8 = 10;
+/// How many sitemap indexes may lead to a sitemap, unless the user says otherwise. The protocol knows one.
+pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
 /// How large the include or the exclude patterns may be when compiled, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
@@ -102,6 +105,8 @@ pub struct ScopeConfig {
     pub max_segment_repeats: usize,
     /// How many redirects in a row to follow.
     pub max_hops: u8,
+    /// How many sitemap indexes may lead to a sitemap.
+    pub max_sitemap_nesting: u32,
 }
 
 impl Default for ScopeConfig {
@@ -114,6 +119,7 @@ impl Default for ScopeConfig {
             max_url_bytes: DEFAULT_MAX_URL_BYTES,
             max_segment_repeats: DEFAULT_MAX_SEGMENT_REPEATS,
             max_hops: DEFAULT_MAX_HOPS,
+            max_sitemap_nesting: DEFAULT_MAX_SITEMAP_NESTING,
         }
     }
 }
@@ -176,12 +182,14 @@ pub enum Refusal {
     HostDead,
     /// The filter would too often take a new URL for a seen one.
     Saturated,
+    /// As many sitemaps were asked for as may be.
+    TooManySitemaps,
 }
 
 impl Refusal {
     /// All refusals, in the order of their declaration.
     // The length is taken from the last one, so that a refusal missing here does not compile.
-    pub const ALL: [Self; Self::Saturated as usize + 1] = [
+    pub const ALL: [Self; Self::TooManySitemaps as usize + 1] = [
         Self::OtherHost,
         Self::OtherSite,
         Self::OutsidePrefix,
@@ -196,6 +204,7 @@ impl Refusal {
         Self::TooManyHosts,
         Self::HostDead,
         Self::Saturated,
+        Self::TooManySitemaps,
     ];
 
     /// Returns the name for machines.
@@ -216,6 +225,7 @@ impl Refusal {
             Self::TooManyHosts => "too_many_hosts",
             Self::HostDead => "host_dead",
             Self::Saturated => "saturated",
+            Self::TooManySitemaps => "too_many_sitemaps",
         }
     }
 
@@ -235,6 +245,7 @@ impl Refusal {
             Self::TooManyHosts => "too many hosts",
             Self::HostDead => "host given up",
             Self::Saturated => "filter saturated",
+            Self::TooManySitemaps => "too many sitemaps",
         }
     }
 }
@@ -261,6 +272,7 @@ pub struct Scope {
     max_url_bytes: usize,
     max_segment_repeats: usize,
     max_hops: u8,
+    max_sitemap_nesting: u32,
 }
 
 impl Scope {
@@ -279,6 +291,7 @@ impl Scope {
             max_url_bytes: config.max_url_bytes,
             max_segment_repeats: config.max_segment_repeats,
             max_hops: config.max_hops,
+            max_sitemap_nesting: config.max_sitemap_nesting,
         })
     }
 
@@ -300,6 +313,9 @@ impl Scope {
         if link.url.url().as_str().len() > self.max_url_bytes {
             return Err(Refusal::UrlTooLong);
         }
+        if let Some(origin) = &link.sitemap_of {
+            return self.judge_sitemap(link, origin);
+        }
         let seed_redirected = link.seed && link.hops > 0;
         if link.seed && !seed_redirected {
             return Ok(());
@@ -315,6 +331,29 @@ impl Scope {
             return Err(Refusal::RepeatedSegments);
         }
         self.judge_patterns(link.url.key(), seed_redirected)
+    }
+
+    /// A sitemap is worth reading when its origin is on a host where pages may be crawled. Its own place may be anywhere when
+    /// the robots.txt of its origin names it, as the protocol has it ("Sitemaps & Cross Submits"); one that an index names must
+    /// be on the host of the index, or on one where pages may be crawled.
+    fn judge_sitemap(&self, link: &Link, origin: &Origin) -> Result<(), Refusal> {
+        if link.hops > self.max_hops {
+            return Err(Refusal::TooManyHops);
+        }
+        if link.depth > self.max_sitemap_nesting {
+            return Err(Refusal::TooDeep);
+        }
+        let url = link.url.url();
+        let beside_index = || {
+            let index = link.referrer.as_deref().and_then(|index| Url::parse(index).ok());
+            index.is_some_and(|index| host_name(&index) == host_name(url))
+        };
+        let may_be_there = link.depth == 0 || self.territory.reaches(url) || beside_index();
+        if may_be_there && self.territory.reaches(&origin.robots_url()) {
+            Ok(())
+        } else {
+            Err(Refusal::OtherHost)
+        }
     }
 
     /// Where a seed is redirected to stands for the seed, which needs no pattern to include it.

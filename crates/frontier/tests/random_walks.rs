@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach, RetryPolicy,
+    Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Origin, Outcome, Purpose, Reach, RetryPolicy,
     ScopeConfig, Settlement, Time, Verdict,
 };
 use proptest::prelude::*;
@@ -58,8 +58,9 @@ fn worlds() -> impl Strategy<Value = World> {
     })
 }
 
+/// Five hosts, each with several origins.
 fn url(n: usize) -> String {
-    format!("https://host{}.example/{n}", n % 5)
+    format!("https://host{}.example:{}/{n}", n % 5, 443 + n % 3)
 }
 
 fn number(url: &str) -> usize {
@@ -85,6 +86,8 @@ struct Walk {
     ended: HashSet<usize>,
     asked: HashMap<usize, usize>,
     requests: usize,
+    /// Those that are queued or out.
+    sitemaps: usize,
 }
 
 impl Walk {
@@ -114,6 +117,7 @@ impl Walk {
             ended: HashSet::new(),
             asked: HashMap::new(),
             requests: 0,
+            sitemaps: 0,
         }
     }
 
@@ -141,6 +145,7 @@ impl Walk {
             }
         }
         assert!(self.out.is_empty(), "drained with leases out");
+        assert_eq!(self.sitemaps, 0, "a sitemap never came to an end");
         assert_eq!(
             self.ended, self.offered,
             "what was offered and what came to an end differ"
@@ -189,21 +194,51 @@ impl Walk {
         }
     }
 
+    /// A robots.txt names a sitemap beside it, and one on another host.
+    fn robots_came_back(&mut self, lease: &Lease, origin: &Origin) {
+        let links = ["sitemap.xml".to_owned(), url(self.requests) + ".xml"].map(|place| {
+            let address = origin.robots_url().join(&place).unwrap();
+            Link::sitemap(self.canonical.canonicalize(address).unwrap(), origin.clone(), 0, None)
+        });
+        let done = Settlement {
+            lease: lease.id,
+            outcome: Outcome::Done,
+            links: links.to_vec(),
+        };
+        let settled = self.frontier.settle(&[done], self.now).unwrap().remove(0);
+        self.sitemaps += settled
+            .verdicts
+            .iter()
+            .filter(|verdict| **verdict == Verdict::Queued)
+            .count();
+        self.frontier
+            .robots_known(origin, self.now + Duration::from_secs(86_400), self.now)
+            .unwrap();
+    }
+
+    /// Every third request for a sitemap fails.
+    fn sitemap_came_back(&mut self, lease: &Lease) {
+        let outcome = match self.requests % 3 {
+            0 => Outcome::Retry { after: None },
+            _ => Outcome::Done,
+        };
+        let settlement = Settlement {
+            lease: lease.id,
+            outcome,
+            links: Vec::new(),
+        };
+        let settled = self.frontier.settle(&[settlement], self.now).unwrap().remove(0);
+        self.sitemaps -= usize::from(!matches!(settled.fate, Fate::Requeued { .. }));
+    }
+
     fn came_back(&mut self, lease: Lease) {
         let host = self.hosts.get_mut(lease.entry.queue.as_str()).unwrap();
         host.out -= 1;
         host.last_end = Some(self.now);
-        if let Purpose::Robots(origin) = &lease.entry.purpose {
-            let done = Settlement {
-                lease: lease.id,
-                outcome: Outcome::Done,
-                links: Vec::new(),
-            };
-            self.frontier.settle(&[done], self.now).unwrap();
-            self.frontier
-                .robots_known(origin, self.now + Duration::from_secs(86_400), self.now)
-                .unwrap();
-            return;
+        match &lease.entry.purpose {
+            Purpose::Robots(origin) => return self.robots_came_back(&lease, origin),
+            Purpose::Sitemap(_) => return self.sitemap_came_back(&lease),
+            Purpose::Page => {}
         }
         let n = number(&lease.entry.url);
         let attempt = self.asked.entry(n).or_default();

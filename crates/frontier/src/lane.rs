@@ -1,0 +1,80 @@
+//! One origin's share of its host's queue: what waits, and what is known of its robots.txt.
+
+use std::collections::VecDeque;
+
+use crate::entry::{Entry, Purpose};
+use crate::time::Time;
+
+/// What is known of an origin's robots.txt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Robots {
+    #[default]
+    Unknown,
+    Asking,
+    KnownUntil(Time),
+}
+
+/// What waits of one origin and may be handed out as soon as its robots.txt is known.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) robots: Robots,
+    /// Whether it is in the round of its host's lanes.
+    pub(crate) in_round: bool,
+    sitemaps: VecDeque<Entry>,
+    retries: VecDeque<Entry>,
+    pages: VecDeque<Entry>,
+    /// A sitemap was handed out last: however many there are, the pages get every second turn.
+    page_is_next: bool,
+}
+
+impl Lane {
+    /// Lets an entry wait behind all others of its kind.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        match entry.purpose {
+            Purpose::Sitemap(_) => self.sitemaps.push_back(entry),
+            Purpose::Page | Purpose::Robots(_) => self.pages.push_back(entry),
+        }
+    }
+
+    /// Lets an entry wait that was handed out before, and whose time has come.
+    pub(crate) fn push_again(&mut self, entry: Entry) {
+        match entry.purpose {
+            Purpose::Sitemap(_) => self.sitemaps.push_back(entry),
+            Purpose::Page | Purpose::Robots(_) => self.retries.push_back(entry),
+        }
+    }
+
+    /// Takes out the entry whose turn it is: a sitemap and a page in turn, as long as there are both.
+    pub(crate) fn take(&mut self) -> Option<Entry> {
+        let sitemap = if self.page_is_next {
+            None
+        } else {
+            self.sitemaps.pop_front()
+        };
+        let first = sitemap
+            .or_else(|| self.retries.pop_front())
+            .or_else(|| self.pages.pop_front())
+            .or_else(|| self.sitemaps.pop_front())?;
+        self.page_is_next = matches!(first.purpose, Purpose::Sitemap(_));
+        Some(first)
+    }
+
+    /// Goes through all that waits.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.sitemaps.iter().chain(&self.retries).chain(&self.pages)
+    }
+
+    /// Takes out all that waits.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        let sitemaps = self.sitemaps.drain(..);
+        sitemaps.chain(self.retries.drain(..)).chain(self.pages.drain(..))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sitemaps.is_empty() && self.retries.is_empty() && self.pages.is_empty()
+    }
+
+    pub(crate) fn knows_robots(&self, now: Time) -> bool {
+        matches!(self.robots, Robots::KnownUntil(until) if until > now)
+    }
+}

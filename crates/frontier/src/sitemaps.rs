@@ -1,0 +1,39 @@
+//! Which sitemaps were asked for, and what became of the links to them.
+
+use std::collections::HashSet;
+
+use crate::lease::Verdict;
+use crate::report::LinkCounts;
+use crate::scope::Refusal;
+
+/// The seen-set of sitemaps: few enough to be remembered exactly.
+///
+/// Memory: at most as many keys as there may be sitemaps, each at most as long as a URL may be.
+#[derive(Debug)]
+pub(crate) struct Sitemaps {
+    most: usize,
+    seen: HashSet<Box<str>>,
+    pub(crate) counts: LinkCounts,
+}
+
+impl Sitemaps {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            seen: HashSet::new(),
+            counts: LinkCounts::default(),
+        }
+    }
+
+    /// Takes note of a sitemap, unless it is known or one too many.
+    pub(crate) fn insert(&mut self, key: &str) -> Verdict {
+        if self.seen.contains(key) {
+            return Verdict::Seen;
+        }
+        if self.seen.len() >= self.most {
+            return Verdict::Refused(Refusal::TooManySitemaps);
+        }
+        self.seen.insert(key.into());
+        Verdict::Queued
+    }
+}
