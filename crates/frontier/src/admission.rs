@@ -17,7 +17,8 @@ pub fn admit(link: &Link, scope: &Scope) -> Result<Entry, Refusal> {
     Ok(entry(link))
 }
 
-fn entry(link: &Link) -> Entry {
+/// Makes the entry of a link that the scope has judged before.
+pub(crate) fn entry(link: &Link) -> Entry {
     let url: Box<str> = link.url.url().as_str().into();
     let key = link.url.key();
     Entry {

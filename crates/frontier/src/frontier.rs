@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sieve::{Filter, RefusedBy, SeenSet, Sieve};
 
-use crate::admission::admit;
+use crate::admission::entry;
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
@@ -248,7 +248,7 @@ impl<F: Filter> Frontier<F> {
             depth: 0,
             ..Link::found(url.clone(), 0, "".into())
         };
-        match admit(&link, &self.scope).and_then(|entry| queues.admit(&entry)) {
+        match self.scope.judge(&link).and_then(|()| queues.admit(&link)) {
             Ok(()) => Why::NeverOffered,
             Err(refusal) => Why::Refused(refusal),
         }
@@ -301,36 +301,32 @@ impl<F: Filter> Frontier<F> {
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
         let mut verdicts = Vec::with_capacity(links.len());
         let mut admitted = Vec::with_capacity(links.len());
-        for link in links {
-            match admit(link, &self.scope) {
-                Ok(entry) if link.sitemap_of.is_some() => verdicts.push(self.take_in_sitemap(entry, now)),
-                Ok(entry) => {
+        for (at, link) in links.iter().enumerate() {
+            verdicts.push(match self.scope.judge(link) {
+                Ok(()) if link.sitemap_of.is_some() => self.take_in_sitemap(link, now),
+                Ok(()) => {
+                    admitted.push(at);
                     // Overwritten by the sieve's own answer.
-                    verdicts.push(Verdict::Seen);
-                    admitted.push((verdicts.len() - 1, entry));
+                    Verdict::Seen
                 }
-                Err(refusal) => verdicts.push(Verdict::Refused(refusal)),
-            }
+                Err(refusal) => Verdict::Refused(refusal),
+            });
         }
-        let (at, entries): (Vec<usize>, Vec<Entry>) = admitted.into_iter().unzip();
-        let mut at = at.into_iter();
-        let mut turned_away = Vec::new();
+        let mut places = admitted.iter();
+        let arrivals = admitted.iter().filter_map(|&at| links.get(at));
         self.sieve
-            .try_push_all(entries.into_iter().map(|entry| Arrival { entry, at: now }), |outcome| {
-                let Some(verdict) = at.next().and_then(|at| verdicts.get_mut(at)) else {
+            .try_push_all(arrivals.map(|link| Arrival { link, at: now }), |outcome| {
+                let Some(verdict) = places.next().and_then(|&at| verdicts.get_mut(at)) else {
                     return;
                 };
                 *verdict = match outcome {
                     Ok(true) => Verdict::Queued,
                     Ok(false) => Verdict::Seen,
                     Err(refused) if refused.by == RefusedBy::Saturation => Verdict::Refused(Refusal::Saturated),
-                    Err(refused) => {
-                        turned_away.push(refused.item.entry);
-                        Verdict::Refused(Refusal::QueueFull)
-                    }
+                    Err(_) => Verdict::Refused(Refusal::QueueFull),
                 };
             });
-        self.name_refusals(&mut verdicts, turned_away);
+        self.name_refusals(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count(link, *verdict);
         }
@@ -346,24 +342,22 @@ impl<F: Filter> Frontier<F> {
     }
 
     /// Sitemaps have a seen-set of their own, which is exact.
-    fn take_in_sitemap(&mut self, entry: Entry, now: Time) -> Verdict {
-        if let Err(refusal) = self.sieve.queue().admit(&entry) {
+    fn take_in_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
+        if let Err(refusal) = self.sieve.queue().admit(link) {
             return Verdict::Refused(refusal);
         }
-        let verdict = self.sitemaps.insert(entry.key());
+        let verdict = self.sitemaps.insert(link.url.key());
         if verdict == Verdict::Queued {
-            self.hosts().enqueue(entry, now);
+            self.hosts().enqueue(entry(link), now);
         }
         verdict
     }
 
     /// Puts the queue's own reasons in the places of those it turned away. Nothing has left it since.
-    fn name_refusals(&self, verdicts: &mut [Verdict], turned_away: Vec<Entry>) {
-        let full = verdicts
-            .iter_mut()
-            .filter(|verdict| **verdict == Verdict::Refused(Refusal::QueueFull));
-        for (verdict, entry) in full.zip(turned_away) {
-            if let Err(refusal) = self.sieve.queue().admit(&entry) {
+    fn name_refusals(&self, links: &[Link], verdicts: &mut [Verdict]) {
+        let full = Verdict::Refused(Refusal::QueueFull);
+        for (link, verdict) in links.iter().zip(verdicts).filter(|(_, verdict)| **verdict == full) {
+            if let Err(refusal) = self.sieve.queue().admit(link) {
                 *verdict = Verdict::Refused(refusal);
             }
         }
@@ -448,10 +442,10 @@ impl<F: Filter> Frontier<F> {
 
     /// Queues the target of a redirect that the filter would take for its own source.
     fn follow_respelled(&mut self, link: &Link, now: Time) -> Verdict {
-        let admitted = admit(link, &self.scope).and_then(|entry| self.sieve.queue().admit(&entry).map(|()| entry));
+        let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
         let verdict = match admitted {
-            Ok(entry) => {
-                self.hosts().enqueue(entry, now);
+            Ok(()) => {
+                self.hosts().enqueue(entry(link), now);
                 Verdict::Queued
             }
             Err(refusal) => Verdict::Refused(refusal),

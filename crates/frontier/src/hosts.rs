@@ -13,8 +13,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::entry::{Entry, Purpose};
+use crate::admission::entry;
+use crate::entry::Entry;
 use crate::host::{Host, Place};
+use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
@@ -75,12 +77,12 @@ impl HostQueues {
         }
     }
 
-    /// Says whether an entry may be queued, and if not, why.
-    pub(crate) fn admit(&self, entry: &Entry) -> Result<(), Refusal> {
+    /// Says whether a link may be queued, and if not, why.
+    pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
         if self.queued >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
-        let Some(host) = self.hosts.get(&entry.queue) else {
+        let Some(host) = self.hosts.get(link.url.host_str()) else {
             return if self.hosts.len() < self.rules.max_hosts {
                 Ok(())
             } else {
@@ -91,7 +93,7 @@ impl HostQueues {
             return Err(Refusal::HostDead);
         }
         match self.rules.max_pages_per_host {
-            Some(max) if entry.purpose == Purpose::Page && host.pages() >= max => Err(Refusal::HostBudget),
+            Some(max) if link.sitemap_of.is_none() && host.pages() >= max => Err(Refusal::HostBudget),
             _ => Ok(()),
         }
     }
@@ -335,26 +337,27 @@ impl sieve::Queue for HostQueues {
     }
 }
 
-impl sieve::Accepts<Arrival> for HostQueues {
-    fn admits(&self, arrival: &Arrival) -> bool {
-        self.admit(&arrival.entry).is_ok()
+impl sieve::Accepts<Arrival<'_>> for HostQueues {
+    fn admits(&self, arrival: &Arrival<'_>) -> bool {
+        self.admit(arrival.link).is_ok()
     }
 
-    fn push(&mut self, arrival: Arrival) {
-        self.enqueue(arrival.entry, arrival.at);
+    fn push(&mut self, arrival: Arrival<'_>) {
+        self.enqueue(entry(arrival.link), arrival.at);
     }
 }
 
-/// An entry on its way through the filter into its host's queue, with the time of its arrival.
+/// A link on its way through the filter into its host's queue, with the time of its arrival. An entry is made only of one that is new.
 #[derive(Debug)]
-pub(crate) struct Arrival {
-    pub(crate) entry: Entry,
+pub(crate) struct Arrival<'l> {
+    pub(crate) link: &'l Link,
     pub(crate) at: Time,
 }
 
-impl AsRef<[u8]> for Arrival {
+impl AsRef<[u8]> for Arrival<'_> {
+    /// The bytes of the key, which is what the filter sees.
     fn as_ref(&self) -> &[u8] {
-        self.entry.as_ref()
+        self.link.url.key().as_bytes()
     }
 }
 
@@ -363,7 +366,6 @@ mod tests {
     use super::*;
     use crate::admission::admit;
     use crate::canonical::Canonicalizer;
-    use crate::link::Link;
     use crate::scope::{Reach, Scope, ScopeConfig};
 
     const DAY: Duration = Duration::from_secs(86_400);
