@@ -15,6 +15,10 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most of a body that is read, in bytes after decompression, unless set.
 pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
+/// The most headers of one answer, unless set. Twice what large sites send.
+pub const DEFAULT_MAX_HEADERS: usize = 200;
+/// The most bytes of the headers of one answer, unless set: what Chromium takes.
+pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
 /// The most links of one page that are followed, unless set.
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
 /// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
@@ -49,6 +53,13 @@ pub struct CrawlOptions {
     pub max_time: Option<Duration>,
     /// Whether addresses that are not public may be dialled. A seed always opens its own origin.
     pub allow_private_addresses: bool,
+    /// The most headers that an answer may have.
+    pub max_headers: NonZeroUsize,
+    /// The most bytes that the headers of an answer may have; with HTTP/1 never more than 400 KiB.
+    pub max_header_bytes: usize,
+    /// Whether [`Answer::exchange`](crate::Answer::exchange) is filled, for archives. It costs as much memory again as bodies
+    /// were compressed to, at most `max_body_bytes` for each request that is out.
+    pub keep_exchanges: bool,
 }
 
 impl Default for CrawlOptions {
@@ -66,6 +77,9 @@ impl Default for CrawlOptions {
             max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
             max_time: None,
             allow_private_addresses: false,
+            max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
+            max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
+            keep_exchanges: false,
         }
     }
 }

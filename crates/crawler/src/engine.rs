@@ -247,13 +247,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         for lease in leases {
             match self.refusal(&lease) {
                 Ok(url) => {
-                    let ask = Ask {
-                        url,
-                        want: match lease.entry.purpose {
-                            Purpose::Page => Want::Page,
-                            Purpose::Robots(_) => Want::Robots,
-                        },
+                    let want = match lease.entry.purpose {
+                        Purpose::Page => Want::Page,
+                        Purpose::Robots(_) => Want::Robots,
                     };
+                    let ask = Ask::new(url, want);
                     let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
                     self.leases.insert(self.tasks.spawn(task).id(), lease);
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frontier::{Fate, Link, NotFetched, Report, Verdict};
 
-use crate::fetch::Extent;
+use crate::fetch::{Cut, Extent};
 use crate::summary::Summary;
 
 /// Something that happened.
@@ -62,6 +62,8 @@ pub struct PageRecord {
     pub bytes: u64,
     /// How much of the body that is: `complete`, `truncated` or `skipped`.
     pub body: Extent,
+    /// Why it is not all of it: `size`, `time`, `connection`, `coding` or `markup`.
+    pub body_cut: Option<Cut>,
     /// From the start of the request to the end of the body.
     pub milliseconds: u64,
     /// The title.

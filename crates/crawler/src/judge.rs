@@ -3,11 +3,12 @@
 //! | answer | outcome | the host |
 //! |---|---|---|
 //! | 2xx, 304 | done | |
+//! | 2xx whose body broke off or did not end in time | retry; in the end, done with what came | |
 //! | 3xx with a `Location` | moved: its target is a new link | |
 //! | 408, 425, 5xx | retry | |
 //! | 429, 503 with `Retry-After` | retry, not before that time | rests until then |
 //! | any other status | gone | |
-//! | name not resolved, no connection, timeout | retry | down: rests, longer each time, and is given up in the end |
+//! | name not resolved, no connection, no secure one, timeout | retry | down: rests, longer each time, and is given up in the end |
 //! | broken answer | retry | |
 //! | address not public | not fetched | |
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use frontier::{NotFetched, Outcome};
 
-use crate::fetch::{Answer, FetchError};
+use crate::fetch::{Answer, Cut, FetchError};
 
 /// How long a host rests that answers 429 and does not say how long.
 const DEFAULT_THROTTLE: Duration = Duration::from_secs(5);
@@ -37,6 +38,7 @@ pub(crate) fn judge(result: &Result<Answer, FetchError>) -> Judgement {
 
 fn judge_answer(answer: &Answer) -> Judgement {
     match answer.status {
+        200..=299 if answer.cut.is_some_and(Cut::is_passing) => outcome(Outcome::Retry { after: None }),
         200..=299 | 304 => outcome(Outcome::Done),
         300..=399 if answer.location.is_some() => outcome(Outcome::Moved),
         429 => throttled(answer.retry_after.unwrap_or(DEFAULT_THROTTLE)),
@@ -49,8 +51,10 @@ fn judge_answer(answer: &Answer) -> Judgement {
 fn judge_error(error: &FetchError) -> Outcome {
     match error {
         FetchError::AddressForbidden => Outcome::NotFetched(NotFetched::AddressForbidden),
-        FetchError::Unresolved(_) | FetchError::Connect(_) | FetchError::Timeout => Outcome::HostDown { until: None },
-        FetchError::Broken(_) => Outcome::Retry { after: None },
+        FetchError::Unresolved(_) | FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout => {
+            Outcome::HostDown { until: None }
+        }
+        FetchError::HeadTooLarge(_) | FetchError::Broken(_) => Outcome::Retry { after: None },
     }
 }
 

@@ -50,5 +50,5 @@ mod task;
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
 pub use engine::{Crawl, CrawlError, StartError, StopHandle};
 pub use event::{Event, Observer, PageRecord, Progress};
-pub use fetch::{Answer, Ask, FetchError, Fetcher, HttpFetcher, Want};
+pub use fetch::{Answer, Ask, Cut, Exchange, FailureKind, FetchError, Fetcher, HttpFetcher, Validators, Want};
 pub use summary::{Ending, Summary};

@@ -13,7 +13,7 @@ use url::Url;
 use crate::config::CrawlConfig;
 use crate::engine::Crawl;
 use crate::event::{Event, PageRecord};
-use crate::fetch::{Answer, Extent, FetchError, Fetcher};
+use crate::fetch::{Answer, Cut, Extent, FetchError, Fetcher};
 use crate::judge::{Judgement, judge};
 use crate::page::Page;
 use crate::robots::{MAX_ROBOTS_HOPS, Policy, RobotsRules};
@@ -145,6 +145,7 @@ fn record(entry: &Entry, answer: &Answer, page: Page) -> PageRecord {
         content_type: answer.content_type.clone(),
         bytes: answer.body.len() as u64,
         body: if page.cut { Extent::Truncated } else { answer.extent },
+        body_cut: answer.cut.or(page.cut.then_some(Cut::Markup)),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links.len() + page.links_nofollow + page.links_dropped,
         links_new: 0,
@@ -163,6 +164,10 @@ fn conclude_robots(
     let allow_all = || RobotsNext::Known(Policy::Rules(RobotsRules::allow_all()));
     match result {
         Ok(answer) => match answer.status {
+            // Rules that did not arrive may be those that forbid.
+            200..=299 if answer.cut.is_some_and(|cut| cut != Cut::Size) => {
+                final_answer(Outcome::Retry { after: None }, RobotsNext::Unknown)
+            }
             200..=299 => {
                 let rules = RobotsRules::parse(&answer.body, config.product_token());
                 final_answer(Outcome::Done, RobotsNext::Known(Policy::Rules(rules)))

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use crawler::fetch::Extent;
-use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
+use crawler::fetch::{Extent, HttpVersion};
+use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, Cut, FetchError, Fetcher, HttpFetcher, Validators, Want};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use url::Url;
@@ -40,7 +40,7 @@ fn fetcher(seed: &str, options: CrawlOptions) -> HttpFetcher {
 
 async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Answer, FetchError> {
     let url = Url::parse(url).unwrap();
-    fetcher.fetch(Ask { url, want: Want::Page }).await
+    fetcher.fetch(Ask::new(url, Want::Page)).await
 }
 
 /// Asks the server as a crawl would that has it for a seed.
@@ -103,8 +103,104 @@ async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
         }
     });
     let seed = format!("http://127.0.0.1:{port}/");
-    let error = fetch(&fetcher(&seed, options()), &seed).await.unwrap_err();
-    assert!(matches!(error, FetchError::Timeout), "{error:?}");
+    let answer = fetch(&fetcher(&seed, options()), &seed).await.unwrap();
+    assert_eq!(
+        (answer.status, answer.extent, answer.cut),
+        (200, Extent::Truncated, Some(Cut::Time))
+    );
+    assert!(!answer.body.is_empty() && answer.body.iter().all(|byte| *byte == b'<'));
+}
+
+#[tokio::test]
+async fn an_exchange_is_what_went_over_the_wire() {
+    let page = b"<p>all of it</p>".repeat(50);
+    let mut encoded = Vec::with_capacity(page.len());
+    let mut gzip = flate2::Compress::new_gzip(flate2::Compression::best(), 15);
+    gzip.compress_vec(&page, &mut encoded, flate2::FlushCompress::Finish)
+        .unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (head, tail) = encoded.split_at(10);
+    let chunked = [
+        b"HTTP/1.1 200 Fine by me\r\nX-Two: 1\r\nContent-Type: text/html\r\nx-two: \xe9\r\nContent-Encoding: gzip\r\n\
+          Transfer-Encoding: chunked\r\n\r\nA\r\n"
+            .as_slice(),
+        head,
+        format!("\r\n{:x}\r\n", tail.len()).as_bytes(),
+        tail,
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 4096];
+        let length = stream.read(&mut request).await.unwrap();
+        stream.write_all(&chunked).await.unwrap();
+        request.truncate(length);
+        request
+    });
+    let url = format!("http://{address}/a%20b?c=d#e");
+    let options = CrawlOptions {
+        keep_exchanges: true,
+        ..CrawlOptions::default()
+    };
+    let ask = Ask {
+        validators: Some(Validators {
+            etag: Some("\"v1\"".to_owned()),
+            last_modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
+        }),
+        ..Ask::new(Url::parse(&url).unwrap(), Want::Page)
+    };
+    let answer = fetcher(&url, options).fetch(ask).await.unwrap();
+    let sent = serving.await.unwrap();
+    assert_eq!(answer.body, page);
+    assert_eq!(answer.received_body(), encoded);
+    let exchange = answer.exchange.unwrap();
+    let mut said = format!("GET {} {}\r\n", exchange.target, exchange.version).into_bytes();
+    for (name, value) in &exchange.request_headers {
+        said.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    said.extend(b"\r\n");
+    assert_eq!(String::from_utf8(said).unwrap(), String::from_utf8(sent).unwrap());
+    assert_eq!(
+        (exchange.status, exchange.reason.as_slice()),
+        (200, b"Fine by me".as_slice())
+    );
+    let expected: [(&str, &[u8]); 5] = [
+        ("x-two", b"1"),
+        ("x-two", b"\xe9"),
+        ("content-type", b"text/html"),
+        ("content-encoding", b"gzip"),
+        ("transfer-encoding", b"chunked"),
+    ];
+    let received: Vec<_> = exchange
+        .response_headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_slice()))
+        .collect();
+    assert_eq!(received, expected);
+    assert_eq!(exchange.address, Some(address));
+}
+
+#[tokio::test]
+async fn a_body_without_codings_is_kept_once() {
+    let options = CrawlOptions {
+        keep_exchanges: true,
+        ..CrawlOptions::default()
+    };
+    let answer = answer_of("HTTP/1.0 404 \r\nContent-Type: text/html\r\n\r\n<p>", options)
+        .await
+        .unwrap();
+    assert_eq!(
+        (answer.received_body(), answer.body.as_slice()),
+        (b"<p>".as_slice(), b"<p>".as_slice())
+    );
+    let exchange = answer.exchange.unwrap();
+    assert_eq!((exchange.encoded_body, exchange.version), (None, HttpVersion::Http10));
+    let answer = answer_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CrawlOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(answer.exchange, None, "kept only on request");
 }
 
 #[tokio::test]
@@ -132,6 +228,7 @@ async fn a_body_is_cut_at_the_cap_after_decompression() {
         };
         let answer = answer_of(answer, options).await.unwrap();
         assert_eq!((answer.body.len(), answer.extent), (read, extent));
+        assert_eq!(answer.cut, (extent == Extent::Truncated).then_some(Cut::Size));
     }
 }
 

@@ -105,7 +105,14 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("sieve", "lz4_flex::", &["packed/press.rs"]);
     only("sieve", "unsafe {", &["prefetch.rs"]);
     only("sieve", "log::log!", &["lines.rs"]);
-    only("crawler", "reqwest::", &["fetch.rs"]);
+    only(
+        "crawler",
+        "reqwest::",
+        &["fetch/client.rs", "fetch/failure.rs", "fetch/guard.rs"],
+    );
+    only("crawler", "flate2::", &["fetch/decoding.rs"]);
+    only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
+    only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
     only("crawler", "scraper::", &["links.rs", "links/document.rs"]);
     only("crawler", "robotxt::", &["robots.rs"]);
 }
@@ -134,7 +141,8 @@ fn tasks_and_timers_are_the_engines_and_the_demo_servers() {
     let allowed = [
         "clock.rs",
         "engine.rs",
-        "fetch.rs",
+        "fetch/client.rs",
+        "fetch/guard.rs",
         "main.rs",
         "task.rs",
         "demo/server.rs",

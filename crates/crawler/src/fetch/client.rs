@@ -1,0 +1,218 @@
+//! The HTTP client: two connection pools, one request at a time.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use frontier::Origin;
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    USER_AGENT,
+};
+use reqwest::{Client, Method, Request, Response};
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use super::body::Receiving;
+use super::decoding::{ACCEPTED, Decoding};
+use super::exchange::{Asked, Head};
+use super::guard::{Guard, Guarded, Resolver, SystemResolver};
+use super::headers::{self, is_html};
+use super::{
+    Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Validators, Want, failure,
+};
+use crate::address_guard::is_public;
+use crate::config::{CrawlConfig, CrawlOptions};
+
+/// What is asked for, if the server can choose.
+const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
+
+/// Why a fetcher cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client cannot be set up: {0}")]
+pub struct ClientError(#[from] reqwest::Error);
+
+/// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
+#[derive(Debug)]
+pub struct HttpFetcher {
+    guarded: Client,
+    open: Client,
+    /// Origins that may be dialled whatever their address: the seeds'.
+    opened: HashSet<Origin>,
+    allow_private: bool,
+    /// What is sent with every request.
+    headers: HeaderMap,
+    max_body: u64,
+    max_header_bytes: usize,
+    keep_exchanges: bool,
+}
+
+impl HttpFetcher {
+    /// Sets up connection pools for a crawl.
+    ///
+    /// # Errors
+    ///
+    /// When the TLS roots of the system cannot be read.
+    pub fn new(config: &CrawlConfig) -> Result<Self, ClientError> {
+        Self::with_resolver(config, SystemResolver)
+    }
+
+    /// Sets up connection pools for a crawl that looks up host names in its own way. The address guard stands between the
+    /// resolver and what is dialled.
+    ///
+    /// # Errors
+    ///
+    /// When the TLS roots of the system cannot be read.
+    pub fn with_resolver(config: &CrawlConfig, resolver: impl Resolver) -> Result<Self, ClientError> {
+        // Only the first call of a process has an effect, and a provider that the program chose itself stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (options, seeds) = (config.options(), config.seeds());
+        let resolver: Arc<dyn Resolver> = Arc::new(resolver);
+        let pool = |guard| {
+            let resolver = Arc::clone(&resolver);
+            client(options, Guarded { resolver, guard })
+        };
+        Ok(Self {
+            guarded: pool(Guard::PublicOnly)?,
+            open: pool(Guard::Off)?,
+            opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
+            allow_private: options.allow_private_addresses,
+            headers: common_headers(options),
+            max_body: options.max_body_bytes,
+            max_header_bytes: options.max_header_bytes,
+            keep_exchanges: options.keep_exchanges,
+        })
+    }
+
+    /// Chooses the pool: connections that were opened without the guard are never used for a guarded origin.
+    fn client_for(&self, url: &Url) -> Result<&Client, FetchError> {
+        if self.allow_private || Origin::of(url).is_some_and(|origin| self.opened.contains(&origin)) {
+            return Ok(&self.open);
+        }
+        // Addresses are dialled without asking the resolver, which guards the names.
+        let literal = match url.host() {
+            Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
+            Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
+            _ => None,
+        };
+        match literal {
+            Some(address) if !is_public(address) => Err(FetchError::AddressForbidden),
+            _ => Ok(&self.guarded),
+        }
+    }
+
+    fn request_headers(&self, validators: Option<&Validators>) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Some(validators) = validators {
+            insert_text(&mut headers, IF_NONE_MATCH, validators.etag.as_deref());
+            insert_text(&mut headers, IF_MODIFIED_SINCE, validators.last_modified.as_deref());
+        }
+        headers
+    }
+
+    fn check_head(&self, response: &Response) -> Result<(), FetchError> {
+        if headers::total_bytes(response.headers()) > self.max_header_bytes {
+            return Err(FetchError::HeadTooLarge(format!("{} bytes", self.max_header_bytes)));
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes of the body to read; `None` to skip it.
+    fn cap(&self, want: Want, answer: &Answer, announced: Option<u64>) -> Option<u64> {
+        match want {
+            Want::Robots => Some(MAX_ROBOTS_BYTES),
+            Want::Page if is_html(answer.content_type.as_deref()) => Some(self.max_body),
+            Want::Page => {
+                let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
+                is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))
+            }
+        }
+    }
+}
+
+impl Fetcher for HttpFetcher {
+    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+        let started = Instant::now();
+        let client = self.client_for(&ask.url)?;
+        let headers = self.request_headers(ask.validators.as_ref());
+        let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
+        let mut request = Request::new(Method::GET, ask.url);
+        *request.headers_mut() = headers;
+        let mut response = client.execute(request).await.map_err(|error| failure::of(&error))?;
+        self.check_head(&response)?;
+        let mut answer = headers::read(response.status().as_u16(), response.headers());
+        answer.exchange = asked.map(|asked| Box::new(asked.answered(&head(&response))));
+        match self.cap(ask.want, &answer, response.content_length()) {
+            None => answer.extent = Extent::Skipped,
+            Some(cap) => receive(&mut response, cap, &mut answer).await,
+        }
+        answer.elapsed = started.elapsed();
+        Ok(answer)
+    }
+}
+
+/// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having.
+async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
+    let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes)) else {
+        (answer.extent, answer.cut) = (Extent::Truncated, Some(Cut::Coding));
+        return;
+    };
+    let mut receiving = Receiving::new(decoding, response.content_length(), cap, answer.exchange.is_some());
+    let cut = loop {
+        match response.chunk().await {
+            Ok(Some(piece)) => {
+                if let Err(cut) = receiving.take(&piece) {
+                    break Some(cut);
+                }
+            }
+            Ok(None) => break None,
+            Err(error) if error.is_timeout() => break Some(Cut::Time),
+            Err(_) => break Some(Cut::Connection),
+        }
+    };
+    receiving.finish(cut, answer);
+}
+
+fn client(options: &CrawlOptions, resolver: Guarded) -> Result<Client, reqwest::Error> {
+    let max_header_bytes = u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX);
+    Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(options.timeout.min(options.connect_timeout))
+        .timeout(options.timeout)
+        .pool_max_idle_per_host(options.frontier.per_host.get() as usize)
+        .http1_max_headers(options.max_headers.get())
+        .http2_max_header_list_size(max_header_bytes)
+        .tcp_nodelay(true)
+        .dns_resolver(Arc::new(resolver))
+        .build()
+}
+
+/// In the order in which they are sent.
+fn common_headers(options: &CrawlOptions) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    insert_text(&mut headers, USER_AGENT, Some(&options.user_agent));
+    headers.insert(ACCEPT, ACCEPTED_TYPES);
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+    headers
+}
+
+/// Inserts a text whose characters are the bytes of the value; one that is no header value is left out.
+fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
+    let bytes = text.and_then(|text| text.chars().map(|c| u8::try_from(c).ok()).collect::<Option<Vec<u8>>>());
+    if let Some(value) = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()) {
+        headers.insert(name, value);
+    }
+}
+
+fn head(response: &Response) -> Head<'_> {
+    Head {
+        version: response.version(),
+        status: response.status(),
+        headers: response.headers(),
+        extensions: response.extensions(),
+        address: response.remote_addr(),
+    }
+}

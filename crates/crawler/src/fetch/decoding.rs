@@ -1,0 +1,617 @@
+//! Content codings: what was received → the body, under a cap. Alone in naming flate2, brotli-decompressor and zstd-safe.
+//!
+//! RFC 9110, section 8.4.1; RFC 1952 (gzip), 1950 and 1951 (deflate), 7932 (br), 8878 (zstd). Where these leave a choice, it
+//! is that of browsers: `deflate` is zlib or bare deflate, bytes after the end of a gzip, zlib or brotli stream are ignored,
+//! a name that nobody knows leaves the body as it is, and a stream that is damaged or ends too early gives what came before.
+//! Streams are decoded as they arrive, straight into the body, so that a bomb costs no more memory than the cap allows.
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+
+/// What is sent as `Accept-Encoding`, as browsers send it.
+pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
+
+/// The most codings that one body may have been through.
+///
+/// One is the rule; two come from a proxy that compresses what was compressed before. Each layer more multiplies what a bomb
+/// costs by a thousand in time and adds a window in memory, and no honest server has a use for it.
+pub const MAX_LAYERS: usize = 2;
+
+/// The least that is set aside for a body that needs anything at all, in bytes.
+const FIRST_ROOM: usize = 16 * 1024;
+/// Bytes of the body that are set to zero before brotli overwrites them.
+const LARGEST_ZEROED: usize = 64 * 1024;
+/// Bytes that go from one layer to the next at a time.
+const BETWEEN_LAYERS: usize = 16 * 1024;
+/// gzip and deflate have windows of up to 2¹⁵ bytes.
+const ZLIB_WINDOW: u8 = 15;
+/// The window that RFC 9659 allows in HTTP is of 2²³ bytes.
+const ZSTD_WINDOW: u32 = 23;
+
+/// Why decoding has ended before the last byte was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The body would become longer than it may.
+    Full,
+    /// What was received is not what its codings should give.
+    Damaged,
+}
+
+/// A body that grows up to a cap.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: Vec<u8>,
+    cap: usize,
+}
+
+impl Room {
+    /// Makes room for `expected` bytes at once, at most for `cap` of them ever.
+    pub(super) fn new(expected: usize, cap: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(expected.min(cap)),
+            cap,
+        }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        let left = self.cap - self.bytes.len();
+        let fitting = bytes.get(..left).unwrap_or(bytes);
+        self.grow(fitting.len());
+        self.bytes.extend_from_slice(fitting);
+        if fitting.len() < bytes.len() {
+            Err(Stop::Full)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Leaves spare capacity, of one byte beyond the cap in the end: whoever fills that has too much.
+    fn spare(&mut self) -> &mut Vec<u8> {
+        if self.bytes.len() == self.bytes.capacity() {
+            self.grow(1);
+        }
+        &mut self.bytes
+    }
+
+    /// Doubles, as a vector does, but never beyond the cap and its one byte.
+    fn grow(&mut self, more: usize) {
+        let len = self.bytes.len();
+        if self.bytes.capacity() - len < more {
+            let doubled = self.bytes.capacity().saturating_mul(2).max(FIRST_ROOM);
+            let wanted = doubled.min(self.cap.saturating_add(1)).max(len + more);
+            self.bytes.reserve_exact(wanted - len);
+        }
+    }
+
+    fn check(&mut self) -> Result<(), Stop> {
+        if self.bytes.len() > self.cap {
+            self.bytes.truncate(self.cap);
+            return Err(Stop::Full);
+        }
+        Ok(())
+    }
+}
+
+/// The codings of one body, to be undone.
+pub(super) struct Decoding {
+    /// The coding that was applied last comes first.
+    layers: Vec<Layer>,
+}
+
+impl Decoding {
+    /// Reads the values of all `Content-Encoding` headers.
+    ///
+    /// # Errors
+    ///
+    /// More than [`MAX_LAYERS`].
+    pub(super) fn of<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Result<Self, Stop> {
+        let mut layers = Vec::new();
+        let names = headers.flat_map(|value| value.split(|&byte| byte == b','));
+        for name in names.map(<[u8]>::trim_ascii) {
+            if name.is_empty() || name.eq_ignore_ascii_case(b"identity") {
+                continue;
+            }
+            match Coding::named(name) {
+                None => return Ok(Self { layers: Vec::new() }),
+                Some(_) if layers.len() == MAX_LAYERS => return Err(Stop::Damaged),
+                Some(coding) => layers.push(Layer::new(coding)?),
+            }
+        }
+        layers.reverse();
+        Ok(Self { layers })
+    }
+
+    /// Says whether the body is sent as it is.
+    pub(super) fn is_identity(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// Takes what was received next, and adds what it stands for to the body.
+    ///
+    /// # Errors
+    ///
+    /// There is no more to be had: the body holds what could be decoded and what it may hold.
+    pub(super) fn feed(&mut self, received: &[u8], body: &mut Room) -> Result<(), Stop> {
+        pump(&mut self.layers, received, body)
+    }
+
+    /// Says that all was received.
+    ///
+    /// # Errors
+    ///
+    /// A stream has begun and not come to its end.
+    pub(super) fn end(&self) -> Result<(), Stop> {
+        let is_cut = |layer: &Layer| matches!(layer.state, State::Within | State::Brimming);
+        if self.layers.iter().any(is_cut) {
+            Err(Stop::Damaged)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn pump(layers: &mut [Layer], mut input: &[u8], body: &mut Room) -> Result<(), Stop> {
+    match layers {
+        [] => body.push(input),
+        [last] => loop {
+            let stepped = last.step(&mut input, body.spare());
+            body.check()?;
+            if stepped? == Step::NeedsInput {
+                return Ok(());
+            }
+        },
+        [layer, rest @ ..] => {
+            let mut piece = Vec::with_capacity(BETWEEN_LAYERS);
+            loop {
+                let stepped = layer.step(&mut input, &mut piece);
+                layer.produced += piece.len();
+                pump(rest, &piece, body)?;
+                // What is compressed has no reason to be longer than what it stands for.
+                if layer.produced > body.cap.max(FIRST_ROOM) {
+                    return Err(Stop::Full);
+                }
+                piece.clear();
+                if stepped? == Step::NeedsInput {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// RFC 9110, section 8.4.1: names are compared without case, and `x-gzip` is another name of `gzip`.
+    fn named(name: &[u8]) -> Option<Self> {
+        let known: [(&[u8], Self); 5] = [
+            (b"gzip", Self::Gzip),
+            (b"x-gzip", Self::Gzip),
+            (b"deflate", Self::Deflate),
+            (b"br", Self::Brotli),
+            (b"zstd", Self::Zstd),
+        ];
+        let found = known.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        found.map(|(_, coding)| *coding)
+    }
+}
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing of it was received.
+    Unborn,
+    /// It needs input.
+    Within,
+    /// There is more to come out of what was taken in.
+    Brimming,
+    /// A frame of zstd is over; another one may follow.
+    Between,
+    /// What follows is ignored.
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    NeedsInput,
+    Again,
+}
+
+struct Layer {
+    codec: Codec,
+    state: State,
+    /// Bytes that came out of it.
+    produced: usize,
+}
+
+impl Layer {
+    fn new(coding: Coding) -> Result<Self, Stop> {
+        Ok(Self {
+            codec: Codec::new(coding)?,
+            state: State::Unborn,
+            produced: 0,
+        })
+    }
+
+    /// Decodes from the input into the spare capacity of `out`, of which there must be some.
+    fn step(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<Step, Stop> {
+        if !self.can_go_on(input) {
+            return Ok(Step::NeedsInput);
+        }
+        let before = (input.len(), out.len());
+        self.state = match self.codec.step(input, out) {
+            Ok(state) => state,
+            Err(_) if self.state == State::Between => State::Ended,
+            Err(stop) => return Err(stop),
+        };
+        let has_moved = before != (input.len(), out.len());
+        match self.can_go_on(input) {
+            false => Ok(Step::NeedsInput),
+            true if has_moved => Ok(Step::Again),
+            true => Err(Stop::Damaged),
+        }
+    }
+
+    fn can_go_on(&self, input: &[u8]) -> bool {
+        match self.state {
+            State::Ended => false,
+            State::Brimming => true,
+            State::Unborn | State::Within | State::Between => !input.is_empty(),
+        }
+    }
+}
+
+enum Codec {
+    /// Some or none of the two bytes that tell zlib from bare deflate.
+    Deflate(Vec<u8>),
+    Zlib(Decompress),
+    // Boxed, for its state takes kilobytes.
+    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
+    Zstd(DCtx<'static>),
+}
+
+impl Codec {
+    fn new(coding: Coding) -> Result<Self, Stop> {
+        Ok(match coding {
+            Coding::Gzip => Self::Zlib(Decompress::new_gzip(ZLIB_WINDOW)),
+            Coding::Deflate => Self::Deflate(Vec::new()),
+            Coding::Brotli => {
+                let alloc = StandardAlloc::default;
+                // Strict: without the large windows, which RFC 7932 does not know.
+                Self::Brotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())))
+            }
+            Coding::Zstd => {
+                let mut context = DCtx::try_create().ok_or(Stop::Damaged)?;
+                let limited = context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW));
+                limited.map_err(|_| Stop::Damaged)?;
+                Self::Zstd(context)
+            }
+        })
+    }
+
+    fn step(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
+        match self {
+            Self::Deflate(head) => {
+                let Some(mut stream) = sniff(head, input) else {
+                    return Ok(State::Within);
+                };
+                let begun = inflate(&mut stream, &mut head.as_slice(), out);
+                *self = Self::Zlib(stream);
+                begun
+            }
+            Self::Zlib(stream) => inflate(stream, input, out),
+            Self::Brotli(state) => unbrotli(state, input, out),
+            Self::Zstd(context) => unzstd(context, input, out),
+        }
+    }
+}
+
+/// Waits for two bytes, and tells a zlib stream from bare deflate by its header (RFC 1950, section 2.2): a stored block of
+/// bare deflate that looked like one would have padding other than zeros.
+fn sniff(head: &mut Vec<u8>, input: &mut &[u8]) -> Option<Decompress> {
+    while head.len() < 2 {
+        let (first, rest) = input.split_first()?;
+        head.push(*first);
+        *input = rest;
+    }
+    let is_zlib = match head.as_slice() {
+        &[method, flags, ..] => method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0,
+        _ => false,
+    };
+    Some(Decompress::new(is_zlib))
+}
+
+fn inflate(stream: &mut Decompress, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
+    let before = stream.total_in();
+    let status = stream.decompress_vec(input, out, FlushDecompress::None);
+    skip(input, usize::try_from(stream.total_in() - before).unwrap_or(usize::MAX));
+    match status {
+        Ok(Status::StreamEnd) => Ok(State::Ended),
+        Ok(Status::Ok | Status::BufError) => Ok(within(out)),
+        Err(_) => Err(Stop::Damaged),
+    }
+}
+
+fn unbrotli(
+    state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+    input: &mut &[u8],
+    out: &mut Vec<u8>,
+) -> Result<State, Stop> {
+    // It writes into bytes that have a value, so they are given one; in steps, for that costs time.
+    let start = out.len();
+    let room = out.capacity().min(start + LARGEST_ZEROED);
+    out.resize(room, 0);
+    let (mut read, mut written) = (0, 0);
+    let result = BrotliDecompressStream(
+        &mut input.len(),
+        &mut read,
+        input,
+        &mut (room - start),
+        &mut written,
+        out.get_mut(start..).unwrap_or_default(),
+        &mut 0,
+        state,
+    );
+    out.truncate(start + written);
+    skip(input, read);
+    match result {
+        BrotliResult::ResultSuccess => Ok(State::Ended),
+        BrotliResult::NeedsMoreInput => Ok(State::Within),
+        BrotliResult::NeedsMoreOutput => Ok(State::Brimming),
+        BrotliResult::ResultFailure => Err(Stop::Damaged),
+    }
+}
+
+fn unzstd(context: &mut DCtx<'_>, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
+    let start = out.len();
+    let mut from = InBuffer::around(input);
+    let mut to = OutBuffer::around_pos(out, start);
+    let hint = context.decompress_stream(&mut to, &mut from);
+    let read = from.pos();
+    skip(input, read);
+    match hint {
+        Ok(0) => Ok(State::Between),
+        Ok(_) => Ok(within(out)),
+        Err(_) => Err(Stop::Damaged),
+    }
+}
+
+/// Output that fills its room may be cut off in the middle.
+fn within(out: &Vec<u8>) -> State {
+    if out.len() == out.capacity() {
+        State::Brimming
+    } else {
+        State::Within
+    }
+}
+
+fn skip(input: &mut &[u8], bytes: usize) {
+    *input = input.get(bytes..).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compress, Compression, FlushCompress};
+
+    const CAP: usize = 1 << 20;
+
+    /// The page below, as Google's encoder writes it.
+    const BROTLI_PAGE: [u8; 52] = [
+        27, 28, 1, 96, 140, 147, 92, 237, 242, 52, 66, 165, 131, 110, 44, 151, 243, 212, 31, 214, 196, 36, 106, 189,
+        80, 193, 6, 28, 56, 133, 18, 71, 147, 232, 177, 232, 135, 229, 130, 130, 228, 81, 139, 48, 31, 173, 52, 63,
+        126, 75, 146, 1,
+    ];
+    /// 64 MiB of one letter.
+    const BROTLI_BOMB: [u8; 106] = [
+        203, 255, 255, 63, 248, 37, 194, 226, 177, 64, 32, 247, 254, 143, 255, 255, 127, 240, 75, 0, 196, 97, 17, 128,
+        238, 253, 31, 255, 255, 255, 224, 151, 0, 136, 195, 2, 0, 221, 251, 63, 254, 255, 255, 193, 47, 1, 16, 135, 5,
+        0, 186, 247, 127, 252, 255, 255, 131, 95, 2, 32, 14, 11, 0, 116, 239, 255, 248, 255, 255, 7, 191, 4, 64, 28,
+        22, 0, 232, 222, 255, 241, 255, 255, 15, 126, 9, 128, 56, 44, 0, 208, 189, 255, 203, 255, 255, 63, 252, 18, 0,
+        113, 88, 0, 160, 123, 255, 7,
+    ];
+    /// A kilobyte with a window of 2³⁰ bytes, which only an extension of brotli has.
+    const BROTLI_LARGE_WINDOW: [u8; 13] = [17, 94, 252, 15, 224, 151, 8, 139, 198, 2, 1, 185, 1];
+
+    fn page() -> Vec<u8> {
+        format!("<title>Twelve</title>{}", "<a href=/next>next</a>".repeat(12)).into_bytes()
+    }
+
+    fn compressed(mut stream: Compress, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len() + 1024);
+        stream.compress_vec(bytes, &mut out, FlushCompress::Finish).unwrap();
+        out
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        compressed(Compress::new_gzip(Compression::best(), 15), bytes)
+    }
+
+    fn zlib(bytes: &[u8]) -> Vec<u8> {
+        compressed(Compress::new(Compression::best(), true), bytes)
+    }
+
+    fn bare_deflate(bytes: &[u8]) -> Vec<u8> {
+        compressed(Compress::new(Compression::best(), false), bytes)
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
+        zstd_safe::compress(&mut out, bytes, 19).unwrap();
+        out
+    }
+
+    /// Every coding of the page: its header, and the bytes.
+    fn pages() -> Vec<(&'static str, Vec<u8>)> {
+        vec![
+            ("identity", page()),
+            ("gzip", gzip(&page())),
+            ("X-GZip", gzip(&page())),
+            ("deflate", zlib(&page())),
+            ("deflate", bare_deflate(&page())),
+            ("br", BROTLI_PAGE.to_vec()),
+            ("zstd", zstd(&page())),
+            ("zstd", [zstd(&page()[..100]), zstd(&page()[100..])].concat()),
+            ("gzip, zstd", zstd(&gzip(&page()))),
+            ("br,gzip", gzip(&BROTLI_PAGE)),
+            (", identity, deflate ,identity,deflate", zlib(&bare_deflate(&page()))),
+        ]
+    }
+
+    fn decode(names: &str, pieces: &[&[u8]], cap: usize) -> (Vec<u8>, Result<(), Stop>) {
+        let mut room = Room::new(0, cap);
+        let result = Decoding::of([names.as_bytes()].into_iter()).and_then(|mut decoding| {
+            pieces.iter().try_for_each(|piece| decoding.feed(piece, &mut room))?;
+            decoding.end()
+        });
+        assert!(
+            room.bytes.capacity() <= cap + 1,
+            "{} bytes set aside",
+            room.bytes.capacity()
+        );
+        (room.into_bytes(), result)
+    }
+
+    #[test]
+    fn every_coding_gives_the_page_however_it_is_cut_into_pieces() {
+        for (names, bytes) in pages() {
+            for length in [1, 2, 3, 7, bytes.len() - 1, bytes.len()] {
+                let pieces: Vec<&[u8]> = bytes.chunks(length).collect();
+                let (body, result) = decode(names, &pieces, CAP);
+                assert_eq!((body, result), (page(), Ok(())), "{names} by {length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_may_be_as_long_as_the_cap_and_is_cut_beyond() {
+        let page = page();
+        for (names, bytes) in pages() {
+            for cap in [0, 1, 2, 100, page.len() - 1] {
+                let (body, result) = decode(names, &[&bytes], cap);
+                assert_eq!(
+                    (body.as_slice(), result),
+                    (&page[..cap], Err(Stop::Full)),
+                    "{names} up to {cap}"
+                );
+            }
+            assert_eq!(decode(names, &[&bytes], page.len()), (page.clone(), Ok(())), "{names}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_too_early_gives_what_came_before_and_says_so() {
+        let page = page();
+        for (names, bytes) in pages().into_iter().filter(|(names, _)| *names != "identity") {
+            for length in 1..bytes.len() {
+                let (body, result) = decode(names, &[&bytes[..length]], CAP);
+                assert!(page.starts_with(&body), "{names}, {length} bytes of {}", bytes.len());
+                // Between two frames a stream of zstd is whole.
+                assert!(
+                    result == Err(Stop::Damaged) || body.len() == 100,
+                    "{names}, {length} bytes"
+                );
+            }
+            assert_eq!(
+                decode(names, &[], CAP),
+                (Vec::new(), Ok(())),
+                "{names}: no body at all is whole"
+            );
+        }
+    }
+
+    #[test]
+    fn what_follows_the_end_of_a_stream_is_ignored() {
+        for (names, bytes) in pages().into_iter().filter(|(names, _)| *names != "identity") {
+            for rest in [b"\0".as_slice(), b"<p>more", &[0xff; 100]] {
+                let joined = [bytes.as_slice(), rest].concat();
+                assert_eq!(decode(names, &[&joined], CAP), (page(), Ok(())), "{names}");
+                assert_eq!(decode(names, &[&bytes, rest], CAP), (page(), Ok(())), "{names}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_bytes_under_a_coding_are_damaged_and_under_an_unknown_name_they_are_the_body() {
+        for names in ["gzip", "deflate", "br", "zstd", "gzip, gzip"] {
+            let (_, result) = decode(names, &[&page()], CAP);
+            assert_eq!(result, Err(Stop::Damaged), "{names}");
+        }
+        for names in ["utf-8", "none", "gzip, aws-chunked", "", "identity"] {
+            assert_eq!(decode(names, &[&page()], CAP), (page(), Ok(())), "{names}");
+        }
+    }
+
+    #[test]
+    fn damage_anywhere_gives_no_panic_and_no_more_than_the_cap() {
+        for (names, bytes) in pages() {
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= 1 << bit;
+                    let (body, _) = decode(names, &[&damaged], 10_000);
+                    assert!(body.len() <= 10_000);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bombs_stop_at_the_cap() {
+        let zeros = vec![0; 4 << 20];
+        let bombs = [
+            ("gzip", gzip(&zeros)),
+            ("deflate", bare_deflate(&zeros)),
+            ("br", BROTLI_BOMB.to_vec()),
+            ("zstd", zstd(&zeros)),
+            // The layer between may hold no more than the body.
+            ("gzip, gzip", gzip(&gzip(&zeros))),
+            ("deflate, br", BROTLI_BOMB.to_vec()),
+        ];
+        for (names, bomb) in bombs {
+            let (body, result) = decode(names, &[&bomb], CAP);
+            if names == "deflate, br" {
+                assert_eq!(result, Err(Stop::Damaged), "{names}: letters are no deflate");
+            } else {
+                assert_eq!((body.len(), result), (CAP, Err(Stop::Full)), "{names}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_layers_than_two_are_not_undone() {
+        let thrice = gzip(&gzip(&gzip(&page())));
+        assert_eq!(
+            decode("gzip, gzip, gzip", &[&thrice], CAP),
+            (Vec::new(), Err(Stop::Damaged))
+        );
+    }
+
+    #[test]
+    fn windows_larger_than_the_standards_allow_are_refused() {
+        let (body, result) = decode("br", &[&BROTLI_LARGE_WINDOW], CAP);
+        assert_eq!((body.len(), result), (0, Err(Stop::Damaged)));
+        let mut stream = zstd_safe::CCtx::create();
+        stream.set_parameter(zstd_safe::CParameter::WindowLog(24)).unwrap();
+        let mut bytes = Vec::with_capacity(1 << 16);
+        // Streamed, so that the frame does not announce its short length in place of a window.
+        let mut output = OutBuffer::around(&mut bytes);
+        stream
+            .compress_stream(&mut output, &mut InBuffer::around(&page()))
+            .unwrap();
+        stream.end_stream(&mut output).unwrap();
+        let (body, result) = decode("zstd", &[&bytes], CAP);
+        assert_eq!((body.len(), result), (0, Err(Stop::Damaged)));
+    }
+}

@@ -1,0 +1,82 @@
+//! The resolver behind the address guard. What it lets through is what is dialled: a second look-up that could answer
+//! otherwise does not happen.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve};
+
+use super::failure::DialError;
+use crate::address_guard::is_public;
+
+/// A look-up under way.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Finds the addresses of a host name.
+pub trait Resolver: Send + Sync + 'static {
+    /// Looks up a name, which is in ASCII and may end in a dot. No address at all is an error.
+    fn resolve(&self, name: &str) -> Resolving;
+}
+
+/// The resolver of the operating system, but for `localhost` and all below it: RFC 6761, section 6.3, has these never asked of
+/// a name server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, name: &str) -> Resolving {
+        let name = name.to_owned();
+        Box::pin(async move {
+            if is_localhost(&name) {
+                return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+            }
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Says whether a name means this machine whatever a name server says.
+pub(super) fn is_localhost(name: &str) -> bool {
+    let bare = name.trim_end_matches('.').to_ascii_lowercase();
+    bare == "localhost" || bare.ends_with(".localhost")
+}
+
+/// Which addresses may be dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    PublicOnly,
+    Off,
+}
+
+/// A resolver that gives only what may be dialled.
+pub(super) struct Guarded {
+    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) guard: Guard,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
+        let guard = self.guard;
+        let looking_up = self.resolver.resolve(name.as_str());
+        Box::pin(async move {
+            let unresolved = |why: String| DialError::Unresolved(why);
+            let found = looking_up.await.map_err(|error| unresolved(error.to_string()))?;
+            if found.is_empty() {
+                return Err(unresolved("it has no address".to_owned()).into());
+            }
+            let allowed: Vec<SocketAddr> = found
+                .into_iter()
+                .filter(|ip| guard == Guard::Off || is_public(*ip))
+                .map(|ip| SocketAddr::new(ip, 0))
+                .collect();
+            if allowed.is_empty() {
+                return Err(DialError::Forbidden.into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! What the crawl reads in the headers of an answer.
+
+use std::time::{Duration, SystemTime};
+
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER};
+
+use super::{Answer, Validators};
+
+/// Reads the head of an answer.
+pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
+    Answer {
+        status,
+        content_type: text(headers, &CONTENT_TYPE),
+        location: headers.get(LOCATION).map(|value| escaped(value.as_bytes())),
+        refresh: headers.get(REFRESH).map(|value| escaped(value.as_bytes())),
+        retry_after: text(headers, &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
+        robots_tags: robots_tags(headers),
+        validators: Validators {
+            etag: text(headers, &ETAG),
+            last_modified: text(headers, &LAST_MODIFIED),
+        },
+        ..Answer::default()
+    }
+}
+
+/// Says whether a `Content-Type` is that of a page with links; a missing one is taken for HTML, as browsers mostly do.
+pub(crate) fn is_html(content_type: Option<&str>) -> bool {
+    let Some(value) = content_type else { return true };
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
+}
+
+/// Returns how many bytes the headers of an answer have, as HTTP/1.1 would send them.
+pub(super) fn total_bytes(headers: &HeaderMap) -> usize {
+    let separators = ": \r\n".len();
+    let bytes = |name: &HeaderName, value: &[u8]| name.as_str().len() + value.len() + separators;
+    headers.iter().map(|(name, value)| bytes(name, value.as_bytes())).sum()
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    // Latin-1, as browsers read header bytes (Fetch standard, "isomorphic decode").
+    headers
+        .get(name)
+        .map(|value| value.as_bytes().iter().map(|&byte| char::from(byte)).collect())
+}
+
+/// Reads a URL: bytes beyond ASCII are escaped as they are, as browsers do, for most are a path in bare UTF-8.
+fn escaped(location: &[u8]) -> String {
+    let piece = |&byte: &u8| match byte {
+        0..=0x7f => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    location.iter().map(piece).collect()
+}
+
+fn robots_tags(headers: &HeaderMap) -> Vec<String> {
+    headers
+        .get_all("x-robots-tag")
+        .iter()
+        .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
+        .collect()
+}
+
+/// Reads `Retry-After`: seconds, or an HTTP date.
+fn parse_retry_after(value: &str) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only a number that is too large cannot be read.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        assert_eq!(parse_retry_after(" 120 "), Some(Duration::from_secs(120)));
+        let in_an_hour = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(3600));
+        let read = parse_retry_after(&in_an_hour).unwrap().as_secs();
+        assert!((3590..=3600).contains(&read), "{read}");
+        assert_eq!(parse_retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(
+            parse_retry_after("99999999999999999999"),
+            Some(Duration::from_secs(u64::MAX))
+        );
+        assert_eq!(parse_retry_after(""), None);
+        assert_eq!(parse_retry_after("soon"), None);
+        assert_eq!(parse_retry_after("-1"), None);
+    }
+
+    #[test]
+    fn html_is_told_by_its_media_type() {
+        for html in ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"] {
+            assert!(is_html(Some(html)), "{html}");
+        }
+        assert!(is_html(None));
+        for other in ["text/plain", "image/png", "application/pdf", "text/htmlx", ""] {
+            assert!(!is_html(Some(other)), "{other}");
+        }
+    }
+}
