@@ -54,6 +54,17 @@ fn declared_or_guessed(body: &[u8], content_type: Option<&str>) -> &'static Enco
         .unwrap_or_else(|| fallback(body))
 }
 
+/// Returns the encoding of an XML file that starts with these bytes: its byte order mark, the `charset` of the Content-Type
+/// header, the XML declaration, or UTF-8 (RFC 7303, section 3).
+pub(crate) fn of_xml(start: &[u8], content_type: Option<&str>) -> &'static Encoding {
+    Encoding::for_bom(start)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| content_type.and_then(header_charset))
+        .or_else(|| prescan::utf_16_of_xml(start))
+        .or_else(|| prescan::xml_encoding(start))
+        .unwrap_or(UTF_8)
+}
+
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
     // What the prescan finds is tentative: a true element that contradicts it has the last word, wherever it stands.

@@ -157,6 +157,38 @@ pub(crate) struct Options {
     #[arg(long, help_heading = "Scope")]
     allow_private_addresses: bool,
 
+    /// Read the sitemaps that robots.txt names; where it names none, look for /sitemap.xml and /sitemap_index.xml.
+    #[arg(long, help_heading = "Sitemaps")]
+    sitemaps: bool,
+    /// Sitemaps to read in all; further ones are refused, and counted.
+    #[arg(long, value_name = "N", default_value_t = frontier::config::DEFAULT_MAX_SITEMAPS, help_heading = "Sitemaps")]
+    max_sitemaps: usize,
+    /// Sitemap indexes that may lead to a sitemap, one to the next.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = frontier::scope::DEFAULT_MAX_SITEMAP_NESTING,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_nesting: u32,
+    /// Read at most so much of a sitemap, after unpacking [bytes].
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = crawler::sitemap::DEFAULT_MAX_SITEMAP_BYTES,
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_bytes: u64,
+    /// Take at most so many URLs from one sitemap; further ones are counted.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = crawler::sitemap::DEFAULT_MAX_SITEMAP_URLS,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_urls: usize,
+
     /// Write one JSON object per fetched page to this file; - is standard output.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
@@ -268,6 +300,7 @@ impl Options {
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             max_depth: self.max_depth,
+            max_sitemap_nesting: self.max_sitemap_nesting,
             ..ScopeConfig::default()
         };
         let frontier = FrontierConfig {
@@ -282,6 +315,7 @@ impl Options {
             max_pages: self.max_pages,
             max_pages_per_host: self.max_pages_per_host,
             ask_robots: !self.ignore_robots,
+            max_sitemaps: self.max_sitemaps,
             ..FrontierConfig::default()
         };
         CrawlOptions {
@@ -293,6 +327,9 @@ impl Options {
             max_links_per_page: self.max_links_per_page,
             max_time: self.max_time,
             allow_private_addresses: self.allow_private_addresses,
+            sitemaps: self.sitemaps,
+            max_sitemap_bytes: self.max_sitemap_bytes,
+            max_sitemap_urls: self.max_sitemap_urls,
             ..CrawlOptions::default()
         }
     }

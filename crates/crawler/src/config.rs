@@ -6,6 +6,7 @@ use std::time::Duration;
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 
 use crate::robots::product_token;
+use crate::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
 /// Requests that may be out at a time in all, unless set.
 pub const DEFAULT_CONCURRENCY: usize = 16;
@@ -60,6 +61,12 @@ pub struct CrawlOptions {
     /// Whether [`Answer::exchange`](crate::Answer::exchange) is filled, for archives. It costs as much memory again as bodies
     /// were compressed to, at most `max_body_bytes` for each request that is out.
     pub keep_exchanges: bool,
+    /// Whether sitemaps are read. How many, and how deep, the frontier's configuration says.
+    pub sitemaps: bool,
+    /// The most of a sitemap that is read, in bytes after unpacking.
+    pub max_sitemap_bytes: u64,
+    /// The most URLs that are taken from one sitemap; further ones are counted and dropped.
+    pub max_sitemap_urls: usize,
 }
 
 impl Default for CrawlOptions {
@@ -80,6 +87,9 @@ impl Default for CrawlOptions {
             max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
             max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
             keep_exchanges: false,
+            sitemaps: false,
+            max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
+            max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
         }
     }
 }

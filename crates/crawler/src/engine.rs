@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Fate, Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Time,
+    Entry, Fate, Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Time,
 };
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
@@ -19,6 +19,7 @@ use crate::config::{CrawlConfig, CrawlOptions};
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
 use crate::robots::{Policies, Policy, ROBOTS_LIFETIME};
+use crate::settling::sitemaps::{lost, well_known};
 use crate::settling::{Returned, conclude};
 use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
 use crate::task::{Fetched, fetch};
@@ -208,6 +209,21 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 verdicts: &[verdict],
             });
         }
+        self.look_for_sitemaps()
+    }
+
+    /// Where robots.txt is not asked for, it can name no sitemap: those of the seeds are looked for where they use to be.
+    fn look_for_sitemaps(&mut self) -> Result<(), FrontierError> {
+        let config = Arc::clone(&self.config);
+        let options = config.options();
+        if !options.sitemaps || options.frontier.ask_robots {
+            return Ok(());
+        }
+        let origins = config.seeds().iter().map(frontier::CanonicalUrl::origin);
+        let links: Vec<_> = origins
+            .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
+            .collect();
+        self.frontier.offer(&links, self.clock.now())?;
         Ok(())
     }
 
@@ -250,18 +266,14 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                     let want = match lease.entry.purpose {
                         Purpose::Page => Want::Page,
                         Purpose::Robots(_) => Want::Robots,
+                        Purpose::Sitemap(_) => Want::Sitemap,
                     };
                     let ask = Ask::new(url, want);
                     let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
                     self.leases.insert(self.tasks.spawn(task).id(), lease);
                 }
                 Err(outcome) => {
-                    if let Outcome::NotFetched(why) = outcome {
-                        self.tell(&Event::NotFetched {
-                            url: &lease.entry.url,
-                            why,
-                        });
-                    }
+                    self.tell_not_fetched(&lease.entry, outcome);
                     unwanted.push(Settlement {
                         lease: lease.id,
                         outcome,
@@ -274,10 +286,18 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         Ok(())
     }
 
+    fn tell_not_fetched(&mut self, entry: &Entry, outcome: Outcome) {
+        let Outcome::NotFetched(why) = outcome else { return };
+        match entry.purpose {
+            Purpose::Sitemap(_) => self.tell(&Event::Sitemap(&lost(entry, why.to_string()))),
+            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched { url: &entry.url, why }),
+        }
+    }
+
     fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
         let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
         match self.policies.forbids(&url) {
-            Some(why) if lease.entry.purpose == Purpose::Page => Err(Outcome::NotFetched(why)),
+            Some(why) if !matches!(lease.entry.purpose, Purpose::Robots(_)) => Err(Outcome::NotFetched(why)),
             _ => Ok(url),
         }
     }
@@ -321,6 +341,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     fn give_up(&mut self, entry: &frontier::Entry, now: Time) -> Result<(), FrontierError> {
         match &entry.purpose {
             Purpose::Robots(origin) => self.close(origin, NotFetched::RobotsUnreachable, now),
+            Purpose::Sitemap(_) => {
+                self.tell(&Event::Sitemap(&lost(entry, "its host was given up".to_owned())));
+                Ok(())
+            }
             Purpose::Page => {
                 let why = "its host failed too often and was given up";
                 self.tell(&Event::Failed {
@@ -405,6 +429,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             links_nofollow: counts.links_nofollow,
             links_dropped: counts.links_dropped,
             cut_short: counts.cut_short,
+            sitemaps: counts.sitemaps,
             report: self.frontier.report(),
             hosts,
             first_failure: counts.first_failure,

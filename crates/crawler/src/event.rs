@@ -37,6 +37,8 @@ pub enum Event<'a> {
         /// What became of each.
         verdicts: &'a [Verdict],
     },
+    /// A sitemap came to an end: it was read, or it will not be.
+    Sitemap(&'a SitemapRecord),
     /// A second has passed.
     Tick(&'a Progress),
     /// The crawl has ended.
@@ -72,6 +74,47 @@ pub struct PageRecord {
     pub links_found: usize,
     /// Links on the page that were new to the crawl.
     pub links_new: usize,
+    /// When it last changed, by the word of the sitemap that named it first: RFC 3339, in UTC.
+    pub lastmod: Option<String>,
+}
+
+/// One sitemap that was asked for.
+#[derive(Debug, Clone, serde::Serialize)]
+#[non_exhaustive]
+pub struct SitemapRecord {
+    /// The URL that answered.
+    pub url: String,
+    /// The robots.txt or the sitemap index that names it; `None` when it was looked for at a well-known place.
+    pub referrer: Option<String>,
+    /// The HTTP status.
+    pub status: Option<u16>,
+    /// URLs of pages that were taken from it.
+    pub urls: u64,
+    /// URLs of further sitemaps that were taken from it.
+    pub sitemaps: u64,
+    /// URLs beyond the cap.
+    pub urls_cut: u64,
+    /// Entries without a URL that HTTP could fetch.
+    pub urls_invalid: u64,
+    /// Why its end could not be read; what came before was.
+    pub broken: Option<String>,
+    /// What became of it.
+    pub end: SitemapEnd,
+}
+
+/// What became of a sitemap that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SitemapEnd {
+    /// It was read, as far as it could be.
+    Read,
+    /// It was redirected, and is asked for there.
+    Moved,
+    /// Nobody had named it, and there is none at this well-known place.
+    NotThere,
+    /// It could not be had, or is no sitemap.
+    Failed(String),
 }
 
 /// How far the crawl is.

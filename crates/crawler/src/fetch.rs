@@ -68,6 +68,8 @@ pub enum Want {
     Page,
     /// A robots.txt, whose body is wanted whatever its type.
     Robots,
+    /// A sitemap, whose body is wanted whatever its type.
+    Sitemap,
 }
 
 /// What was answered.

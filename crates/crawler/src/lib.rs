@@ -44,11 +44,12 @@ pub mod output;
 pub mod page;
 pub mod robots;
 mod settling;
+pub mod sitemap;
 pub mod summary;
 mod task;
 
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
 pub use engine::{Crawl, CrawlError, StartError, StopHandle};
-pub use event::{Event, Observer, PageRecord, Progress};
+pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
 pub use fetch::{Answer, Ask, Cut, Exchange, FailureKind, FetchError, Fetcher, HttpFetcher, Validators, Want};
 pub use summary::{Ending, Summary};

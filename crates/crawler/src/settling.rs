@@ -1,5 +1,7 @@
 //! What a task that came back means: the settlement for the frontier, and what follows once it is made.
 
+pub(crate) mod sitemaps;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +14,12 @@ use url::Url;
 
 use crate::config::CrawlConfig;
 use crate::engine::Crawl;
-use crate::event::{Event, PageRecord};
+use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, Cut, Extent, FetchError, Fetcher};
 use crate::judge::{Judgement, judge};
 use crate::page::Page;
 use crate::robots::{MAX_ROBOTS_HOPS, Policy, RobotsRules};
+use crate::sitemap;
 use crate::task::Fetched;
 
 /// A task that came back: with a value, or with the message of its panic.
@@ -40,6 +43,7 @@ enum What {
         nofollow: u64,
     },
     Robots(Origin, RobotsNext),
+    Sitemap(Box<SitemapRecord>),
 }
 
 /// What an answer to a robots.txt request says.
@@ -55,13 +59,19 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement,
     let fetched = returned.result.unwrap_or_else(|panic| Fetched {
         result: Err(FetchError::Broken(format!("the task that fetched it failed: {panic}"))),
         page: Page::default(),
+        sitemap: None,
     });
     let (judgement, links, what) = match entry.purpose.clone() {
         Purpose::Page => conclude_page(&entry, fetched, config),
         Purpose::Robots(origin) => {
             let (judgement, next) = conclude_robots(&entry, &fetched.result, config);
-            (judgement, Vec::new(), What::Robots(origin, next))
+            let links = match &next {
+                RobotsNext::Known(Policy::Rules(rules)) => sitemaps::named_by(&entry, &origin, rules, config),
+                _ => Vec::new(),
+            };
+            (judgement, links, What::Robots(origin, next))
         }
+        Purpose::Sitemap(origin) => sitemaps::conclude(&entry, &origin, fetched, config),
     };
     let settlement = Settlement {
         lease: id,
@@ -150,6 +160,7 @@ fn record(entry: &Entry, answer: &Answer, page: Page) -> PageRecord {
         links_found: page.links.len() + page.links_nofollow + page.links_dropped,
         links_new: 0,
         title: page.title,
+        lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
     }
 }
 
@@ -206,6 +217,12 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
         match what {
             What::Robots(origin, next) => self.follow_up_robots(&entry, origin, next, fate, now),
+            What::Sitemap(record) => {
+                if matches!(fate, Fate::Final | Fate::GaveUp) {
+                    self.tell(&Event::Sitemap(&record));
+                }
+                Ok(())
+            }
             What::Page {
                 record,
                 failure,

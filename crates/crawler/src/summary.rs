@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use frontier::{HostReceipt, Link, Report, Verdict};
 
-use crate::event::{Event, PageRecord};
+use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 
 /// Why a crawl came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -54,6 +54,8 @@ pub struct Summary {
     pub links_dropped: u64,
     /// Leases that were cut short by a stop.
     pub cut_short: u64,
+    /// What was read of sitemaps.
+    pub sitemaps: SitemapCounts,
     /// The frontier's numbers.
     pub report: Report,
     /// What each host was asked, and how politely; the most asked first.
@@ -62,6 +64,35 @@ pub struct Summary {
     pub first_failure: Option<String>,
     /// The most memory the process had resident, in bytes, where the system tells.
     pub peak_memory_bytes: Option<u64>,
+}
+
+/// What became of the sitemaps that were asked for, and of the URLs in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct SitemapCounts {
+    /// Sitemaps that were read.
+    pub read: u64,
+    /// Sitemaps among them whose end could not be read: too long, or broken.
+    pub broken: u64,
+    /// Sitemaps that could not be had, or are none.
+    pub failed: u64,
+    /// URLs of pages in them.
+    pub urls: u64,
+    /// URLs beyond the cap of a sitemap.
+    pub urls_cut: u64,
+    /// Entries without a URL that could be fetched.
+    pub urls_invalid: u64,
+}
+
+impl SitemapCounts {
+    fn count(&mut self, record: &SitemapRecord) {
+        self.read += u64::from(record.end == SitemapEnd::Read);
+        self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
+        self.broken += u64::from(record.broken.is_some());
+        self.urls += record.urls;
+        self.urls_cut += record.urls_cut;
+        self.urls_invalid += record.urls_invalid;
+    }
 }
 
 impl Summary {
@@ -85,6 +116,7 @@ pub(crate) struct Counts {
     pub(crate) links_nofollow: u64,
     pub(crate) links_dropped: u64,
     pub(crate) cut_short: u64,
+    pub(crate) sitemaps: SitemapCounts,
     pub(crate) first_failure: Option<String>,
 }
 
@@ -92,6 +124,7 @@ impl Counts {
     pub(crate) fn count(&mut self, event: &Event<'_>) {
         match event {
             Event::Page(record) => self.count_page(record),
+            Event::Sitemap(record) => self.sitemaps.count(record),
             Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
             Event::NotFetched { url, why } => self.note_failure(|| format!("{url}: {why}")),
             Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
@@ -175,6 +208,7 @@ impl fmt::Display for Summary {
             "links unfollowed",
             format_args!("{} nofollow, {} over the cap", self.links_nofollow, self.links_dropped),
         )?;
+        self.write_sitemaps(f)?;
         row(
             f,
             "left in queue",
@@ -195,6 +229,36 @@ impl fmt::Display for Summary {
             Some(bytes) => row(f, "peak memory", format_args!("{}", Bytes(bytes))),
             None => Ok(()),
         }
+    }
+}
+
+impl Summary {
+    /// Two rows, of a crawl that asked for sitemaps.
+    fn write_sitemaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let links = &self.report.sitemaps;
+        if links.offered() == 0 {
+            return Ok(());
+        }
+        let SitemapCounts {
+            read,
+            broken,
+            failed,
+            urls,
+            urls_cut,
+            urls_invalid,
+        } = self.sitemaps;
+        let refused = named(&links.refused, |why| why.name());
+        let refused = Listed(&refused);
+        row(
+            f,
+            "sitemaps",
+            format_args!("{read} read, {broken} of them not to the end, {failed} failed; refused: {refused}"),
+        )?;
+        row(
+            f,
+            "URLs in sitemaps",
+            format_args!("{urls}, {urls_cut} over the cap, {urls_invalid} unusable"),
+        )
     }
 }
 

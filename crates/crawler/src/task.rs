@@ -2,73 +2,83 @@
 
 use std::sync::Arc;
 
+use url::Url;
+
 use crate::config::CrawlConfig;
 use crate::fetch::{Answer, Ask, FetchError, Fetcher, Want};
 use crate::page::{self, Page};
+use crate::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
 
 /// A body above this many bytes is parsed off the threads that wait for sockets.
 const INLINE_PARSE_BYTES: usize = 1024 * 1024;
+
+/// So is a sitemap above this many, for it may be packed.
+const INLINE_SITEMAP_BYTES: usize = 64 * 1024;
 
 /// What a fetch task returns.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) result: Result<Answer, FetchError>,
     pub(crate) page: Page,
+    /// What a sitemap lists, if one was asked for and answered.
+    pub(crate) sitemap: Option<Result<Sitemap, NotASitemap>>,
+}
+
+impl Fetched {
+    fn unread(result: Result<Answer, FetchError>) -> Self {
+        Self {
+            result,
+            page: Page::default(),
+            sitemap: None,
+        }
+    }
 }
 
 pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>, ask: Ask) -> Fetched {
-    let is_page = ask.want == Want::Page;
+    let want = ask.want;
     let url = ask.url.clone();
-    let mut answer = match fetcher.fetch(ask).await {
+    let answer = match fetcher.fetch(ask).await {
         Ok(answer) => answer,
-        Err(error) => {
-            return Fetched {
-                result: Err(error),
-                page: Page::default(),
-            };
-        }
+        Err(error) => return Fetched::unread(Err(error)),
     };
-    if !is_page || !(200..300).contains(&answer.status) {
-        return Fetched {
-            result: Ok(answer),
-            page: Page::default(),
-        };
-    }
-    let read = move |answer: &Answer| {
-        page::read(
-            answer,
-            &url,
-            config.options().max_links_per_page,
-            config.product_token(),
-        )
+    let inline = match want {
+        Want::Page => INLINE_PARSE_BYTES,
+        Want::Sitemap => INLINE_SITEMAP_BYTES,
+        Want::Robots => return Fetched::unread(Ok(answer)),
     };
-    if answer.body.len() <= INLINE_PARSE_BYTES {
-        let page = read(&answer);
-        return Fetched {
-            result: Ok(answer),
-            page,
-        };
+    if !(200..300).contains(&answer.status) {
+        return Fetched::unread(Ok(answer));
     }
-    let parsing = tokio::task::spawn_blocking(move || {
-        let page = read(&answer);
-        (answer, page)
-    });
-    let page;
-    (answer, page) = match parsing.await {
-        Ok(parsed) => parsed,
+    if answer.body.len() <= inline {
+        return read(answer, want, &url, &config);
+    }
+    match tokio::task::spawn_blocking(move || read(answer, want, &url, &config)).await {
+        Ok(fetched) => fetched,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => {
-                let result = Err(FetchError::Broken("parsing was cancelled".to_owned()));
-                return Fetched {
-                    result,
-                    page: Page::default(),
-                };
-            }
+            Err(_) => Fetched::unread(Err(FetchError::Broken("parsing was cancelled".to_owned()))),
         },
+    }
+}
+
+fn read(mut answer: Answer, want: Want, url: &Url, config: &CrawlConfig) -> Fetched {
+    let options = config.options();
+    if want == Want::Page {
+        let page = page::read(&answer, url, options.max_links_per_page, config.product_token());
+        return Fetched {
+            page,
+            ..Fetched::unread(Ok(answer))
+        };
+    }
+    let limits = SitemapLimits {
+        max_bytes: options.max_sitemap_bytes,
+        max_urls: options.max_sitemap_urls,
     };
+    let sitemap = sitemap::read(&answer.body, answer.content_type.as_deref(), url, &limits);
+    // Nobody else wants the body, which is large.
+    answer.body = Vec::new();
     Fetched {
-        result: Ok(answer),
-        page,
+        sitemap: Some(sitemap),
+        ..Fetched::unread(Ok(answer))
     }
 }

@@ -71,7 +71,7 @@ impl Host {
                 entry,
             });
         } else {
-            self.into_lane(entry, Lane::push);
+            self.put_in_lane(entry, Lane::push);
         }
     }
 
@@ -129,15 +129,15 @@ impl Host {
     }
 
     /// Puts an entry into the lane of its origin, and the lane into the round unless it waits for its robots.txt.
-    fn into_lane(&mut self, entry: Entry, push: fn(&mut Lane, Entry)) {
+    fn put_in_lane(&mut self, entry: Entry, push: fn(&mut Lane, Entry)) {
         let origin = self.lane_of(origin_of(&entry.url));
         if let Some(lane) = self.lanes.get_mut(&origin) {
             push(lane, entry);
         }
-        self.into_round(origin);
+        self.put_in_round(origin);
     }
 
-    fn into_round(&mut self, origin: Arc<str>) {
+    fn put_in_round(&mut self, origin: Arc<str>) {
         let Some(lane) = self.lanes.get_mut(&origin) else {
             return;
         };
@@ -161,7 +161,7 @@ impl Host {
     fn bring_due(&mut self, now: Time) {
         while self.later.peek().is_some_and(|later| later.entry.due <= now) {
             if let Some(later) = self.later.pop() {
-                self.into_lane(later.entry, Lane::push_again);
+                self.put_in_lane(later.entry, Lane::push_again);
             }
         }
     }
@@ -201,7 +201,7 @@ impl Host {
         if let Some(lane) = self.lanes.get_mut(&origin) {
             lane.robots = Robots::KnownUntil(until);
         }
-        self.into_round(origin);
+        self.put_in_round(origin);
     }
 
     /// Takes out everything that is queued, in no particular order of its origins.

@@ -43,6 +43,7 @@ pub struct HttpFetcher {
     /// What is sent with every request.
     headers: HeaderMap,
     max_body: u64,
+    max_sitemap: u64,
     max_header_bytes: usize,
     keep_exchanges: bool,
 }
@@ -79,6 +80,7 @@ impl HttpFetcher {
             allow_private: options.allow_private_addresses,
             headers: common_headers(options),
             max_body: options.max_body_bytes,
+            max_sitemap: options.max_sitemap_bytes,
             max_header_bytes: options.max_header_bytes,
             keep_exchanges: options.keep_exchanges,
         })
@@ -121,6 +123,8 @@ impl HttpFetcher {
     fn cap(&self, want: Want, answer: &Answer, announced: Option<u64>) -> Option<u64> {
         match want {
             Want::Robots => Some(MAX_ROBOTS_BYTES),
+            // One byte more, to see that there is more.
+            Want::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             Want::Page if is_html(answer.content_type.as_deref()) => Some(self.max_body),
             Want::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);

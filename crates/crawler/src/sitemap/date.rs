@@ -1,0 +1,90 @@
+//! Dates as sitemaps and feeds write them. The only file that names jiff.
+
+use frontier::Time;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::rfc2822;
+use jiff::tz::TimeZone;
+
+/// Longer than any date that is meant.
+const MAX_BYTES: usize = 64;
+
+/// Reads a W3C datetime (<https://www.w3.org/TR/NOTE-datetime>, from `1997` to fractions of a second) or the date of a feed (RFC
+/// 2822). What a date leaves out is its first moment, and a time without an offset is UTC.
+///
+/// `None` for anything else, and for dates before 1970.
+pub(super) fn parse(text: &str) -> Option<Time> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > MAX_BYTES {
+        return None;
+    }
+    let timestamp = instant(text)
+        .or_else(|| civil(text))
+        .or_else(|| rfc2822::DateTimeParser::new().parse_timestamp(text).ok())?;
+    let milliseconds = u64::try_from(timestamp.as_millisecond()).ok()?;
+    Some(Time::from_millis(milliseconds))
+}
+
+fn instant(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
+fn civil(text: &str) -> Option<Timestamp> {
+    let whole = match text.len() {
+        4 => format!("{text}-01-01"),
+        7 => format!("{text}-01"),
+        _ => text.to_owned(),
+    };
+    let datetime: DateTime = whole.parse().ok()?;
+    Some(datetime.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+/// Writes a time as RFC 3339 does, in UTC; `None` for one beyond the year 9999.
+pub(crate) fn rfc3339(time: Time) -> Option<String> {
+    let milliseconds = i64::try_from(time.as_millis()).ok()?;
+    Some(Timestamp::from_millisecond(milliseconds).ok()?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_date_is_read_as_its_first_moment() {
+        for (text, expected) in [
+            ("1997", "1997-01-01T00:00:00Z"),
+            ("1997-07", "1997-07-01T00:00:00Z"),
+            ("1997-07-16", "1997-07-16T00:00:00Z"),
+            ("1997-07-16T19:20+01:00", "1997-07-16T18:20:00Z"),
+            ("1997-07-16T19:20:30+01:00", "1997-07-16T18:20:30Z"),
+            ("1997-07-16T19:20:30.45+01:00", "1997-07-16T18:20:30.45Z"),
+            ("1997-07-16T19:20:30Z", "1997-07-16T19:20:30Z"),
+            ("1997-07-16T19:20Z", "1997-07-16T19:20:00Z"),
+            ("1997-07-16T19:20:30", "1997-07-16T19:20:30Z"),
+            ("1997-07-16 19:20:30", "1997-07-16T19:20:30Z"),
+            (" \n1997-07-16\t", "1997-07-16T00:00:00Z"),
+            ("Wed, 16 Jul 1997 19:20:30 GMT", "1997-07-16T19:20:30Z"),
+            ("16 Jul 1997 19:20:30 +0200", "1997-07-16T17:20:30Z"),
+        ] {
+            let time = parse(text).and_then(rfc3339);
+            assert_eq!(time.as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        let long = "1".repeat(1_000_000);
+        for text in [
+            "",
+            "yesterday",
+            "1997-13-01",
+            "1997-02-30",
+            "0000-00-00",
+            "1969-12-31",
+            "97",
+            long.as_str(),
+        ] {
+            assert_eq!(parse(text), None, "{text:.20}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A text file with one URL per line.
+
+use std::io::BufRead;
+
+use url::Url;
+
+use super::unpack::Text;
+use super::{Found, Lists, NotASitemap, Sitemap};
+
+/// No line that is longer is a URL.
+const MAX_LINE_BYTES: usize = 8 * 1024;
+
+/// Reads the lines. A line that is no absolute URL is counted as invalid, an empty one is nothing.
+pub(super) fn read(text: &mut Text<'_>, mut found: Found<'_>) -> Result<Sitemap, NotASitemap> {
+    let mut line = Vec::new();
+    let broken = loop {
+        match next_line(text, &mut line) {
+            Ok(true) => {
+                let url = String::from_utf8_lossy(&line);
+                let url = url.trim();
+                if !url.is_empty() {
+                    let is_short = line.len() <= MAX_LINE_BYTES;
+                    found.push_url(Url::parse(url).ok().filter(|_| is_short), "");
+                }
+            }
+            Ok(false) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    if found.entries.is_empty() {
+        return Err(NotASitemap::NoUrls);
+    }
+    Ok(found.into_sitemap(Lists::Pages, broken))
+}
+
+/// Reads up to the next CR or LF; of a line that is too long the start only. Says whether there was a line: one that the
+/// limit of the file cuts is none, for its URL would be another.
+fn next_line(text: &mut Text<'_>, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    line.clear();
+    text.next_piece();
+    let mut is_any = false;
+    loop {
+        let buffer = text.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(is_any && !text.was_cut());
+        }
+        is_any = true;
+        let end = buffer.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let piece = &buffer[..end.unwrap_or(buffer.len())];
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(line.len());
+        line.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        let used = piece.len() + usize::from(end.is_some());
+        text.consume(used);
+        text.next_piece();
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
