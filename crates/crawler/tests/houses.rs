@@ -113,7 +113,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("crawler", "flate2::", &["fetch/decoding.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
-    only("crawler", "scraper::", &["links.rs", "links/document.rs"]);
+    only("crawler", "scraper::", &["links/document.rs", "links/tree.rs"]);
     only("crawler", "robotxt::", &["robots.rs"]);
 }
 

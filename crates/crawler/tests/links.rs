@@ -7,7 +7,7 @@
 )]
 
 use crawler::charset::decode;
-use crawler::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract};
+use crawler::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -24,6 +24,10 @@ fn page() -> Url {
 
 fn links_of(html: &str) -> Extracted {
     extract(html, UTF_8, &page(), &OPTIONS)
+}
+
+fn links_from_tree(html: &str) -> Extracted {
+    extract_with_tree(html, UTF_8, &page(), &OPTIONS)
 }
 
 fn urls(extracted: &Extracted) -> Vec<&str> {
@@ -173,9 +177,15 @@ fn a_page_that_forbids_following_still_gives_its_links() {
 }
 
 #[test]
-fn deep_nesting_ends_the_document_and_keeps_the_links_before() {
+fn deep_nesting_is_followed_to_its_end_without_a_tree_and_ends_a_document_that_needs_one() {
     let html = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(100_000));
     let extracted = links_of(&html);
+    assert_eq!(
+        urls(&extracted),
+        ["http://site.test/dir/before", "http://site.test/dir/after"]
+    );
+    assert!(!extracted.cut);
+    let extracted = links_of(&format!("{html}<frameset>"));
     assert_eq!(urls(&extracted), ["http://site.test/dir/before"]);
     assert!(extracted.cut);
 }
@@ -183,24 +193,31 @@ fn deep_nesting_ends_the_document_and_keeps_the_links_before() {
 #[test]
 fn nesting_that_no_tag_searches_is_followed_to_its_end() {
     let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
-    let extracted = links_of(&html);
-    assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-    assert!(!extracted.cut);
+    for extracted in [links_of(&html), links_from_tree(&html)] {
+        assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+        assert!(!extracted.cut);
+    }
 }
 
 #[test]
 fn reopened_formatting_does_not_multiply() {
     let opened: String = (0..2_000).map(|id| format!("<b id={id}><font color={id}>")).collect();
-    let extracted = links_of(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
+    let extracted = links_from_tree(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
     assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
     assert!(!extracted.cut);
 }
 
 #[test]
-fn a_tag_with_very_many_attributes_ends_the_document() {
+fn a_tag_with_very_many_attributes_is_read_without_a_tree_and_ends_a_document_that_needs_one() {
     let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
     for tag in ["<p", "<<p", "</p", "<title></title"] {
-        let extracted = links_of(&format!("<a href=before></a>{tag}{attributes}></title><a href=after>"));
+        let html = format!("<a href=before></a>{tag}{attributes}></title><a href=after>");
+        assert_eq!(
+            urls(&links_of(&html)),
+            ["http://site.test/dir/before", "http://site.test/dir/after"],
+            "{tag}"
+        );
+        let extracted = links_from_tree(&html);
         assert_eq!(urls(&extracted), ["http://site.test/dir/before"], "{tag}");
         assert!(extracted.cut, "{tag}");
     }
@@ -217,9 +234,10 @@ fn long_text_that_only_looks_like_attributes_is_no_reason_to_stop() {
         format!("<!doctype html {words}><a href=x>"),
         format!("<svg><![CDATA[<a {words}]]></svg><a href=x>"),
     ] {
-        let extracted = links_of(&html);
-        assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-        assert!(!extracted.cut);
+        for extracted in [links_of(&html), links_from_tree(&html)] {
+            assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+            assert!(!extracted.cut);
+        }
     }
 }
 

@@ -55,7 +55,12 @@ pub(super) fn parse(html: &str) -> (Html, bool) {
         builder: TreeBuilder::new(sink, options),
         token_came_out: Cell::new(false),
     };
-    let tokenizer = Tokenizer::new(gate, TokenizerOpts::default());
+    let tokenizer_options = TokenizerOpts {
+        // Decoding has removed it; what looks like a second one is text.
+        discard_bom: false,
+        ..TokenizerOpts::default()
+    };
+    let tokenizer = Tokenizer::new(gate, tokenizer_options);
     let cut = !feed(&tokenizer, html);
     tokenizer.end();
     (tokenizer.sink.builder.sink.tree.finish(), cut)

@@ -1,0 +1,136 @@
+//! How fast the links of real pages are found: without a tree and with one, in MB/s on one core.
+//!
+//! `cargo bench -p crawler --bench links -- [FOLDER]...` reads every `*.html` below the folders (else a manual that is
+//! installed) and also checks that both roads give the same for every page. As a test it reads a few pages.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crawler::charset;
+use crawler::links::{Extracted, LinkOptions, extract_with_tree, extract_without_tree};
+use url::Url;
+
+#[expect(dead_code, reason = "examples need more of it")]
+#[path = "../examples/input/mod.rs"]
+mod input;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Pages that a test reads.
+const TEST_PAGES: usize = 20;
+
+/// Bytes of pages that are kept for the measured rounds: more than a cache, less than a machine has.
+const MEASURED_BYTES: usize = 256 << 20;
+
+/// How often the quick road is measured; the best round counts.
+const ROUNDS: usize = 5;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_bench = arguments.iter().any(|argument| argument == "--bench");
+    let mut folders: Vec<PathBuf> = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with('-'))
+        .map(PathBuf::from)
+        .collect();
+    if folders.is_empty() {
+        folders.extend(input::manual(None));
+    }
+    println!(
+        "{:>40} {:>7} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6} {:>9}",
+        "folder", "pages", "MB", "links", "scan MB/s", "tree MB/s", "by tree", "cut", "different"
+    );
+    for folder in folders {
+        row(&folder, if is_bench { usize::MAX } else { TEST_PAGES })?;
+    }
+    Ok(())
+}
+
+/// What both roads said about the pages of a folder.
+#[derive(Default)]
+struct Count {
+    pages: usize,
+    links: usize,
+    bytes: usize,
+    cut: usize,
+    different: usize,
+    by_tree: BTreeMap<String, usize>,
+    tree_time: Duration,
+}
+
+fn row(folder: &Path, most: usize) -> Result<()> {
+    let mut count = Count::default();
+    let mut measured = Vec::new();
+    let mut measured_bytes = 0;
+    for path in input::pages(folder)?.into_iter().take(most) {
+        let body = std::fs::read(&path)?;
+        let url = Url::parse(&format!("http://site.test{}", path.display()))?;
+        compare(&mut count, &body, &url);
+        if measured_bytes < MEASURED_BYTES {
+            measured_bytes += body.len();
+            measured.push((body, url));
+        }
+    }
+    let best = (0..ROUNDS).map(|_| scan_time(&measured)).min().unwrap_or_default();
+    let rate = |bytes: usize, time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
+    println!(
+        "{:>40} {:>7} {:>8.1} {:>8} {:>9.0} {:>9.1} {:>8} {:>6} {:>9}",
+        folder.display(),
+        count.pages,
+        count.bytes as f64 / 1e6,
+        count.links,
+        rate(measured_bytes, best),
+        rate(count.bytes, count.tree_time),
+        count.by_tree.values().sum::<usize>(),
+        count.cut,
+        count.different
+    );
+    for (reason, pages) in &count.by_tree {
+        println!("{:>40} {pages:>7}", format!("because of {reason}:"));
+    }
+    Ok(())
+}
+
+fn options() -> LinkOptions<'static> {
+    LinkOptions {
+        max_links: 100_000,
+        agent: "ourbot",
+    }
+}
+
+fn compare(count: &mut Count, body: &[u8], url: &Url) {
+    let decoded = charset::decode(body, None);
+    let start = Instant::now();
+    let tree = extract_with_tree(&decoded.text, decoded.encoding, url, &options());
+    count.tree_time += start.elapsed();
+    count.pages += 1;
+    count.bytes += decoded.text.len();
+    count.links += tree.links.len();
+    count.cut += usize::from(tree.cut);
+    match extract_without_tree(&decoded.text, decoded.encoding, url, &options()) {
+        Ok(scanned) => {
+            let is_different = !tree.cut && scanned != tree;
+            count.different += usize::from(is_different);
+            if is_different {
+                eprintln!("different: {url}");
+            }
+        }
+        Err(reason) => *count.by_tree.entry(reason.to_string()).or_default() += 1,
+    }
+}
+
+/// The time that all pages take, those that need a tree up to where that is found out.
+fn scan_time(pages: &[(Vec<u8>, Url)]) -> Duration {
+    let texts: Vec<_> = pages
+        .iter()
+        .map(|(body, url)| (charset::decode(body, None), url))
+        .collect();
+    let start = Instant::now();
+    for (decoded, url) in &texts {
+        let found: std::result::Result<Extracted, _> =
+            extract_without_tree(&decoded.text, decoded.encoding, url, &options());
+        std::hint::black_box(&found).as_ref().ok();
+    }
+    start.elapsed()
+}

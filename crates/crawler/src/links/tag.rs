@@ -1,0 +1,113 @@
+//! Tags: their names, and those of their attributes that somebody reads.
+
+/// A tag's name as it stands in the document, made comparable at the price of a number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name<'a> {
+    text: &'a str,
+    code: u64,
+}
+
+/// The code of names that are longer than eight bytes.
+const LONG: u64 = 0;
+
+impl<'a> Name<'a> {
+    #[inline]
+    pub(super) fn new(text: &'a str) -> Self {
+        let code = if text.len() > 8 { LONG } else { code(text.as_bytes()) };
+        Self { text, code }
+    }
+
+    /// The name in the case that the document has written it in.
+    pub(super) fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// The [`code`] of the lower-case name, if it has eight bytes at most; 0 if it has more.
+    pub(super) fn code(&self) -> u64 {
+        self.code
+    }
+
+    /// Whether this is the name, given in lower case.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.text.eq_ignore_ascii_case(name)
+    }
+}
+
+/// A name of up to eight bytes as a number, the same for both cases of a letter.
+#[inline]
+pub(super) const fn code(name: &[u8]) -> u64 {
+    let mut code = 0;
+    let mut rest = name;
+    while let Some((byte, before)) = rest.split_last() {
+        // A zero would look like the end of the name.
+        let byte = if *byte == 0 { 0xFF } else { byte.to_ascii_lowercase() };
+        code = code << 8 | byte as u64;
+        rest = before;
+    }
+    code
+}
+
+/// A start tag.
+#[derive(Debug)]
+pub(super) struct Tag<'t, 'a> {
+    pub(super) name: Name<'a>,
+    /// Whether it ends in `/>`.
+    pub(super) self_closing: bool,
+    /// Those that are read; none if nobody reads those of this element.
+    pub(super) attributes: &'t Attributes<'a>,
+}
+
+/// The attributes that links, titles and robots directives are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attribute {
+    Href,
+    XlinkHref,
+    Rel,
+    Src,
+    Srcdoc,
+    Name,
+    Content,
+    HttpEquiv,
+}
+
+impl Attribute {
+    const COUNT: usize = 8;
+
+    fn from_name(name: &str) -> Option<Self> {
+        let is = |expected: &str, attribute| name.eq_ignore_ascii_case(expected).then_some(attribute);
+        match name.len() {
+            3 => is("rel", Self::Rel).or_else(|| is("src", Self::Src)),
+            4 => is("href", Self::Href).or_else(|| is("name", Self::Name)),
+            6 => is("srcdoc", Self::Srcdoc),
+            7 => is("content", Self::Content),
+            10 => is("http-equiv", Self::HttpEquiv).or_else(|| is("xlink:href", Self::XlinkHref)),
+            _ => None,
+        }
+    }
+}
+
+/// The values of a tag's attributes, as they stand in the document.
+#[derive(Debug, Default)]
+pub(super) struct Attributes<'a> {
+    values: [Option<&'a str>; Attribute::COUNT],
+}
+
+impl<'a> Attributes<'a> {
+    pub(super) const NONE: Self = Self {
+        values: [None; Attribute::COUNT],
+    };
+
+    /// Keeps an attribute if it is one of those that are read and the first of its name.
+    pub(super) fn keep(&mut self, name: &str, value: &'a str) {
+        if let Some(attribute) = Attribute::from_name(name)
+            && let Some(kept) = self.values.get_mut(attribute as usize)
+        {
+            kept.get_or_insert(value);
+        }
+    }
+
+    /// The value as it stands in the document.
+    pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
+        self.values.get(attribute as usize).copied().flatten()
+    }
+}

@@ -1,0 +1,303 @@
+//! Text to tags: the tokenizer of the HTML standard (13.2.5), in one pass and without copying.
+//!
+//! It gives what a [`Sink`] needs to find links: tags with the few attributes that somebody reads, and raw text.
+//! Comments, doctypes and parse errors are passed over. Names, values and text are slices of the input: lower case,
+//! character references and newlines are the reader's affair ([`Name`], [`decoded`](super::references::decoded)).
+//!
+//! Time is linear in the input and memory is constant, whatever the input: no attribute is compared with those before
+//! it, and nothing is looked at again.
+
+mod raw_text;
+
+use memchr::memchr;
+
+use super::tag::{Attributes, Name, Tag};
+
+/// What the tokenizer does with the text after a start tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Tags and text, as before.
+    Data,
+    /// Text with character references up to the end tag of the same name (`title`, `textarea`).
+    Rcdata,
+    /// Text up to the end tag of the same name.
+    Rawtext,
+    /// Text up to the end tag of the same name that no comment hides.
+    Script,
+    /// Text to the end.
+    Plaintext,
+}
+
+/// Who takes the tokens, and knows what depends on more than the input: the tree construction stage of the standard.
+pub(super) trait Sink<'a> {
+    /// Why a document is given up.
+    type Error;
+
+    /// Takes text between two tags as it stands in the input; comments cut it in pieces.
+    fn text(&mut self, _text: &'a str) {}
+
+    /// Takes all of the text that [`Next`] asked for as something else than data.
+    fn raw_text(&mut self, _text: &'a str) {}
+
+    /// Takes a start tag, and says what the text after it is.
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, Self::Error>;
+
+    /// Takes an end tag, but for those that end what [`Next`] began.
+    fn end_tag(&mut self, name: &Name<'a>) -> Result<(), Self::Error>;
+
+    /// Whether the attributes of a start tag with this name are read.
+    fn reads_attributes_of(name: &Name<'_>) -> bool;
+
+    /// Whether the current node is an element of SVG or MathML, where `<![CDATA[` means something.
+    fn is_in_foreign_content(&self) -> bool;
+}
+
+/// Gives a document's tokens to a sink, until the end or the first error.
+pub(super) fn tokenize<'a, S: Sink<'a>>(html: &'a str, sink: &mut S) -> Result<(), S::Error> {
+    let mut tokenizer = Tokenizer { html, at: 0 };
+    while tokenizer.step(sink)? {}
+    Ok(())
+}
+
+/// How a tag ends; nothing of that if the input ends first, which makes the tag void.
+struct TagEnd {
+    self_closing: bool,
+}
+
+struct Tokenizer<'a> {
+    html: &'a str,
+    at: usize,
+}
+
+impl<'a> Tokenizer<'a> {
+    fn bytes(&self) -> &'a [u8] {
+        self.html.as_bytes()
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes().get(at).copied()
+    }
+
+    fn slice(&self, from: usize, until: usize) -> &'a str {
+        self.html.get(from..until).unwrap_or_default()
+    }
+
+    fn find(&self, byte: u8, from: usize) -> Option<usize> {
+        let rest = self.bytes().get(from..)?;
+        memchr(byte, rest).map(|found| from + found)
+    }
+
+    /// Gives the text up to the next tag and that tag; false at the end.
+    fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<bool, S::Error> {
+        let start = self.at;
+        let mut from = start;
+        while let Some(open) = self.find(b'<', from) {
+            let next = self.byte(open + 1);
+            let is_markup = match next {
+                Some(b'/') => self.byte(open + 2).is_some(),
+                Some(byte) => byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'?'),
+                None => false,
+            };
+            if is_markup {
+                sink.text(self.slice(start, open));
+                self.at = open + 1;
+                return self.markup(next, sink).map(|()| true);
+            }
+            from = open + 1;
+        }
+        sink.text(self.slice(start, self.html.len()));
+        Ok(false)
+    }
+
+    /// Reads what a `<` opens (13.2.5.6, "tag open state").
+    fn markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) -> Result<(), S::Error> {
+        match opened_by {
+            Some(b'/') => {
+                self.at += 1;
+                match self.byte(self.at) {
+                    Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(sink),
+                    _ => {
+                        self.skip_behind(b'>');
+                        Ok(())
+                    }
+                }
+            }
+            Some(b'!') => {
+                self.declaration(sink);
+                Ok(())
+            }
+            Some(b'?') => {
+                self.skip_behind(b'>');
+                Ok(())
+            }
+            _ => self.start_tag(sink),
+        }
+    }
+
+    /// Passes over a comment, a doctype or a CDATA section; none of them can hide a tag in a way of its own but comments
+    /// and, in foreign content, CDATA (13.2.5.42, "markup declaration open state").
+    fn declaration<S: Sink<'a>>(&mut self, sink: &mut S) {
+        let content = self.at + 1;
+        let rest = self.bytes().get(content..).unwrap_or_default();
+        if rest.starts_with(b"--") {
+            self.comment(content + 2);
+        } else if rest.starts_with(b"[CDATA[") && sink.is_in_foreign_content() {
+            let start = content + "[CDATA[".len();
+            let end = self.html.get(start..).and_then(|rest| rest.find("]]>"));
+            let (end, after) = end.map_or((self.html.len(), self.html.len()), |end| (start + end, start + end + 3));
+            sink.text(self.slice(start, end));
+            self.at = after;
+        } else {
+            self.skip_behind(b'>');
+        }
+    }
+
+    /// Passes over a comment whose content starts here (13.2.5.43 to 13.2.5.52).
+    ///
+    /// `-->` ends it, and its dashes may be those that open it (`<!-->`, `<!--->`); `--!>` ends it with dashes of its own.
+    fn comment(&mut self, content: usize) {
+        let mut from = content;
+        while let Some(close) = self.find(b'>', from) {
+            let before = self.bytes().get(content - 2..close).unwrap_or_default();
+            let own = before.get(2..).unwrap_or_default();
+            if before.ends_with(b"--") || own.ends_with(b"--!") {
+                self.at = close + 1;
+                return;
+            }
+            from = close + 1;
+        }
+        self.at = self.html.len();
+    }
+
+    fn skip_behind(&mut self, byte: u8) {
+        self.at = self.find(byte, self.at).map_or(self.html.len(), |found| found + 1);
+    }
+
+    fn start_tag<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        let name = self.tag_name();
+        let mut attributes;
+        let (end, attributes) = if S::reads_attributes_of(&name) {
+            attributes = Attributes::default();
+            (
+                self.attributes(&mut |name, value| attributes.keep(name, value)),
+                &attributes,
+            )
+        } else {
+            (self.attributes(&mut |_, _| {}), &Attributes::NONE)
+        };
+        let Some(TagEnd { self_closing }) = end else {
+            return Ok(());
+        };
+        let tag = Tag {
+            name,
+            self_closing,
+            attributes,
+        };
+        match sink.start_tag(&tag)? {
+            Next::Data => {}
+            next => self.raw_text(next, &tag.name, sink),
+        }
+        Ok(())
+    }
+
+    fn end_tag<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        let name = self.tag_name();
+        match self.attributes(&mut |_, _| {}) {
+            Some(_) => sink.end_tag(&name),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a tag's name (13.2.5.8).
+    fn tag_name(&mut self) -> Name<'a> {
+        let start = self.at;
+        let rest = self.bytes().get(start..).unwrap_or_default();
+        let length = rest.iter().position(|byte| ends_tag_name(*byte));
+        self.at = start + length.unwrap_or(rest.len());
+        Name::new(self.slice(start, self.at))
+    }
+
+    /// Reads everything of a tag that follows its name (13.2.5.32 to 13.2.5.40), and stands behind its `>` then.
+    #[inline]
+    fn attributes(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<TagEnd> {
+        let mut self_closing = false;
+        let end = loop {
+            match self.byte(self.at) {
+                Some(b'>') => break Some(TagEnd { self_closing }),
+                Some(b'/') => {
+                    self.at += 1;
+                    self_closing = self.byte(self.at) == Some(b'>');
+                }
+                Some(byte) if byte.is_ascii_whitespace() => self.at += 1,
+                Some(_) => {
+                    if self.attribute(keep).is_none() {
+                        break None;
+                    }
+                }
+                None => break None,
+            }
+        };
+        self.at = if end.is_some() { self.at + 1 } else { self.html.len() };
+        end
+    }
+
+    /// Reads an attribute; `None` when the input ends in it.
+    #[inline]
+    fn attribute(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<()> {
+        let start = self.at;
+        // The first byte may be a `=` and still belongs to the name.
+        let rest = self.bytes().get(start + 1..)?;
+        let name_end = start + 1 + rest.iter().position(|byte| ends_attribute_name(*byte))?;
+        self.at = name_end;
+        let value = if self.skip_space()? == b'=' {
+            self.at += 1;
+            self.value()?
+        } else {
+            ""
+        };
+        keep(self.slice(start, name_end), value);
+        Some(())
+    }
+
+    /// Reads the value after a `=`.
+    #[inline]
+    fn value(&mut self) -> Option<&'a str> {
+        match self.skip_space()? {
+            quote @ (b'"' | b'\'') => {
+                let start = self.at + 1;
+                let end = self.find(quote, start)?;
+                self.at = end + 1;
+                Some(self.slice(start, end))
+            }
+            _ => {
+                let start = self.at;
+                let rest = self.bytes().get(start..)?;
+                let length = rest
+                    .iter()
+                    .position(|byte| *byte == b'>' || byte.is_ascii_whitespace())?;
+                self.at = start + length;
+                Some(self.slice(start, self.at))
+            }
+        }
+    }
+
+    /// Skips white space; the byte after it, if there is one.
+    #[inline]
+    fn skip_space(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.byte(self.at)?;
+            if !byte.is_ascii_whitespace() {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+}
+
+fn ends_tag_name(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
+}
+
+fn ends_attribute_name(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=')
+}

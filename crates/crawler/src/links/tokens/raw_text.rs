@@ -1,0 +1,97 @@
+//! Where text that holds no tags ends.
+
+use memchr::{memchr, memchr2};
+
+use super::super::tag::Name;
+use super::{Next, Sink, Tokenizer, ends_tag_name};
+
+impl<'a> Tokenizer<'a> {
+    /// Gives the text that a start tag has switched to, and passes over the end tag.
+    pub(super) fn raw_text<S: Sink<'a>>(&mut self, kind: Next, name: &Name<'a>, sink: &mut S) {
+        let start = self.at;
+        let rest = self.html.get(start..).unwrap_or_default().as_bytes();
+        let end = match kind {
+            Next::Plaintext | Next::Data => None,
+            Next::Rcdata | Next::Rawtext => end_tag(rest, name.as_str()),
+            Next::Script => end_of_script(rest),
+        };
+        let Some(end) = end else {
+            self.at = self.html.len();
+            sink.raw_text(self.slice(start, self.at));
+            return;
+        };
+        sink.raw_text(self.slice(start, start + end));
+        self.at = start + end + "</".len() + name.as_str().len();
+        // The name is complete, so this is a tag; where the input ends in it, nothing follows that could differ.
+        self.attributes(&mut |_, _| {});
+    }
+}
+
+/// Where the first end tag with this name begins.
+fn end_tag(text: &[u8], name: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let open = from + memchr(b'<', text.get(from..)?)?;
+        if is_end_tag(text.get(open + 1..)?, name) {
+            return Some(open);
+        }
+        from = open + 1;
+    }
+}
+
+/// Whether this is `/name` and the name ends there ("appropriate end tag token").
+fn is_end_tag(text: &[u8], name: &str) -> bool {
+    text.strip_prefix(b"/").is_some_and(|text| is_word(text, name))
+}
+
+fn is_word(text: &[u8], word: &str) -> bool {
+    text.split_at_checked(word.len()).is_some_and(|(start, rest)| {
+        start.eq_ignore_ascii_case(word.as_bytes()) && rest.first().is_some_and(|byte| ends_tag_name(*byte))
+    })
+}
+
+/// How deep a script has wrapped itself up, so that pages for browsers without scripts could hide it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    None,
+    /// After `<!--`.
+    Comment,
+    /// After `<!--` and `<script`: an end tag ends that inner script.
+    Script,
+}
+
+/// Where the end tag of a script begins (13.2.5.4 and 13.2.5.15 to 13.2.5.31).
+fn end_of_script(text: &[u8]) -> Option<usize> {
+    const SCRIPT: &str = "script";
+    let mut escape = Escape::None;
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let mark = match escape {
+            Escape::None => memchr(b'<', rest),
+            Escape::Comment | Escape::Script => memchr2(b'<', b'-', rest),
+        };
+        let at = from + mark?;
+        from = at + 1;
+        if text.get(at) == Some(&b'-') {
+            let dashes = text.get(at..)?.iter().position(|byte| *byte != b'-')?;
+            if dashes >= 2 && text.get(at + dashes) == Some(&b'>') {
+                escape = Escape::None;
+            }
+            from = at + dashes;
+            continue;
+        }
+        let after = text.get(from..)?;
+        match escape {
+            Escape::None | Escape::Comment if is_end_tag(after, SCRIPT) => return Some(at),
+            Escape::None if after.starts_with(b"!--") => {
+                escape = Escape::Comment;
+                // The dashes may already be those of `-->`.
+                from = at + "<!".len();
+            }
+            Escape::Comment if is_word(after, SCRIPT) => escape = Escape::Script,
+            Escape::Script if is_end_tag(after, SCRIPT) => escape = Escape::Comment,
+            _ => {}
+        }
+    }
+}
