@@ -1,5 +1,7 @@
 //! The command line: names, units, defaults.
 
+mod outputs;
+
 use std::fs;
 use std::io::{self, Read};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -10,6 +12,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crawler::CrawlOptions;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 use sieve::{Hashing, OnSaturation};
+
+pub(crate) use outputs::{Outputs, is_stdout};
 
 /// Crawl sites politely, to the end, and say what was not fetched and why.
 ///
@@ -189,9 +193,8 @@ pub(crate) struct Options {
     )]
     max_sitemap_urls: usize,
 
-    /// Write one JSON object per fetched page to this file; - is standard output.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text, help_heading = "Output")]
     pub(crate) log_format: LogFormat,
@@ -318,7 +321,7 @@ impl Options {
             max_sitemaps: self.max_sitemaps,
             ..FrontierConfig::default()
         };
-        CrawlOptions {
+        let mut crawl = CrawlOptions {
             frontier,
             concurrency: self.concurrency,
             user_agent: self.user_agent.clone(),
@@ -331,7 +334,9 @@ impl Options {
             max_sitemap_bytes: self.max_sitemap_bytes,
             max_sitemap_urls: self.max_sitemap_urls,
             ..CrawlOptions::default()
-        }
+        };
+        self.outputs.ask(&mut crawl);
+        crawl
     }
 
     pub(crate) fn ignores_robots(&self) -> bool {
@@ -410,6 +415,7 @@ mod tests {
         assert_eq!(options.max_body_bytes, defaults.max_body_bytes);
         assert_eq!(options.user_agent, defaults.user_agent);
         assert_eq!(options.concurrency, defaults.concurrency);
+        assert_eq!(options.select_limits, defaults.select_limits);
     }
 
     #[test]

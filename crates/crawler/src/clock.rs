@@ -40,6 +40,14 @@ impl Clock {
         self.started + wait.min(Duration::from_secs(86_400 * 365))
     }
 
+    /// Returns a time as RFC 3339 has it: in UTC, with milliseconds.
+    pub(crate) fn rfc3339(time: Time) -> String {
+        // What cannot be written is as far off as what can be: the year 9999.
+        let latest = Duration::from_secs(253_402_300_799);
+        let since_epoch = Duration::from_millis(time.as_millis()).min(latest);
+        humantime::format_rfc3339_millis(UNIX_EPOCH + since_epoch).to_string()
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }

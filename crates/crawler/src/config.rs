@@ -1,11 +1,13 @@
 //! What a crawl is started from, checked once.
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 
 use crate::robots::product_token;
+use crate::select::{Field, SelectLimits};
 use crate::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
 /// Requests that may be out at a time in all, unless set.
@@ -24,6 +26,10 @@ pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
 /// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
 pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
+/// The most values of a selected field on one page, unless set.
+pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
+/// The most bytes of the values of a selected field on one page, unless set.
+pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
 /// What the crawler calls itself, unless set.
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
@@ -67,6 +73,12 @@ pub struct CrawlOptions {
     pub max_sitemap_bytes: u64,
     /// The most URLs that are taken from one sitemap; further ones are counted and dropped.
     pub max_sitemap_urls: usize,
+    /// What to select from pages, in the order in which it is told.
+    pub fields: Vec<Field>,
+    /// How much of a page is selected; further values are counted.
+    pub select_limits: SelectLimits,
+    /// Whether [`Event::Edges`](crate::Event::Edges) are told: all links of all pages, those that are not followed included.
+    pub tell_edges: bool,
 }
 
 impl Default for CrawlOptions {
@@ -90,6 +102,12 @@ impl Default for CrawlOptions {
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
+            fields: Vec::new(),
+            select_limits: SelectLimits {
+                values: DEFAULT_MAX_SELECT_VALUES,
+                bytes: DEFAULT_MAX_SELECT_BYTES,
+            },
+            tell_edges: false,
         }
     }
 }
@@ -122,6 +140,9 @@ pub enum ConfigError {
         "the user agent {0:?} cannot be used: start it with a name of letters, - and _, and use visible ASCII only"
     )]
     UserAgent(String),
+    /// Two fields have the same name.
+    #[error("two fields are named {0:?}: give each a name of its own, or select a list such as {0}=h1, h2")]
+    FieldTwice(String),
 }
 
 impl CrawlConfig {
@@ -136,6 +157,9 @@ impl CrawlConfig {
         let Some(product_token) = token.map(str::to_owned) else {
             return Err(ConfigError::UserAgent(options.user_agent));
         };
+        if let Some(name) = repeated(&options.fields) {
+            return Err(ConfigError::FieldTwice(name.to_owned()));
+        }
         if options.seeds.is_empty() {
             return Err(ConfigError::NoSeeds);
         }
@@ -168,6 +192,15 @@ impl CrawlConfig {
     pub fn product_token(&self) -> &str {
         &self.product_token
     }
+}
+
+/// A name that two fields have; case is no difference, for it is none in SQL.
+fn repeated(fields: &[Field]) -> Option<&str> {
+    let mut names = HashSet::new();
+    fields
+        .iter()
+        .map(Field::name)
+        .find(|name| !names.insert(name.to_lowercase()))
 }
 
 /// Gives a bare host a scheme: `http` for this machine and for addresses, which seldom have a certificate, else `https`.

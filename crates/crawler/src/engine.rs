@@ -17,7 +17,7 @@ use url::Url;
 use crate::clock::Clock;
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
+use crate::fetch::{Ask, ClientError, FailureKind, Fetcher, HttpFetcher, Want};
 use crate::robots::{Policies, Policy, ROBOTS_LIFETIME};
 use crate::settling::sitemaps::{lost, well_known};
 use crate::settling::{Returned, conclude};
@@ -94,7 +94,8 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     counts: Counts,
     clock: Clock,
     tasks: JoinSet<Fetched>,
-    leases: HashMap<Id, Lease>,
+    /// What is out, and since when.
+    leases: HashMap<Id, (Lease, Time)>,
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
     broken: Option<io::Error>,
@@ -154,6 +155,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
         self
+    }
+
+    /// Returns what it was started from.
+    pub fn config(&self) -> &CrawlConfig {
+        &self.config
     }
 
     /// Returns a handle that stops the crawl while it runs.
@@ -270,7 +276,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                     };
                     let ask = Ask::new(url, want);
                     let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
-                    self.leases.insert(self.tasks.spawn(task).id(), lease);
+                    let started = self.clock.now();
+                    self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
                 }
                 Err(outcome) => {
                     self.tell_not_fetched(&lease.entry, outcome);
@@ -290,7 +297,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let Outcome::NotFetched(why) = outcome else { return };
         match entry.purpose {
             Purpose::Sitemap(_) => self.tell(&Event::Sitemap(&lost(entry, why.to_string()))),
-            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched { url: &entry.url, why }),
+            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched {
+                url: &entry.url,
+                why,
+                entry,
+            }),
         }
     }
 
@@ -311,8 +322,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 Ok((id, fetched)) => (id, Ok(fetched)),
                 Err(error) => (error.id(), Err(error.to_string())),
             };
-            if let Some(lease) = self.leases.remove(&id) {
-                returned.push(Returned { lease, result });
+            if let Some((lease, started)) = self.leases.remove(&id) {
+                returned.push(Returned { lease, started, result });
             }
             next = self.tasks.try_join_next_with_id();
         }
@@ -350,7 +361,9 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 self.tell(&Event::Failed {
                     url: &entry.url,
                     why,
+                    kind: FailureKind::HostDown,
                     fate: Fate::GaveUp,
+                    entry,
                 });
                 Ok(())
             }
@@ -405,15 +418,17 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self.tell(&Event::Tick(&progress));
     }
 
-    /// Tells all observers; the first error ends the crawl.
+    /// Tells all observers; the first error ends the crawl, and whoever gave it is told no more.
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
         self.counts.count(event);
-        for observer in &mut self.observers {
-            if let Err(error) = observer.on(event) {
+        self.observers.retain_mut(|observer| match observer.on(event) {
+            Ok(()) => true,
+            Err(error) => {
                 self.broken.get_or_insert(error);
                 self.ending.get_or_insert(Ending::Stopped);
+                false
             }
-        }
+        });
     }
 
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
@@ -430,6 +445,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             links_dropped: counts.links_dropped,
             cut_short: counts.cut_short,
             sitemaps: counts.sitemaps,
+            selected_cut: counts.selected_cut,
+            selected_incomplete: counts.selected_incomplete,
             report: self.frontier.report(),
             hosts,
             first_failure: counts.first_failure,

@@ -1,11 +1,15 @@
 //! What happens in a crawl, told to whoever listens: the single door for output, progress, metrics and logs.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Fate, Link, NotFetched, Report, Verdict};
+use frontier::{Entry, Fate, Link, NotFetched, Report, Verdict};
 
-use crate::fetch::{Cut, Extent};
+use crate::capture::Capture;
+use crate::edges::Edge;
+use crate::fetch::{Cut, Extent, FailureKind};
+use crate::select::Selected;
 use crate::summary::Summary;
 
 /// Something that happened.
@@ -20,8 +24,12 @@ pub enum Event<'a> {
         url: &'a str,
         /// What went wrong.
         why: &'a str,
+        /// The same in one word.
+        kind: FailureKind,
         /// What becomes of it.
         fate: Fate,
+        /// Where it came from.
+        entry: &'a Entry,
     },
     /// No request was made.
     NotFetched {
@@ -29,6 +37,8 @@ pub enum Event<'a> {
         url: &'a str,
         /// Why.
         why: NotFetched,
+        /// Where it came from.
+        entry: &'a Entry,
     },
     /// Links were offered to the frontier, all of one page at once.
     Offered {
@@ -39,13 +49,24 @@ pub enum Event<'a> {
     },
     /// A sitemap came to an end: it was read, or it will not be.
     Sitemap(&'a SitemapRecord),
+    /// The links of one answer, each with what became of it; told if
+    /// [`tell_edges`](crate::CrawlOptions::tell_edges) is set.
+    Edges {
+        /// What answered.
+        from: &'a Entry,
+        /// Where its links lead.
+        edges: &'a [Edge],
+    },
+    /// A request had an answer of whatever status, for a page or for what a crawler asks for itself; told if
+    /// [`keep_exchanges`](crate::CrawlOptions::keep_exchanges) is set, once per answer and before what follows from it.
+    Captured(&'a Arc<Capture>),
     /// A second has passed.
     Tick(&'a Progress),
     /// The crawl has ended.
     Finished(&'a Summary),
 }
 
-/// One fetched page.
+/// One fetched page. As JSON it has all fields, each always of one type, with `null` for what is not there.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct PageRecord {
     /// The URL that answered.
@@ -66,6 +87,8 @@ pub struct PageRecord {
     pub body: Extent,
     /// Why it is not all of it: `size`, `time`, `connection`, `coding` or `markup`.
     pub body_cut: Option<Cut>,
+    /// When the request started: RFC 3339, in UTC, with milliseconds.
+    pub fetched_at: String,
     /// From the start of the request to the end of the body.
     pub milliseconds: u64,
     /// The title.
@@ -76,6 +99,8 @@ pub struct PageRecord {
     pub links_new: usize,
     /// When it last changed, by the word of the sitemap that named it first: RFC 3339, in UTC.
     pub lastmod: Option<String>,
+    /// The selected fields, each with the list of its values; `None` if there are none to select.
+    pub selected: Option<Selected>,
 }
 
 /// One sitemap that was asked for.

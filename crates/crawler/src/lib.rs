@@ -31,10 +31,12 @@
 //! into itself.
 
 pub mod address_guard;
+mod capture;
 pub mod charset;
 mod clock;
 pub mod config;
 pub mod demo;
+mod edges;
 mod engine;
 pub mod event;
 pub mod fetch;
@@ -43,12 +45,15 @@ pub mod links;
 pub mod output;
 pub mod page;
 pub mod robots;
+pub mod select;
 mod settling;
 pub mod sitemap;
 pub mod summary;
 mod task;
 
+pub use capture::Capture;
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
+pub use edges::Edge;
 pub use engine::{Crawl, CrawlError, StartError, StopHandle};
 pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
 pub use fetch::{Answer, Ask, Cut, Exchange, FailureKind, FetchError, Fetcher, HttpFetcher, Validators, Want};

@@ -10,7 +10,7 @@
 mod attributes;
 mod collector;
 mod construction;
-mod document;
+pub(crate) mod document;
 mod references;
 mod refresh;
 mod repeats;
@@ -83,6 +83,22 @@ pub enum LinkSource {
     Alternate,
     /// `<meta http-equiv=refresh>` with a target.
     Refresh,
+}
+
+impl LinkSource {
+    /// Returns the name for files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anchor => "anchor",
+            Self::Area => "area",
+            Self::Frame => "frame",
+            Self::Iframe => "iframe",
+            Self::Next => "next",
+            Self::Canonical => "canonical",
+            Self::Alternate => "alternate",
+            Self::Refresh => "refresh",
+        }
+    }
 }
 
 /// Finds the links, the title and the robots directives of a page.

@@ -4,19 +4,22 @@ mod cli;
 mod logging;
 mod progress;
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use crawler::demo::{self, DemoServer};
+use crawler::output::OutputFile;
 use crawler::output::jsonl::JsonLines;
+use crawler::output::links::LinkGraph;
+use crawler::output::refused::RefusedReport;
+use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, StartError, StopHandle, Summary};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::cli::{Cli, Command, Defaults, Options};
+use crate::cli::{Cli, Command, Defaults, Options, Outputs, is_stdout};
 use crate::progress::Reporter;
 
 fn main() -> ExitCode {
@@ -42,8 +45,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             bar.finish_and_clear();
-            // Standard error may be gone; there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "crawler: {failure}");
+            if !failure.is_closed_pipe() {
+                // Standard error may be gone; there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "crawler: {failure}");
+            }
             failure.exit_code()
         }
     }
@@ -60,8 +65,10 @@ enum Failure {
     Crawl(#[from] CrawlError),
     #[error("the seeds of {path} cannot be read: {source}")]
     Seeds { path: String, source: io::Error },
-    #[error("{path} cannot be written: {source}")]
-    Output { path: String, source: io::Error },
+    #[error("the output cannot be written: {0}")]
+    Output(io::Error),
+    #[error("two outputs would go to {0}: give each a file of its own")]
+    SharedOutput(String),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
     #[error("the runtime or the demo's server cannot be started: {0}")]
@@ -73,9 +80,14 @@ enum Failure {
 }
 
 impl Failure {
+    /// Whoever closes the pipe that they read from, as `head` does, has what they wanted and needs no message.
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Arguments(_) | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
+            Self::Arguments(_) | Self::SharedOutput(_) | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
             _ => ExitCode::from(1),
         }
     }
@@ -145,21 +157,43 @@ async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Resul
     if options.ignores_robots() {
         log::warn!("robots.txt is NOT asked for: what sites forbid is fetched, and their Crawl-delay is not known");
     }
-    let mut crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
-    let mut summary_to_stderr = false;
-    if let Some(path) = &options.output {
-        summary_to_stderr = is_stdout(path);
-        crawl = crawl.observe(JsonLines::new(open(path)?));
+    if let Some(path) = options.outputs.shared_file() {
+        return Err(Failure::SharedOutput(path.display().to_string()));
     }
-    tokio::spawn(stop_on_ctrl_c(crawl.stop_handle()));
+    let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
+    let crawl = attach(crawl, &options.outputs)?;
+    tokio::spawn(stop_on_signals(crawl.stop_handle()));
     let summary = crawl.run().await?;
-    if summary_to_stderr {
+    if options.outputs.takes_stdout() {
         // As with the logs: if nobody reads it, the crawl was done all the same.
         let _ = write!(io::stderr(), "{summary}");
     } else {
         let _ = write!(io::stdout(), "{summary}");
     }
     Ok(summary)
+}
+
+fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
+    if let Some(path) = &outputs.output {
+        crawl = crawl.observe(JsonLines::new(open(path)?));
+    }
+    if let Some(path) = &outputs.links {
+        crawl = crawl.observe(LinkGraph::new(open(path)?));
+    }
+    if let Some(path) = &outputs.refused {
+        crawl = crawl.observe(RefusedReport::new(open(path)?));
+    }
+    if let Some(path) = &outputs.warc {
+        let archive = ArchiveOptions {
+            path: path.clone(),
+            max_file_bytes: outputs.warc_max_bytes,
+            operator: outputs.warc_operator.clone(),
+            user_agent: crawl.config().options().user_agent.clone(),
+            obeys_robots: crawl.config().options().frontier.ask_robots,
+        };
+        crawl = crawl.observe(Archive::create(archive).map_err(Failure::Output)?);
+    }
+    Ok(crawl)
 }
 
 /// The seen-set's hash starts from a number that no site can know.
@@ -169,28 +203,38 @@ fn random_secret() -> Result<u128, Failure> {
     Ok(u128::from_le_bytes(bytes))
 }
 
-fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 fn open(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
     if is_stdout(path) {
         return Ok(Box::new(io::stdout()));
     }
-    let file = File::create(path).map_err(|source| Failure::Output {
-        path: path.display().to_string(),
-        source,
-    })?;
-    Ok(Box::new(file))
+    Ok(Box::new(OutputFile::create(path).map_err(Failure::Output)?))
 }
 
-async fn stop_on_ctrl_c(stop: StopHandle) {
-    if tokio::signal::ctrl_c().await.is_err() {
+async fn stop_on_signals(stop: StopHandle) {
+    if stop_asked().await.is_err() {
         return;
     }
     log::warn!("stopping: finishing what is out; press Ctrl-C again to stop now");
     stop.finish();
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if stop_asked().await.is_ok() {
         stop.now();
     }
+}
+
+/// Waits for Ctrl-C, or for the signal by which systems end a service.
+#[cfg(unix)]
+async fn stop_asked() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn stop_asked() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
 }

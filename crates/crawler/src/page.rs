@@ -3,8 +3,10 @@
 use url::Url;
 
 use crate::charset;
+use crate::config::CrawlConfig;
 use crate::fetch::{Answer, is_html};
 use crate::links::{self, FoundLink, LinkOptions, RobotsMeta};
+use crate::select::{self, Selected};
 
 /// What was found on a page.
 #[derive(Debug, Clone, Default)]
@@ -19,30 +21,45 @@ pub struct Page {
     pub title: Option<String>,
     /// Whether the page was so costly to parse that its end was left out.
     pub cut: bool,
+    /// Links that are counted in `links_nofollow`, where the crawl tells of them.
+    pub unfollowed: Vec<FoundLink>,
+    /// The selected fields, if there are any to select.
+    pub selected: Option<Selected>,
 }
 
-/// Reads a page: charset, links, title, robots directives. What is not HTML has none.
-pub(crate) fn read(answer: &Answer, url: &Url, max_links: usize, agent: &str) -> Page {
+/// Reads a page: charset, links, title, robots directives, selected fields. What is not HTML has none.
+pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig) -> Page {
     if answer.body.is_empty() || !is_html(answer.content_type.as_deref()) {
         return Page::default();
     }
     let decoded = charset::decode(&answer.body, answer.content_type.as_deref());
-    let options = LinkOptions { max_links, agent };
+    let agent = config.product_token();
+    let options = LinkOptions {
+        max_links: config.options().max_links_per_page,
+        agent,
+    };
     let found = links::extract(&decoded.text, decoded.encoding, url, &options);
     let robots = with_headers(found.robots, answer, agent);
-    let all = found.links.len();
-    let links: Vec<_> = found
-        .links
-        .into_iter()
-        .filter(|link| !robots.nofollow && !link.nofollow)
-        .collect();
+    let is_followed = |link: &FoundLink| !robots.nofollow && !link.nofollow;
+    let (links, mut unfollowed): (Vec<_>, Vec<_>) = found.links.into_iter().partition(is_followed);
+    let links_nofollow = unfollowed.len();
+    if !config.options().tell_edges {
+        unfollowed = Vec::new();
+    }
     Page {
-        links_nofollow: all - links.len(),
+        links_nofollow,
         links,
+        unfollowed,
+        selected: select_fields(&decoded.text, config),
         links_dropped: found.dropped,
         title: found.title,
         cut: found.cut,
     }
+}
+
+fn select_fields(html: &str, config: &CrawlConfig) -> Option<Selected> {
+    let options = config.options();
+    (!options.fields.is_empty()).then(|| select::select(html, &options.fields, options.select_limits))
 }
 
 fn with_headers(mut robots: RobotsMeta, answer: &Answer, agent: &str) -> RobotsMeta {

@@ -50,8 +50,8 @@ impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Tick(progress) => self.show(progress),
-            Event::Failed { url, why, fate } => log::debug!("{url}: {why} ({fate:?})"),
-            Event::NotFetched { url, why } => log::debug!("{url}: {why}"),
+            Event::Failed { url, why, fate, .. } => log::debug!("{url}: {why} ({fate:?})"),
+            Event::NotFetched { url, why, .. } => log::debug!("{url}: {why}"),
             Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
             Event::Finished(_) => self.bar.finish_and_clear(),
             _ => {}

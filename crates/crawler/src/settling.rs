@@ -12,19 +12,24 @@ use frontier::{
 use sieve::Filter;
 use url::Url;
 
+use crate::capture::Capture;
+use crate::clock::Clock;
 use crate::config::CrawlConfig;
+use crate::edges::{self, Edge};
 use crate::engine::Crawl;
 use crate::event::{Event, PageRecord, SitemapRecord};
-use crate::fetch::{Answer, Cut, Extent, FetchError, Fetcher};
+use crate::fetch::{Answer, Cut, Extent, FailureKind, FetchError, Fetcher};
 use crate::judge::{Judgement, judge};
 use crate::page::Page;
 use crate::robots::{MAX_ROBOTS_HOPS, Policy, RobotsRules};
+use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
 
 /// A task that came back: with a value, or with the message of its panic.
 pub(crate) struct Returned {
     pub(crate) lease: Lease,
+    pub(crate) started: Time,
     pub(crate) result: Result<Fetched, String>,
 }
 
@@ -33,17 +38,25 @@ pub(crate) struct Aftermath {
     entry: Entry,
     rest: Option<Duration>,
     what: What,
+    capture: Option<Arc<Capture>>,
 }
 
 enum What {
     Page {
         record: Option<Box<PageRecord>>,
-        failure: Option<String>,
+        failure: Option<Failure>,
+        edges: Vec<Edge>,
         dropped: u64,
         nofollow: u64,
     },
     Robots(Origin, RobotsNext),
     Sitemap(Box<SitemapRecord>),
+}
+
+/// What went wrong, in one word and in full.
+struct Failure {
+    kind: FailureKind,
+    why: String,
 }
 
 /// What an answer to a robots.txt request says.
@@ -56,13 +69,13 @@ enum RobotsNext {
 
 pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement, Aftermath) {
     let Lease { id, entry, .. } = returned.lease;
-    let fetched = returned.result.unwrap_or_else(|panic| Fetched {
+    let mut fetched = returned.result.unwrap_or_else(|panic| Fetched {
         result: Err(FetchError::Broken(format!("the task that fetched it failed: {panic}"))),
         page: Page::default(),
         sitemap: None,
     });
     let (judgement, links, what) = match entry.purpose.clone() {
-        Purpose::Page => conclude_page(&entry, fetched, config),
+        Purpose::Page => conclude_page(&entry, &mut fetched, returned.started, config),
         Purpose::Robots(origin) => {
             let (judgement, next) = conclude_robots(&entry, &fetched.result, config);
             let links = match &next {
@@ -71,7 +84,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement,
             };
             (judgement, links, What::Robots(origin, next))
         }
-        Purpose::Sitemap(origin) => sitemaps::conclude(&entry, &origin, fetched, config),
+        Purpose::Sitemap(origin) => sitemaps::conclude(&entry, &origin, &mut fetched, config),
     };
     let settlement = Settlement {
         lease: id,
@@ -81,6 +94,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement,
     (
         settlement,
         Aftermath {
+            capture: Capture::of(&entry.url, returned.started, fetched.result),
             entry,
             rest: judgement.rest,
             what,
@@ -88,7 +102,12 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement,
     )
 }
 
-fn conclude_page(entry: &Entry, fetched: Fetched, config: &CrawlConfig) -> (Judgement, Vec<Link>, What) {
+fn conclude_page(
+    entry: &Entry,
+    fetched: &mut Fetched,
+    started: Time,
+    config: &CrawlConfig,
+) -> (Judgement, Vec<Link>, What) {
     let judgement = judge(&fetched.result);
     let canonicalizer = &config.options().canonicalizer;
     let links = match &fetched.result {
@@ -98,15 +117,30 @@ fn conclude_page(entry: &Entry, fetched: Fetched, config: &CrawlConfig) -> (Judg
             .collect(),
         _ => page_links(entry, &fetched.page, canonicalizer),
     };
+    let edges = match (config.options().tell_edges, judgement.outcome) {
+        (false, _) => Vec::new(),
+        (true, Outcome::Moved) => links.iter().map(edges::redirect).collect(),
+        (true, _) => edges::of_page(&fetched.page, canonicalizer),
+    };
     let (dropped, nofollow) = (fetched.page.links_dropped as u64, fetched.page.links_nofollow as u64);
-    let (record, failure) = match fetched.result {
-        Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(&answer))),
+    let page = std::mem::take(&mut fetched.page);
+    let (record, failure) = match &fetched.result {
+        Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(answer))),
         Ok(answer) => {
-            let failure =
-                matches!(judgement.outcome, Outcome::Retry { .. }).then(|| format!("status {}", answer.status));
-            (Some(Box::new(record(entry, &answer, fetched.page))), failure)
+            let failure = matches!(judgement.outcome, Outcome::Retry { .. }).then(|| Failure {
+                kind: FailureKind::Status,
+                why: format!("status {}", answer.status),
+            });
+            let mut record = record(entry, answer, page, started);
+            if record.selected.is_none() && !config.options().fields.is_empty() {
+                record.selected = Some(Selected::nothing(&config.options().fields));
+            }
+            (Some(Box::new(record)), failure)
         }
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => {
+            let (kind, why) = (error.kind(), error.to_string());
+            (None, Some(Failure { kind, why }))
+        }
     };
     (
         judgement,
@@ -114,18 +148,22 @@ fn conclude_page(entry: &Entry, fetched: Fetched, config: &CrawlConfig) -> (Judg
         What::Page {
             record,
             failure,
+            edges,
             dropped,
             nofollow,
         },
     )
 }
 
-fn no_target(answer: &Answer) -> String {
+fn no_target(answer: &Answer) -> Failure {
     let location = answer.location.as_deref().unwrap_or_default();
-    format!(
-        "status {} redirects to {location:?}, which cannot be crawled",
-        answer.status
-    )
+    Failure {
+        kind: FailureKind::Redirect,
+        why: format!(
+            "status {} redirects to {location:?}, which cannot be crawled",
+            answer.status
+        ),
+    }
 }
 
 fn page_links(entry: &Entry, page: &Page, canonicalizer: &Canonicalizer) -> Vec<Link> {
@@ -145,7 +183,7 @@ fn redirect_target(entry: &Entry, answer: &Answer, canonicalizer: &Canonicalizer
     canonicalizer.canonicalize(to).ok()
 }
 
-fn record(entry: &Entry, answer: &Answer, page: Page) -> PageRecord {
+fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageRecord {
     PageRecord {
         url: entry.url.to_string(),
         redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
@@ -156,11 +194,13 @@ fn record(entry: &Entry, answer: &Answer, page: Page) -> PageRecord {
         bytes: answer.body.len() as u64,
         body: if page.cut { Extent::Truncated } else { answer.extent },
         body_cut: answer.cut.or(page.cut.then_some(Cut::Markup)),
+        fetched_at: Clock::rfc3339(started),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links.len() + page.links_nofollow + page.links_dropped,
         links_new: 0,
         title: page.title,
         lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
+        selected: page.selected,
     }
 }
 
@@ -210,7 +250,15 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
-        let Aftermath { entry, rest, what } = aftermath;
+        let Aftermath {
+            entry,
+            rest,
+            what,
+            capture,
+        } = aftermath;
+        if let Some(capture) = &capture {
+            self.tell(&Event::Captured(capture));
+        }
         if let Some(rest) = rest {
             let longest = self.options().frontier.retries.longest_wait;
             self.frontier_mut().block(&entry.queue, now + rest.min(longest), now)?;
@@ -226,15 +274,25 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             What::Page {
                 record,
                 failure,
+                mut edges,
                 dropped,
                 nofollow,
             } => {
                 self.count_links(dropped, nofollow);
-                if let Some(why) = &failure {
+                if !edges.is_empty() {
+                    edges::judge(&mut edges, verdicts);
+                    self.tell(&Event::Edges {
+                        from: &entry,
+                        edges: &edges,
+                    });
+                }
+                if let Some(Failure { kind, why }) = &failure {
                     self.tell(&Event::Failed {
                         url: &entry.url,
                         why,
+                        kind: *kind,
                         fate,
+                        entry: &entry,
                     });
                 }
                 if let Some(mut record) = record.filter(|_| matches!(fate, Fate::Final | Fate::GaveUp)) {

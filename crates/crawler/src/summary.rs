@@ -56,6 +56,10 @@ pub struct Summary {
     pub cut_short: u64,
     /// What was read of sitemaps.
     pub sitemaps: SitemapCounts,
+    /// Values of selected fields that were left out or shortened.
+    pub selected_cut: u64,
+    /// Pages that were too costly to select all fields from.
+    pub selected_incomplete: u64,
     /// The frontier's numbers.
     pub report: Report,
     /// What each host was asked, and how politely; the most asked first.
@@ -117,6 +121,8 @@ pub(crate) struct Counts {
     pub(crate) links_dropped: u64,
     pub(crate) cut_short: u64,
     pub(crate) sitemaps: SitemapCounts,
+    pub(crate) selected_cut: u64,
+    pub(crate) selected_incomplete: u64,
     pub(crate) first_failure: Option<String>,
 }
 
@@ -126,7 +132,7 @@ impl Counts {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
             Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
-            Event::NotFetched { url, why } => self.note_failure(|| format!("{url}: {why}")),
+            Event::NotFetched { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
             Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
             _ => {}
         }
@@ -136,6 +142,10 @@ impl Counts {
         *self.by_status.entry(record.status).or_default() += 1;
         self.pages += u64::from((200..300).contains(&record.status));
         self.bytes += record.bytes;
+        if let Some(selected) = &record.selected {
+            self.selected_cut += selected.cut;
+            self.selected_incomplete += u64::from(selected.incomplete);
+        }
     }
 
     /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
@@ -209,6 +219,14 @@ impl fmt::Display for Summary {
             format_args!("{} nofollow, {} over the cap", self.links_nofollow, self.links_dropped),
         )?;
         self.write_sitemaps(f)?;
+        if self.selected_cut + self.selected_incomplete > 0 {
+            let (cut, incomplete) = (self.selected_cut, self.selected_incomplete);
+            row(
+                f,
+                "selected",
+                format_args!("{cut} values cut, {incomplete} pages too costly"),
+            )?;
+        }
         row(
             f,
             "left in queue",

@@ -64,7 +64,7 @@ pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>,
 fn read(mut answer: Answer, want: Want, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if want == Want::Page {
-        let page = page::read(&answer, url, options.max_links_per_page, config.product_token());
+        let page = page::read(&answer, url, config);
         return Fetched {
             page,
             ..Fetched::unread(Ok(answer))
@@ -75,8 +75,10 @@ fn read(mut answer: Answer, want: Want, url: &Url, config: &CrawlConfig) -> Fetc
         max_urls: options.max_sitemap_urls,
     };
     let sitemap = sitemap::read(&answer.body, answer.content_type.as_deref(), url, &limits);
-    // Nobody else wants the body, which is large.
-    answer.body = Vec::new();
+    if answer.exchange.is_none() {
+        // Nobody else wants the body, which is large.
+        answer.body = Vec::new();
+    }
     Fetched {
         sitemap: Some(sitemap),
         ..Fetched::unread(Ok(answer))

@@ -110,10 +110,20 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
         "reqwest::",
         &["fetch/client.rs", "fetch/failure.rs", "fetch/guard.rs"],
     );
-    only("crawler", "flate2::", &["fetch/decoding.rs"]);
+    only("crawler", "flate2::", &["fetch/decoding.rs", "output/warc/file.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
-    only("crawler", "scraper::", &["links/document.rs", "links/tree.rs"]);
+    only(
+        "crawler",
+        "scraper::",
+        &[
+            "links/document.rs",
+            "links/tree.rs",
+            "select.rs",
+            "select/field.rs",
+            "select/text.rs",
+        ],
+    );
     only("crawler", "robotxt::", &["robots.rs"]);
 }
 

@@ -125,7 +125,8 @@ impl HttpFetcher {
             Want::Robots => Some(MAX_ROBOTS_BYTES),
             // One byte more, to see that there is more.
             Want::Sitemap => Some(self.max_sitemap.saturating_add(1)),
-            Want::Page if is_html(answer.content_type.as_deref()) => Some(self.max_body),
+            // An archive wants what a crawl can do without.
+            Want::Page if self.keep_exchanges || is_html(answer.content_type.as_deref()) => Some(self.max_body),
             Want::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
                 is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))

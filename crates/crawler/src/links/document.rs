@@ -20,7 +20,7 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, LocalName, QualName, TokenizerResult, local_name};
-use scraper::{Html, HtmlTreeSink};
+use scraper::{Html, HtmlTreeSink, Node};
 
 use super::attributes::AttributeCount;
 
@@ -38,11 +38,31 @@ const ATTRIBUTE_LIMIT: usize = 512;
 /// Bytes fed to the tokenizer between two looks at what it does.
 const PIECE_BYTES: usize = 1024;
 
+/// How much of a document its tree holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// All elements; of the text only titles, of the attributes only those that the search for links reads.
+    Links,
+    /// All elements, text and attributes, with one exception: an element that HTML reopens after wrong nesting
+    /// (`<p><b class=x>one<p>two`) has its attributes where it was written, not where it was reopened.
+    Everything,
+}
+
+impl Keep {
+    /// Steps that creating an element costs: they bound a tree to some 300 MB, or with all its attributes to 100 MB and
+    /// what the text of the document takes.
+    fn element_cost(self) -> u64 {
+        match self {
+            Self::Links => ELEMENT_COST,
+            Self::Everything => 4 * ELEMENT_COST,
+        }
+    }
+}
+
 /// Parses a document; true says that a guard has cut it.
 ///
-/// Scripting is off, as for every crawler that runs no scripts: `<noscript>` holds markup. Of the text only titles
-/// are kept, of the attributes only those that somebody reads.
-pub(super) fn parse(html: &str) -> (Html, bool) {
+/// Scripting is off, as for every crawler that runs no scripts: `<noscript>` holds markup.
+pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
     let options = TreeBuilderOpts {
         scripting_enabled: false,
         ..TreeBuilderOpts::default()
@@ -50,10 +70,13 @@ pub(super) fn parse(html: &str) -> (Html, bool) {
     let sink = MeteredSink {
         tree: HtmlTreeSink::new(Html::new_document()),
         work: Cell::new(0),
+        keep,
+        last_created: Cell::new(None),
     };
     let gate = Gate {
         builder: TreeBuilder::new(sink, options),
         token_came_out: Cell::new(false),
+        keep,
     };
     let tokenizer_options = TokenizerOpts {
         // Decoding has removed it; what looks like a second one is text.
@@ -103,6 +126,7 @@ fn pieces(html: &str) -> impl Iterator<Item = &str> {
 struct Gate {
     builder: TreeBuilder<Handle, MeteredSink>,
     token_came_out: Cell<bool>,
+    keep: Keep,
 }
 
 type Handle = <HtmlTreeSink as TreeSink>::Handle;
@@ -123,10 +147,20 @@ impl TokenSink for Gate {
         if self.is_exhausted() && token != Token::EOFToken {
             return TokenSinkResult::Continue;
         }
+        let mut withheld = Vec::new();
         if let Token::TagToken(tag) = &mut token {
-            drop_unread_attributes(tag);
+            match self.keep {
+                Keep::Links => drop_unread_attributes(tag),
+                Keep::Everything => withheld = withhold_attributes(tag),
+            }
         }
-        self.builder.process_token(token, line)
+        let sink = &self.builder.sink;
+        sink.last_created.set(None);
+        let result = self.builder.process_token(token, line);
+        if !withheld.is_empty() {
+            sink.give_to_last(withheld);
+        }
+        result
     }
 
     fn end(&self) {
@@ -149,6 +183,22 @@ fn drop_unread_attributes(tag: &mut Tag) {
     }
 }
 
+/// Takes the attributes away from the tags of elements that HTML reopens, to be given to the element once it is made:
+/// the bound on how many are reopened goes with what the tree builder knows of them. (`a` may keep them: two of them are
+/// never open at once.)
+fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
+    let is_reopened = matches!(
+        &*tag.name,
+        "b" | "big" | "code" | "em" | "font" | "i" | "nobr" | "s" | "small" | "strike" | "strong" | "tt" | "u"
+    );
+    if tag.kind == TagKind::EndTag || !is_reopened {
+        return Vec::new();
+    }
+    let all = tag.attrs.clone();
+    drop_unread_attributes(tag);
+    all
+}
+
 /// Whether the tree builder or the search for links ever asks for this attribute.
 ///
 /// The elements that HTML reopens (`b`, `i`, `font` and their kin) must not keep values here: with them goes the bound
@@ -169,6 +219,9 @@ fn is_read(tag: &LocalName, attribute: &LocalName) -> bool {
 struct MeteredSink {
     tree: HtmlTreeSink,
     work: Cell<u64>,
+    keep: Keep,
+    /// The element that was made last: of those that one tag makes, its own comes after those it reopens.
+    last_created: Cell<Option<Handle>>,
 }
 
 impl MeteredSink {
@@ -176,7 +229,23 @@ impl MeteredSink {
         self.work.set(self.work.get().saturating_add(steps));
     }
 
+    fn give_to_last(&self, attributes: Vec<Attribute>) {
+        let Some(element) = self.last_created.take() else {
+            return;
+        };
+        if let Some(mut node) = self.tree.0.borrow_mut().tree.get_mut(element)
+            && let Node::Element(element) = node.value()
+        {
+            element.attrs.clear();
+        }
+        self.tree.add_attrs_if_missing(&element, attributes);
+    }
+
     fn keeps_text_of(&self, parent: &Handle) -> bool {
+        self.keep == Keep::Everything || self.is_title(parent)
+    }
+
+    fn is_title(&self, parent: &Handle) -> bool {
         self.tree.0.borrow().tree.get(*parent).is_some_and(|node| {
             node.value()
                 .as_element()
@@ -211,8 +280,10 @@ impl TreeSink for MeteredSink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
-        self.charge(ELEMENT_COST);
-        self.tree.create_element(name, attrs, flags)
+        self.charge(self.keep.element_cost());
+        let element = self.tree.create_element(name, attrs, flags);
+        self.last_created.set(Some(element));
+        element
     }
 
     fn create_comment(&self, _text: StrTendril) -> Handle {
@@ -231,13 +302,13 @@ impl TreeSink for MeteredSink {
     }
 
     fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
-        if matches!(child, NodeOrText::AppendNode(_)) {
+        if self.keep == Keep::Everything || matches!(child, NodeOrText::AppendNode(_)) {
             self.tree.append_before_sibling(sibling, child);
         }
     }
 
     fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
-        if matches!(child, NodeOrText::AppendNode(_)) {
+        if self.keep == Keep::Everything || matches!(child, NodeOrText::AppendNode(_)) {
             self.tree.append_based_on_parent_node(element, previous, child);
         }
     }

@@ -8,6 +8,7 @@ use scraper::{ElementRef, Html};
 use url::Url;
 
 use super::collector::{Collector, Element, Kind};
+use super::document::Keep;
 use super::resolve::Resolver;
 use super::tag::Attribute;
 use super::{Extracted, LinkOptions, document};
@@ -22,7 +23,7 @@ pub fn extract_with_tree(
     page_url: &Url,
     options: &LinkOptions<'_>,
 ) -> Extracted {
-    let (document, cut) = document::parse(html);
+    let (document, cut) = document::parse(html, Keep::Links);
     let mut resolver = Resolver::new(page_url, encoding);
     if let Some(href) = elements(&document).find_map(base_href) {
         resolver.rebase(href);

@@ -1,33 +1,29 @@
-//! JSON lines: one object per fetched page, the fields of [`PageRecord`].
+//! JSON lines: one object per fetched page, the fields of [`PageRecord`](crate::PageRecord).
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
-use crate::event::{Event, Observer, PageRecord};
+use super::lines::Lines;
+use crate::event::{Event, Observer};
 
 /// Writes one JSON object per line and page (<https://jsonlines.org>).
 ///
-/// A line is handed to the operating system at the latest one second after its page was fetched.
+/// Lines are written whole, at the latest one second after their page was fetched.
 #[derive(Debug)]
 pub struct JsonLines<W: Write> {
-    to: BufWriter<W>,
+    to: Lines<W>,
 }
 
 impl<W: Write> JsonLines<W> {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: W) -> Self {
-        Self { to: BufWriter::new(to) }
-    }
-
-    fn write(&mut self, record: &PageRecord) -> io::Result<()> {
-        serde_json::to_writer(&mut self.to, record)?;
-        self.to.write_all(b"\n")
+        Self { to: Lines::new(to) }
     }
 }
 
 impl<W: Write + Send> Observer for JsonLines<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Page(record) => self.write(record),
+            Event::Page(record) => self.to.push(record),
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }

@@ -50,7 +50,7 @@ fn next_place(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> 
 pub(super) fn conclude(
     entry: &Entry,
     origin: &Origin,
-    fetched: Fetched,
+    fetched: &mut Fetched,
     config: &CrawlConfig,
 ) -> (Judgement, Vec<Link>, What) {
     let mut judgement = judge(&fetched.result);
@@ -63,9 +63,9 @@ pub(super) fn conclude(
                 record.end = SitemapEnd::Moved;
                 links.push(entry.redirected(target));
             }
-            None => record.end = SitemapEnd::Failed(no_target(answer)),
+            None => record.end = SitemapEnd::Failed(no_target(answer).why),
         },
-        (Ok(_), Outcome::Done) => match fetched.sitemap.unwrap_or(Err(NotASitemap::Empty)) {
+        (Ok(_), Outcome::Done) => match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
             Ok(sitemap) => {
                 fill(&mut record, &sitemap);
                 links = listed(entry, origin, sitemap, canonicalizer);

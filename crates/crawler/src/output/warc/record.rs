@@ -1,0 +1,229 @@
+//! One record: its fields, its block, its digests.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::time::SystemTime;
+
+use data_encoding::BASE32;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use uuid::Uuid;
+
+use super::ArchiveOptions;
+use super::payloads::Original;
+use crate::capture::Capture;
+use crate::fetch::{Cut, Extent, Header, HttpVersion};
+
+/// Named in the fields of a `revisit` record (section 6.7.2 of the standard).
+const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+
+/// Where the format is described.
+const FORMAT: &str = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
+
+/// Request headers that are nobody's business but the server's.
+const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+
+/// What `warcinfo` records say, and which of them the records belong to.
+#[derive(Debug)]
+pub(super) struct Info {
+    id: Uuid,
+    options: ArchiveOptions,
+}
+
+impl Info {
+    pub(super) fn new(options: ArchiveOptions) -> Self {
+        Self {
+            id: Uuid::nil(),
+            options,
+        }
+    }
+
+    /// Makes the first record of a file, to which all later ones belong.
+    pub(super) fn record(&mut self, file: &Path) -> Record {
+        self.id = Uuid::new_v4();
+        let robots = if self.options.obeys_robots {
+            "RFC 9309"
+        } else {
+            "ignored"
+        };
+        let operator = self.options.operator.as_deref().map(|name| ("operator", name));
+        let fields = [
+            ("software", concat!("crawler/", env!("CARGO_PKG_VERSION"))),
+            ("format", "WARC File Format 1.1"),
+            ("conformsTo", FORMAT),
+            ("robots", robots),
+            ("http-header-user-agent", self.options.user_agent.as_str()),
+        ];
+        let lines = fields
+            .into_iter()
+            .chain(operator)
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let block = lines.collect::<String>().into_bytes();
+        let mut head = Head::new("warcinfo", self.id, SystemTime::now());
+        if let Some(name) = file.file_name() {
+            head.field("WARC-Filename", &name.to_string_lossy());
+        }
+        head.field("Content-Type", &"application/warc-fields");
+        head.with_block(&block)
+    }
+}
+
+/// A record, ready to be written.
+#[derive(Debug)]
+pub(super) struct Record {
+    id: Uuid,
+    bytes: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// An answer.
+    pub(super) fn response(capture: &Capture, info: &Info) -> Self {
+        let mut head = Head::of_capture("response", capture, info);
+        head.field("WARC-Payload-Digest", &sha1(&capture.body));
+        if let Some(reason) = truncation(capture) {
+            head.field("WARC-Truncated", &reason);
+        }
+        head.field("Content-Type", &"application/http; msgtype=response");
+        let mut block = response_head(capture);
+        block.extend_from_slice(&capture.body);
+        head.with_block(&block)
+    }
+
+    /// An answer whose payload is in the archive already.
+    pub(super) fn revisit(capture: &Capture, original: &Original, info: &Info) -> Self {
+        let mut head = Head::of_capture("revisit", capture, info);
+        head.field("WARC-Profile", &IDENTICAL_PAYLOAD);
+        head.id_field("WARC-Refers-To", original.id);
+        head.field("WARC-Refers-To-Target-URI", &original.url);
+        head.field("WARC-Refers-To-Date", &date(original.started));
+        head.field("WARC-Payload-Digest", &sha1(&capture.body));
+        head.field("WARC-Truncated", &"length");
+        head.field("Content-Type", &"application/http; msgtype=response");
+        head.with_block(&response_head(capture))
+    }
+
+    /// The request that led to an answer.
+    pub(super) fn request(capture: &Capture, answer: Uuid, info: &Info) -> Self {
+        let mut head = Head::of_capture("request", capture, info);
+        head.id_field("WARC-Concurrent-To", answer);
+        head.field("Content-Type", &"application/http; msgtype=request");
+        let exchange = &capture.exchange;
+        let mut block = format!("GET {} HTTP/1.1\r\n", exchange.target).into_bytes();
+        let is_public = |(name, _): &&Header| !SECRET.contains(&name.as_str());
+        for (name, value) in exchange.request_headers.iter().filter(is_public) {
+            push_header(&mut block, name, value);
+        }
+        block.extend_from_slice(b"\r\n");
+        head.with_block(&block)
+    }
+}
+
+/// Status line and headers of an answer.
+fn response_head(capture: &Capture) -> Vec<u8> {
+    let exchange = &capture.exchange;
+    let mut head = format!("{} {} ", version(exchange.version), exchange.status).into_bytes();
+    head.extend_from_slice(&exchange.reason);
+    head.extend_from_slice(b"\r\n");
+    for (name, value) in &exchange.response_headers {
+        let name = match name.as_str() {
+            "transfer-encoding" => "x-archive-orig-transfer-encoding",
+            name => name,
+        };
+        push_header(&mut head, name, value);
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+fn push_header(block: &mut Vec<u8>, name: &str, value: &[u8]) {
+    block.extend_from_slice(name.as_bytes());
+    block.extend_from_slice(b": ");
+    block.extend_from_slice(value);
+    block.extend_from_slice(b"\r\n");
+}
+
+fn version(version: HttpVersion) -> &'static str {
+    match version {
+        HttpVersion::Http10 => "HTTP/1.0",
+        HttpVersion::Http11 | HttpVersion::Http2 => "HTTP/1.1",
+    }
+}
+
+/// Why a body is not whole, in the words of section 5.13 of the standard.
+fn truncation(capture: &Capture) -> Option<&'static str> {
+    match (capture.extent, capture.cut) {
+        (_, Some(Cut::Size)) | (Extent::Skipped, _) => Some("length"),
+        (_, Some(Cut::Time)) => Some("time"),
+        (_, Some(Cut::Connection)) => Some("disconnect"),
+        (Extent::Truncated, _) => Some("unspecified"),
+        (Extent::Complete, _) => None,
+    }
+}
+
+/// The fields of a record.
+struct Head {
+    id: Uuid,
+    text: String,
+}
+
+impl Head {
+    fn new(kind: &str, id: Uuid, at: SystemTime) -> Self {
+        let mut head = Self {
+            id,
+            text: "WARC/1.1\r\n".to_owned(),
+        };
+        head.field("WARC-Type", &kind);
+        head.id_field("WARC-Record-ID", id);
+        head.field("WARC-Date", &date(at));
+        head
+    }
+
+    fn of_capture(kind: &str, capture: &Capture, info: &Info) -> Self {
+        let mut head = Self::new(kind, Uuid::new_v4(), capture.started);
+        head.field("WARC-Target-URI", &capture.url);
+        if let Some(address) = capture.exchange.address {
+            head.field("WARC-IP-Address", &address.ip());
+        }
+        head.id_field("WARC-Warcinfo-ID", info.id);
+        if capture.exchange.version == HttpVersion::Http2 {
+            head.field("WARC-Protocol", &"h2");
+        }
+        head
+    }
+
+    fn field(&mut self, name: &str, value: &dyn Display) {
+        self.text.push_str(&format!("{name}: {value}\r\n"));
+    }
+
+    fn id_field(&mut self, name: &str, id: Uuid) {
+        self.field(name, &format_args!("<{}>", id.urn()));
+    }
+
+    fn with_block(mut self, block: &[u8]) -> Record {
+        self.field("WARC-Block-Digest", &sha1(block));
+        self.field("Content-Length", &block.len());
+        let mut bytes = Vec::with_capacity(self.text.len() + block.len() + 6);
+        bytes.extend_from_slice(self.text.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(block);
+        bytes.extend_from_slice(b"\r\n\r\n");
+        Record { id: self.id, bytes }
+    }
+}
+
+fn sha1(bytes: &[u8]) -> String {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
+    format!("sha1:{}", BASE32.encode(digest.as_ref()))
+}
+
+/// A time as `WARC-Date` has it: since version 1.1 with fractions of a second (section 5.4).
+fn date(time: SystemTime) -> impl Display {
+    humantime::format_rfc3339_millis(time)
+}
