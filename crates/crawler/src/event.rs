@@ -162,7 +162,7 @@ pub trait Observer: Send {
     ///
     /// # Errors
     ///
-    /// An error stops the crawl: what was leased is finished, nothing more is started. Only an observer whose loss makes the
+    /// An error stops the crawl: what was leased is finished, nothing more is started. Whoever gave it is told no more. Only an observer whose loss makes the
     /// crawl useless, such as a full disk under the output, should give one.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
 }

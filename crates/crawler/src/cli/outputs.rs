@@ -43,7 +43,7 @@ pub(crate) struct Outputs {
     pub(crate) refused: Option<PathBuf>,
     /// Archive every answer, with its request, to this file as WARC 1.1; compressed if the name ends in .gz. A file that is there
     /// is gone on with.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = parse_file, help_heading = "Output")]
     pub(crate) warc: Option<PathBuf>,
     /// Begin another archive file when one has so many bytes: FILE-00001.warc.gz and so on; no limit unless given.
     #[arg(long, value_name = "BYTES", requires = "warc", help_heading = "Output")]
@@ -80,6 +80,14 @@ impl Outputs {
         let files = [&self.output, &self.links, &self.refused];
         files.into_iter().flatten().any(|file| is_stdout(file))
     }
+}
+
+/// A file to go on with, which standard output is not.
+fn parse_file(text: &str) -> Result<PathBuf, String> {
+    if text == "-" {
+        return Err("an archive cannot go to standard output: name a file".to_owned());
+    }
+    Ok(PathBuf::from(text))
 }
 
 fn parse_line(text: &str) -> Result<String, String> {

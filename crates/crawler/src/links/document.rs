@@ -49,8 +49,7 @@ pub(crate) enum Keep {
 }
 
 impl Keep {
-    /// Steps that creating an element costs: they bound a tree to some 300 MB, or with all its attributes to 100 MB and
-    /// what the text of the document takes.
+    /// Steps that creating an element costs: they bound a tree to some 300 MB, or with its text and attributes to 200 MB.
     fn element_cost(self) -> u64 {
         match self {
             Self::Links => ELEMENT_COST,
