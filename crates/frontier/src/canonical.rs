@@ -20,7 +20,11 @@
 //!   is.
 //!
 //! The first three and the loss of fragment and credentials are also true of the URL that is
-//! fetched; the escapes change in the key only.
+//! fetched, and there a `^` in the path is escaped as browsers do it; otherwise the escapes change
+//! in the key only.
+//!
+//! One corner is known to be wrong: the `url` crate takes a segment such as `C:` for a drive letter,
+//! which `..` does not leave (only `file:` has them).
 //!
 //! **On request**, because some servers do tell the difference: see [`Rules`]. By default the query
 //! is kept as it is, with its order, its duplicates, `+` next to `%20`, and `/?` next to `/`; the
@@ -158,6 +162,7 @@ impl Canonicalizer {
         if !self.rules.keep_fragment || url.fragment() == Some("") {
             url.set_fragment(None);
         }
+        escape_carets(&mut url);
         let key = self.rules.key(&url);
         Ok(CanonicalUrl::new(url, key))
     }
@@ -261,6 +266,15 @@ impl Rules {
                 Some(start) => name.starts_with(start),
                 None => name == pattern,
             })
+    }
+}
+
+/// Escapes each `^` of a path, as the standard has it and browsers do (WHATWG URL, "path percent-encode set"). The `url`
+/// crate leaves them: the one letter in which it differs there.
+fn escape_carets(url: &mut Url) {
+    if url.path().contains('^') {
+        let path = url.path().replace('^', "%5E");
+        url.set_path(&path);
     }
 }
 
