@@ -45,6 +45,8 @@ enum What {
     Page {
         record: Option<Box<PageRecord>>,
         failure: Option<Failure>,
+        /// No request was made after all, for this reason.
+        refused: Option<NotFetched>,
         edges: Vec<Edge>,
         dropped: u64,
         nofollow: u64,
@@ -142,12 +144,17 @@ fn conclude_page(
             (None, Some(Failure { kind, why }))
         }
     };
+    let refused = match judgement.outcome {
+        Outcome::NotFetched(why) => Some(why),
+        _ => None,
+    };
     (
         judgement,
         links,
         What::Page {
             record,
             failure,
+            refused,
             edges,
             dropped,
             nofollow,
@@ -155,8 +162,12 @@ fn conclude_page(
     )
 }
 
+/// How much of a `Location` is repeated in a message, in characters: it is a stranger's text, of any length.
+const SHOWN_LOCATION: usize = 200;
+
 fn no_target(answer: &Answer) -> Failure {
     let location = answer.location.as_deref().unwrap_or_default();
+    let location: String = location.chars().take(SHOWN_LOCATION).collect();
     Failure {
         kind: FailureKind::Redirect,
         why: format!(
@@ -274,6 +285,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             What::Page {
                 record,
                 failure,
+                refused,
                 mut edges,
                 dropped,
                 nofollow,
@@ -286,7 +298,13 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                         edges: &edges,
                     });
                 }
-                if let Some(Failure { kind, why }) = &failure {
+                if let Some(why) = refused {
+                    self.tell(&Event::NotFetched {
+                        url: &entry.url,
+                        why,
+                        entry: &entry,
+                    });
+                } else if let Some(Failure { kind, why }) = &failure {
                     self.tell(&Event::Failed {
                         url: &entry.url,
                         why,

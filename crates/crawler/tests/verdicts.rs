@@ -1,0 +1,330 @@
+//! What an answer leads to: which links are followed, who is asked again, who is left alone.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Summary};
+use frontier::{Frontier, FrontierConfig, NotFetched};
+use sieve::ExactFilter;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+type Reply = Result<Answer, FetchError>;
+
+/// Answers by a function, in no time, and remembers who was asked when.
+struct Script<F> {
+    reply: F,
+    started: Instant,
+    asked: Arc<Mutex<Vec<(u64, String)>>>,
+}
+
+impl<F: Fn(&str, usize) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, ask: Ask) -> Reply {
+        let path = ask.url.path().to_owned();
+        let before = {
+            let mut asked = self.asked.lock().unwrap();
+            let before = asked.iter().filter(|(_, other)| *other == path).count();
+            asked.push((self.started.elapsed().as_secs(), path.clone()));
+            before
+        };
+        (self.reply)(&path, before)
+    }
+}
+
+struct Run {
+    summary: Summary,
+    /// What was asked for, in which second.
+    asked: Vec<(u64, String)>,
+    not_fetched: Vec<(String, NotFetched)>,
+}
+
+impl Run {
+    fn paths(&self) -> Vec<&str> {
+        self.asked.iter().map(|(_, path)| path.as_str()).collect()
+    }
+}
+
+/// Crawls `http://a.example/` with a delay of one second, without robots.txt. The reply is made from the path and how often
+/// it was asked for before.
+fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
+    let options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        user_agent: "ourbot/1.0".to_owned(),
+        frontier: FrontierConfig {
+            ask_robots: false,
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let not_fetched = Arc::new(Mutex::new(Vec::new()));
+    let turned_away = Arc::clone(&not_fetched);
+    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let config = CrawlConfig::new(options).unwrap();
+    let summary = runtime.block_on(async {
+        let script = Script {
+            reply,
+            started: Instant::now(),
+            asked: Arc::clone(&asked),
+        };
+        let crawl = Crawl::with(config, frontier, script).observe(move |event: &Event<'_>| {
+            if let Event::NotFetched { url, why, .. } = event {
+                turned_away.lock().unwrap().push(((*url).to_owned(), *why));
+            }
+        });
+        crawl.run().await.unwrap()
+    });
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    let not_fetched = std::mem::take(&mut *not_fetched.lock().unwrap());
+    Run {
+        summary,
+        asked,
+        not_fetched,
+    }
+}
+
+fn page(text: &str) -> Answer {
+    Answer {
+        status: 200,
+        body: text.as_bytes().to_vec(),
+        ..Answer::default()
+    }
+}
+
+fn failed(status: u16) -> Reply {
+    Ok(Answer {
+        status,
+        ..Answer::default()
+    })
+}
+
+const TWO_LINKS: &str = "<a href=/1></a><a href=/2></a>";
+
+#[test]
+fn the_links_of_a_page_that_says_nofollow_are_counted_and_not_followed() {
+    let by_header = |tag: &str| Answer {
+        robots_tags: vec!["noarchive".to_owned(), tag.to_owned()],
+        ..page(TWO_LINKS)
+    };
+    let nofollow = [
+        page(&format!("<meta name=robots content=nofollow>{TWO_LINKS}")),
+        page(&format!("<meta name=OurBot content='noindex, none'>{TWO_LINKS}")),
+        by_header("nofollow"),
+        by_header("noindex, none"),
+        by_header("ourbot: nofollow"),
+    ];
+    for start in nofollow {
+        let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
+        assert_eq!(run.paths(), ["/"]);
+        assert_eq!(run.summary.links_nofollow, 2);
+    }
+    let follow = [
+        page(&format!("<meta name=otherbot content=nofollow>{TWO_LINKS}")),
+        by_header("otherbot: nofollow"),
+        by_header("noindex"),
+    ];
+    for start in follow {
+        let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
+        assert_eq!(run.paths(), ["/", "/1", "/2"]);
+        assert_eq!(run.summary.links_nofollow, 0);
+    }
+}
+
+#[test]
+fn only_html_that_answers_2xx_has_links() {
+    let answers = [
+        (200, Some("text/html; charset=utf-8"), 3),
+        (203, Some("application/xhtml+xml"), 3),
+        (200, None, 3),
+        (200, Some("text/plain"), 1),
+        (200, Some("application/json"), 1),
+        (404, Some("text/html"), 1),
+        (403, Some("text/html"), 1),
+        (410, None, 1),
+    ];
+    for (status, kind, asked) in answers {
+        let start = Answer {
+            status,
+            content_type: kind.map(str::to_owned),
+            ..page(TWO_LINKS)
+        };
+        let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
+        assert_eq!(run.asked.len(), asked, "{status}, {kind:?}: {:?}", run.asked);
+        assert_eq!(
+            run.summary.by_status[&status],
+            if asked == 3 && status == 200 { 3 } else { 1 }
+        );
+    }
+}
+
+#[test]
+fn a_host_that_answers_429_without_a_time_is_left_alone_for_five_seconds() {
+    let run = run(|path, before| match (path, before) {
+        ("/", _) => Ok(page(TWO_LINKS)),
+        ("/1", 0) => failed(429),
+        _ => Ok(page("")),
+    });
+    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 1, 6, 7], "{:?}", run.asked);
+    assert_eq!(run.summary.pages, 3);
+}
+
+#[test]
+fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_fails_does() {
+    let broken = || Err(FetchError::Broken("no sense".to_owned()));
+    let timeout = || Err(FetchError::Timeout);
+    let connect = || Err(FetchError::Connect("refused".to_owned()));
+    let unresolved = || Err(FetchError::Unresolved("no such name".to_owned()));
+    // Two failures in a row rest a host for one and two seconds.
+    let failures: [(fn() -> Reply, bool); 5] = [
+        (broken, false),
+        (|| failed(503), false),
+        (timeout, true),
+        (connect, true),
+        (unresolved, true),
+    ];
+    for (failure, host_rests) in failures {
+        let start = (1..10).map(|n| format!("<a href=/{n}></a>")).collect::<String>();
+        let requests = AtomicUsize::new(0);
+        let run = run(move |path, _| match (path, requests.fetch_add(1, Ordering::Relaxed)) {
+            (_, 1 | 2) => failure(),
+            ("/", _) => Ok(page(&start)),
+            _ => Ok(page("")),
+        });
+        assert_eq!((run.summary.pages, run.asked.len()), (10, 12), "{:?}", run.asked);
+        let last = run.asked.last().unwrap().0;
+        // One request a second is what politeness alone would make of it.
+        assert_eq!(
+            last,
+            if host_rests { 12 } else { 11 },
+            "{:?}: {:?}",
+            failure(),
+            run.asked
+        );
+    }
+}
+
+#[test]
+fn a_page_whose_address_is_forbidden_is_told_as_not_fetched_and_spends_no_delay() {
+    let run = run(|path, _| match path {
+        "/" => Ok(page(TWO_LINKS)),
+        "/1" => Err(FetchError::AddressForbidden),
+        _ => Ok(page("")),
+    });
+    assert_eq!(
+        run.asked,
+        [(0, "/".to_owned()), (1, "/1".to_owned()), (1, "/2".to_owned())]
+    );
+    assert_eq!(run.summary.report.not_fetched[&NotFetched::AddressForbidden], 1);
+    let url = "http://a.example/1".to_owned();
+    assert_eq!(run.not_fetched, [(url, NotFetched::AddressForbidden)]);
+}
+
+#[test]
+fn a_redirect_to_what_cannot_be_crawled_is_told_in_a_few_words_however_long_it_is() {
+    let run = run(|_, _| {
+        Ok(Answer {
+            status: 302,
+            location: Some(format!("mailto:{}@a.example", "ann".repeat(100_000))),
+            ..Answer::default()
+        })
+    });
+    let failure = run.summary.first_failure.unwrap();
+    assert!(failure.contains("302") && failure.contains("mailto:ann"), "{failure}");
+    assert!(failure.len() < 500, "{} bytes", failure.len());
+}
+
+/// Serves each path with what a function makes of it; whoever asks for nothing that is known gets 404.
+async fn server(answer: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 16 * 1024];
+            let length = stream.read(&mut head).await.unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..length]).into_owned();
+            let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec();
+            let found = answer(head.split(' ').nth(1).unwrap_or_default()).unwrap_or(missing);
+            let _ = stream.write_all(&found).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    port
+}
+
+fn http(headers: &[u8], body: &str) -> Vec<u8> {
+    let mut answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n".to_vec();
+    answer.extend_from_slice(headers);
+    answer.extend_from_slice(b"\r\n");
+    answer.extend_from_slice(body.as_bytes());
+    answer
+}
+
+async fn crawl(port: u16) -> Summary {
+    let options = CrawlOptions {
+        seeds: vec![format!("http://127.0.0.1:{port}/")],
+        user_agent: "ourbot/1.0".to_owned(),
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    };
+    Crawl::new(CrawlConfig::new(options).unwrap())
+        .unwrap()
+        .run()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn robots_tags_are_read_from_every_header_line() {
+    let lines: [(&[u8], u64); 2] = [
+        (
+            b"Content-Type: text/html\r\nX-Robots-Tag: noarchive\r\nx-robots-tag: nofollow\r\n",
+            1,
+        ),
+        (b"Content-Type: text/html\r\nX-Robots-Tag: noarchive\r\n", 3),
+    ];
+    for (headers, pages) in lines {
+        let port = server(move |path| match path {
+            "/" => Some(http(headers, TWO_LINKS)),
+            "/1" | "/2" => Some(http(b"Content-Type: text/html\r\n", "")),
+            _ => None,
+        })
+        .await;
+        let summary = crawl(port).await;
+        assert_eq!(summary.pages, pages, "{}", headers.escape_ascii());
+    }
+}
+
+#[tokio::test]
+async fn a_robots_txt_is_read_whatever_its_type_and_however_long_it_may_be() {
+    let port = server(|path| match path {
+        "/robots.txt" => {
+            let long = "# nothing to see\n".repeat(20_000);
+            let rules = format!("{long}User-agent: *\nDisallow: /1\n");
+            // Of unknown length: it ends where the connection does.
+            Some(http(b"Content-Type: application/octet-stream\r\n", &rules))
+        }
+        "/" => Some(http(b"Content-Type: text/html\r\n", TWO_LINKS)),
+        _ => Some(http(b"Content-Type: text/html\r\n", "")),
+    })
+    .await;
+    let summary = crawl(port).await;
+    assert_eq!(summary.pages, 2);
+    assert_eq!(summary.report.not_fetched[&NotFetched::RobotsForbid], 1);
+}
