@@ -82,7 +82,7 @@ pub struct RetryPolicy {
     pub first_wait: Duration,
     /// The longest wait between two attempts; a longer one that a server asks for is cut to it.
     pub longest_wait: Duration,
-    /// After how many failures in a row a host is given up, with all that is queued for it.
+    /// After how many failures in a row an origin of a host (a scheme and a port) is given up, with all that is queued for it.
     pub max_host_failures: NonZeroU32,
 }
 

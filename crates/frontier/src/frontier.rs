@@ -277,7 +277,7 @@ impl<F: Filter> Frontier<F> {
             delay: host.delay.map_or(default, |own| own.max(default)),
             shortest_gap: host.shortest_gap,
             queued: host.queued(),
-            given_up: host.given_up,
+            given_up: host.gave_up_any(),
         })
     }
 
@@ -460,7 +460,7 @@ impl<F: Filter> Frontier<F> {
         let is_page = entry.purpose == Purpose::Page;
         match outcome {
             Outcome::Done | Outcome::Moved | Outcome::Gone => {
-                self.hosts().answered(&host);
+                self.hosts().answered(&entry);
                 if is_page {
                     if outcome != Outcome::Moved {
                         self.hosts().count_page(&host);
@@ -480,7 +480,7 @@ impl<F: Filter> Frontier<F> {
                 (Fate::Final, Vec::new())
             }
             Outcome::Retry { after } => {
-                self.hosts().answered(&host);
+                self.hosts().answered(&entry);
                 let wait = after.unwrap_or_else(|| self.retries.wait_after(entry.attempts));
                 (
                     self.try_again(entry, now + wait.min(self.retries.longest_wait), now),
@@ -488,11 +488,12 @@ impl<F: Filter> Frontier<F> {
                 )
             }
             Outcome::HostDown { until } => {
-                let failures = self.hosts().failed(&host);
+                let failures = self.hosts().failed(&entry);
+                let url = entry.url.clone();
                 let until = until.unwrap_or(now + self.retries.wait_after(failures));
                 self.hosts().block(&host, until, now);
                 let fate = self.try_again(entry, until, now);
-                let given_up = self.hosts().take_given_up(&host, now);
+                let given_up = self.hosts().take_given_up(&host, &url, now);
                 self.pages.lost_with_host += given_up.iter().filter(|e| e.purpose == Purpose::Page).count() as u64;
                 (fate, given_up)
             }
@@ -501,7 +502,7 @@ impl<F: Filter> Frontier<F> {
 
     /// Queues an entry again, past the filter, unless it failed as often as it may.
     fn try_again(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
-        let given_up = self.sieve.queue().get(&entry.queue).is_some_and(|host| host.given_up);
+        let given_up = self.sieve.queue().gave_up(&entry);
         let most = match entry.purpose {
             Purpose::Robots(_) => self.retries.max_robots_attempts,
             Purpose::Page | Purpose::Sitemap(_) => self.retries.max_attempts,

@@ -52,8 +52,7 @@ pub(crate) struct Host {
     last_start: Option<Time>,
     last_end: Option<Time>,
     pub(crate) blocked_until: Time,
-    pub(crate) failures: u32,
-    pub(crate) given_up: bool,
+    origins_given_up: u32,
     pub(crate) requests: u64,
     pub(crate) shortest_gap: Option<Duration>,
 }
@@ -123,7 +122,7 @@ impl Host {
         if !lane.is_empty() {
             lane.in_round = true;
             self.round.push_back(origin);
-        } else if lane.robots == Robots::Unknown {
+        } else if lane.is_forgettable() {
             self.lanes.remove(&origin);
         }
     }
@@ -204,17 +203,60 @@ impl Host {
         self.put_in_round(origin);
     }
 
-    /// Takes out everything that is queued, in no particular order of its origins.
-    pub(crate) fn drain(&mut self) -> Vec<Entry> {
-        self.round.clear();
-        self.queued = 0;
-        self.queued_pages = 0;
-        let mut all: Vec<Entry> = self.urgent.drain(..).collect();
-        for lane in self.lanes.values_mut() {
+    /// The origin of a URL answered: its failures are forgotten.
+    pub(crate) fn answered(&mut self, url: &str) {
+        let origin = origin_of(url);
+        let Some(lane) = self.lanes.get_mut(origin) else {
+            return;
+        };
+        lane.failures = 0;
+        if lane.is_forgettable() {
+            self.lanes.remove(origin);
+        }
+    }
+
+    /// The origin of a URL failed. Returns how often in a row; with `most` it is given up.
+    pub(crate) fn failed(&mut self, url: &str, most: u32) -> u32 {
+        let origin = self.lane_of(origin_of(url));
+        let Some(lane) = self.lanes.get_mut(&origin) else {
+            return 1;
+        };
+        lane.failures = lane.failures.saturating_add(1);
+        if lane.failures >= most && !lane.given_up {
+            lane.given_up = true;
+            self.origins_given_up += 1;
+        }
+        lane.failures
+    }
+
+    /// Says whether the origin of a URL was given up.
+    pub(crate) fn gave_up(&self, url: &str) -> bool {
+        self.gave_up_any() && self.lanes.get(origin_of(url)).is_some_and(|lane| lane.given_up)
+    }
+
+    /// Says whether any of its origins was given up.
+    pub(crate) fn gave_up_any(&self) -> bool {
+        self.origins_given_up > 0
+    }
+
+    /// Takes out everything that is queued for the origin of a URL.
+    pub(crate) fn drain_origin(&mut self, url: &str) -> Vec<Entry> {
+        let origin = origin_of(url);
+        let is_of_it = |entry: &Entry| origin_of(&entry.url) == origin;
+        let mut all: Vec<Entry> = self.urgent.extract_if(.., |entry| is_of_it(entry)).collect();
+        if let Some(lane) = self.lanes.get_mut(origin) {
             lane.in_round = false;
             all.extend(lane.drain());
         }
-        all.extend(std::mem::take(&mut self.later).into_iter().map(|later| later.entry));
+        self.round.retain(|other| **other != *origin);
+        let (its, others) = std::mem::take(&mut self.later)
+            .into_iter()
+            .partition::<Vec<_>, _>(|later| is_of_it(&later.entry));
+        self.later = others.into();
+        all.extend(its.into_iter().map(|later| later.entry));
+        self.queued = self.queued.saturating_sub(all.len() as u64);
+        let pages = all.iter().filter(|entry| entry.purpose == Purpose::Page).count();
+        self.queued_pages = self.queued_pages.saturating_sub(pages as u64);
         all
     }
 
@@ -268,8 +310,8 @@ impl Host {
 
     fn idle_place(&self, now: Time, rules: &HostRules) -> Place {
         let must_be_kept = self.delay.is_some()
-            || self.given_up
-            || self.failures > 0
+            || self.gave_up_any()
+            || self.lanes.values().any(|lane| lane.failures > 0)
             || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
         if must_be_kept {
             return Place::Idle;

@@ -89,7 +89,7 @@ impl HostQueues {
                 Err(Refusal::TooManyHosts)
             };
         };
-        if host.given_up {
+        if host.gave_up(link.url.url().as_str()) {
             return Err(Refusal::HostDead);
         }
         match self.rules.max_pages_per_host {
@@ -185,26 +185,33 @@ impl HostQueues {
         }
     }
 
-    /// The host answered: its failures are forgotten.
-    pub(crate) fn answered(&mut self, key: &HostKey) {
-        if let Some(host) = self.hosts.get_mut(key) {
-            host.failures = 0;
+    /// The origin that was asked answered: its failures are forgotten.
+    pub(crate) fn answered(&mut self, entry: &Entry) {
+        if let Some(host) = self.hosts.get_mut(&entry.queue) {
+            host.answered(&entry.url);
         }
     }
 
-    /// The host itself failed. Returns how often in a row; at the most that is allowed it is given up.
-    pub(crate) fn failed(&mut self, key: &HostKey) -> u32 {
-        let Some(host) = self.hosts.get_mut(key) else { return 1 };
-        host.failures = host.failures.saturating_add(1);
-        host.given_up |= host.failures >= self.rules.max_host_failures;
-        host.failures
+    /// The origin that was asked failed. Returns how often in a row; at the most that is allowed it is given up.
+    pub(crate) fn failed(&mut self, entry: &Entry) -> u32 {
+        let most = self.rules.max_host_failures;
+        self.hosts
+            .get_mut(&entry.queue)
+            .map_or(1, |host| host.failed(&entry.url, most))
     }
 
-    /// Takes out everything that waits for a host that was given up.
-    pub(crate) fn take_given_up(&mut self, key: &HostKey, now: Time) -> Vec<Entry> {
+    /// Says whether the origin of an entry was given up.
+    pub(crate) fn gave_up(&self, entry: &Entry) -> bool {
+        self.hosts
+            .get(&entry.queue)
+            .is_some_and(|host| host.gave_up(&entry.url))
+    }
+
+    /// Takes out everything that waits for the origin of a URL, if it was given up.
+    pub(crate) fn take_given_up(&mut self, key: &HostKey, url: &str, now: Time) -> Vec<Entry> {
         let mut left = Vec::new();
-        if self.hosts.get(key).is_some_and(|host| host.given_up) {
-            self.change(key, now, |host| left = host.drain());
+        if self.hosts.get(key).is_some_and(|host| host.gave_up(url)) {
+            self.change(key, now, |host| left = host.drain_origin(url));
         }
         left
     }

@@ -1,4 +1,4 @@
-//! One origin's share of its host's queue: what waits, and what is known of its robots.txt.
+//! One origin's share of its host's queue: what waits, what is known of its robots.txt, and how often it failed.
 
 use std::collections::VecDeque;
 
@@ -25,6 +25,9 @@ pub(crate) struct Lane {
     pages: VecDeque<Entry>,
     /// A sitemap was handed out last: however many there are, the pages get every second turn.
     page_is_next: bool,
+    /// How often in a row it failed. Nobody listening on one port says nothing of the host's others.
+    pub(crate) failures: u32,
+    pub(crate) given_up: bool,
 }
 
 impl Lane {
@@ -44,14 +47,20 @@ impl Lane {
         }
     }
 
-    /// Takes out the entry whose turn it is: a sitemap and a page in turn, as long as there are both.
+    /// Takes out the entry whose turn it is: a sitemap and a page in turn, as long as there are both. After a failure, a page
+    /// that has not failed goes before one that has: so a few slow pages are not taken for a host that is down.
     pub(crate) fn take(&mut self) -> Option<Entry> {
         let sitemap = if self.page_is_next {
             None
         } else {
             self.sitemaps.pop_front()
         };
-        let first = sitemap
+        let fresh = if sitemap.is_none() && self.failures > 0 {
+            self.pages.pop_front()
+        } else {
+            sitemap
+        };
+        let first = fresh
             .or_else(|| self.retries.pop_front())
             .or_else(|| self.pages.pop_front())
             .or_else(|| self.sitemaps.pop_front())?;
@@ -68,6 +77,11 @@ impl Lane {
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
         let sitemaps = self.sitemaps.drain(..);
         sitemaps.chain(self.retries.drain(..)).chain(self.pages.drain(..))
+    }
+
+    /// Says whether there is nothing to remember it for.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.is_empty() && self.robots == Robots::Unknown && self.failures == 0 && !self.given_up
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -95,7 +95,7 @@ pub struct HostReceipt {
     pub shortest_gap: Option<Duration>,
     /// Entries that wait for it.
     pub queued: u64,
-    /// Whether it failed so often that it was given up.
+    /// Whether it, or one of its ports, failed so often that it was given up.
     pub given_up: bool,
 }
 

@@ -178,7 +178,7 @@ pub enum Refusal {
     QueueFull,
     /// There is no room for another host.
     TooManyHosts,
-    /// The host was given up.
+    /// The host was given up, by this scheme and on this port.
     HostDead,
     /// The filter would too often take a new URL for a seen one.
     Saturated,
