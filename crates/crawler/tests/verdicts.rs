@@ -291,13 +291,16 @@ async fn crawl(port: u16) -> Summary {
 }
 
 #[tokio::test]
-async fn robots_tags_are_read_from_every_header_line() {
-    let lines: [(&[u8], u64); 2] = [
+async fn robots_tags_are_read_from_every_header_line_whatever_its_bytes() {
+    let lines: [(&[u8], u64); 4] = [
         (
             b"Content-Type: text/html\r\nX-Robots-Tag: noarchive\r\nx-robots-tag: nofollow\r\n",
             1,
         ),
         (b"Content-Type: text/html\r\nX-Robots-Tag: noarchive\r\n", 3),
+        // In Latin-1 and in UTF-8.
+        (b"Content-Type: text/html\r\nX-Robots-Tag: caf\xe9, nofollow\r\n", 1),
+        (b"Content-Type: text/html\r\nX-Robots-Tag: nofollow, caf\xc3\xa9\r\n", 1),
     ];
     for (headers, pages) in lines {
         let port = server(move |path| match path {

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER};
+use hyper::header::{
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
+};
 
 use super::{Answer, Validators};
 
@@ -39,9 +41,11 @@ pub(super) fn total_bytes(headers: &HeaderMap) -> usize {
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     // Latin-1, as browsers read header bytes (Fetch standard, "isomorphic decode").
-    headers
-        .get(name)
-        .map(|value| value.as_bytes().iter().map(|&byte| char::from(byte)).collect())
+    headers.get(name).map(latin_1)
+}
+
+fn latin_1(value: &HeaderValue) -> String {
+    value.as_bytes().iter().map(|&byte| char::from(byte)).collect()
 }
 
 /// Reads a URL: bytes beyond ASCII are escaped as they are, as browsers do, for most are a path in bare UTF-8.
@@ -54,11 +58,7 @@ fn escaped(location: &[u8]) -> String {
 }
 
 fn robots_tags(headers: &HeaderMap) -> Vec<String> {
-    headers
-        .get_all("x-robots-tag")
-        .iter()
-        .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
-        .collect()
+    headers.get_all("x-robots-tag").iter().map(latin_1).collect()
 }
 
 /// Reads `Retry-After`: seconds, or an HTTP date.
