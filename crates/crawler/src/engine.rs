@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{
-    Entry, Fate, Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Time,
-};
+use frontier::{Frontier, FrontierError, Lease, Leasing, Link, Origin, Outcome, Purpose, Settlement, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -17,9 +15,9 @@ use url::Url;
 use crate::clock::Clock;
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Ask, ClientError, FailureKind, Fetcher, HttpFetcher, Want};
-use crate::robots::{Policies, Policy, ROBOTS_LIFETIME};
-use crate::settling::sitemaps::{lost, well_known};
+use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
+use crate::robots::{Policies, Policy};
+use crate::settling::sitemaps::well_known;
 use crate::settling::{Returned, conclude};
 use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
 use crate::task::{Fetched, fetch};
@@ -293,18 +291,6 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         Ok(())
     }
 
-    fn tell_not_fetched(&mut self, entry: &Entry, outcome: Outcome) {
-        let Outcome::NotFetched(why) = outcome else { return };
-        match entry.purpose {
-            Purpose::Sitemap(_) => self.tell(&Event::Sitemap(&lost(entry, why.to_string()))),
-            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched {
-                url: &entry.url,
-                why,
-                entry,
-            }),
-        }
-    }
-
     fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
         let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
         match self.policies.forbids(&url) {
@@ -348,31 +334,15 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         Ok(())
     }
 
-    /// An entry was taken out of the queue because its host is down.
-    fn give_up(&mut self, entry: &frontier::Entry, now: Time) -> Result<(), FrontierError> {
-        match &entry.purpose {
-            Purpose::Robots(origin) => self.close(origin, NotFetched::RobotsUnreachable, now),
-            Purpose::Sitemap(_) => {
-                self.tell(&Event::Sitemap(&lost(entry, "its host was given up".to_owned())));
-                Ok(())
-            }
-            Purpose::Page => {
-                let why = "its host failed too often and was given up";
-                self.tell(&Event::Failed {
-                    url: &entry.url,
-                    why,
-                    kind: FailureKind::HostDown,
-                    fate: Fate::GaveUp,
-                    entry,
-                });
-                Ok(())
-            }
-        }
-    }
-
     /// What is known of an origin's robots.txt now lets its pages be handed out.
-    pub(crate) fn know(&mut self, origin: Origin, policy: Policy, now: Time) -> Result<(), FrontierError> {
-        let until = now + ROBOTS_LIFETIME;
+    pub(crate) fn know(
+        &mut self,
+        origin: Origin,
+        policy: Policy,
+        lifetime: Duration,
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let until = now + lifetime;
         self.frontier.robots_known(&origin, until, now)?;
         let host = origin.host().clone();
         for evicted in self.policies.insert(origin, policy, until, now) {
@@ -382,6 +352,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let delay = self.policies.crawl_delay(&host).unwrap_or_default();
         let delay = delay.min(self.config.options().max_crawl_delay);
         self.frontier.set_delay(&host, delay, now)
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     pub(crate) fn options(&self) -> &CrawlOptions {

@@ -9,6 +9,14 @@ use url::{Position, Url};
 /// How long a robots.txt holds before it is asked for again (RFC 9309, section 2.4).
 pub const ROBOTS_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long nothing of an origin is fetched whose robots.txt could not be had (RFC 9309, section 2.3.1.4), the first time; then
+/// it is asked for again. Each further time in a row is twice as long, up to the lifetime of a robots.txt.
+pub const FIRST_CLOSING: Duration = Duration::from_secs(10 * 60);
+
+/// How long rules that have expired hold on when their robots.txt cannot be had (RFC 9309, section 2.4), the first time; then it is
+/// asked for again. Each further time in a row is twice as long, up to the lifetime of a robots.txt.
+pub const RULES_EXTENSION: Duration = Duration::from_secs(60 * 60);
+
 /// The most bytes of robots.txt files whose rules are kept at a time; their rules take up to five times as much memory. A
 /// site with a wildcard in its DNS can have any number of hosts, each with half a megabyte.
 const MAX_POLICY_BYTES: usize = 64 * 1024 * 1024;
@@ -118,6 +126,7 @@ pub(crate) struct Policies {
 #[derive(Debug)]
 struct Known {
     policy: Policy,
+    since: Time,
     until: Time,
     number: u64,
 }
@@ -137,8 +146,31 @@ impl Policies {
         self.bytes += weight(&policy);
         self.arrivals.push_back((number, origin.clone()));
         let origins = self.hosts.entry(origin.host().clone()).or_default();
-        origins.insert(origin, Known { policy, until, number });
+        let known = Known {
+            policy,
+            since: now,
+            until,
+            number,
+        };
+        origins.insert(origin, known);
         self.make_room(now)
+    }
+
+    /// What holds for an origin whose robots.txt could not be had, and for how long.
+    pub(crate) fn without_robots(&self, origin: &Origin) -> (Policy, Duration) {
+        let closed = Policy::Closed(NotFetched::RobotsUnreachable);
+        let Some(known) = self.get(origin) else {
+            return (closed, FIRST_CLOSING);
+        };
+        // It grows, so that in the end it is longer than any delay between two requests to the host.
+        let span = known.until.since(known.since);
+        let longer = span.saturating_mul(2).min(ROBOTS_LIFETIME);
+        match &known.policy {
+            Policy::Rules(rules) if span < ROBOTS_LIFETIME => (Policy::Rules(rules.clone()), longer),
+            Policy::Rules(rules) => (Policy::Rules(rules.clone()), RULES_EXTENSION),
+            Policy::Closed(NotFetched::RobotsUnreachable) => (closed, longer),
+            Policy::Closed(_) => (closed, FIRST_CLOSING),
+        }
     }
 
     fn make_room(&mut self, now: Time) -> Vec<Origin> {

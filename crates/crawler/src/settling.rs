@@ -21,7 +21,7 @@ use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, Cut, Extent, FailureKind, FetchError, Fetcher};
 use crate::judge::{Judgement, judge};
 use crate::page::Page;
-use crate::robots::{MAX_ROBOTS_HOPS, Policy, RobotsRules};
+use crate::robots::{MAX_ROBOTS_HOPS, Policy, ROBOTS_LIFETIME, RobotsRules};
 use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
@@ -331,19 +331,63 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         now: Time,
     ) -> Result<(), FrontierError> {
         match (fate, next) {
-            (Fate::Final, RobotsNext::Known(policy)) => self.know(origin, policy, now),
+            (Fate::Final, RobotsNext::Known(policy)) => self.know(origin, policy, ROBOTS_LIFETIME, now),
             (Fate::Final, RobotsNext::Follow(target)) => {
                 self.frontier_mut()
                     .follow_robots(&origin, &target, entry.hops.saturating_add(1), now)
             }
             (Fate::Requeued { .. } | Fate::Stale, _) => Ok(()),
-            (Fate::Final | Fate::GaveUp, _) => self.close(&origin, NotFetched::RobotsUnreachable, now),
+            (Fate::Final | Fate::GaveUp, _) => self.close(&origin, now),
         }
     }
 
-    /// Nothing of an origin may be fetched, for as long as a robots.txt holds.
-    pub(crate) fn close(&mut self, origin: &Origin, why: NotFetched, now: Time) -> Result<(), FrontierError> {
-        log::warn!("nothing of {origin} is fetched: {why}");
-        self.know(origin.clone(), Policy::Closed(why), now)
+    /// The robots.txt of an origin could not be had: what was known of it holds on, or nothing of it may be fetched, until it is
+    /// time to ask again.
+    pub(crate) fn close(&mut self, origin: &Origin, now: Time) -> Result<(), FrontierError> {
+        let (policy, rest) = self.policies().without_robots(origin);
+        match &policy {
+            Policy::Rules(_) => log::warn!("the robots.txt of {origin} cannot be had, so its last one holds on"),
+            Policy::Closed(why) => {
+                log::warn!("nothing of {origin} is fetched for {} s: {why}", rest.as_secs());
+            }
+        }
+        self.know(origin.clone(), policy, rest, now)
+    }
+
+    /// An entry was taken out of the queue because its host is down.
+    pub(crate) fn give_up(&mut self, entry: &Entry, now: Time) -> Result<(), FrontierError> {
+        match &entry.purpose {
+            Purpose::Robots(origin) => self.close(origin, now),
+            Purpose::Sitemap(_) => {
+                self.tell(&Event::Sitemap(&sitemaps::lost(
+                    entry,
+                    "its host was given up".to_owned(),
+                )));
+                Ok(())
+            }
+            Purpose::Page => {
+                let why = "its host failed too often and was given up";
+                self.tell(&Event::Failed {
+                    url: &entry.url,
+                    why,
+                    kind: FailureKind::HostDown,
+                    fate: Fate::GaveUp,
+                    entry,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn tell_not_fetched(&mut self, entry: &Entry, outcome: Outcome) {
+        let Outcome::NotFetched(why) = outcome else { return };
+        match entry.purpose {
+            Purpose::Sitemap(_) => self.tell(&Event::Sitemap(&sitemaps::lost(entry, why.to_string()))),
+            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched {
+                url: &entry.url,
+                why,
+                entry,
+            }),
+        }
     }
 }

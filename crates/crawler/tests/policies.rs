@@ -152,14 +152,11 @@ fn a_crawl_delay_is_obeyed_up_to_a_minute() {
 }
 
 #[test]
-fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_three_attempts() {
-    let down = || Err(FetchError::Unresolved("no such host".to_owned()));
+fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_eight_attempts() {
     for failure in [
         || status(500),
         || status(503),
-        || status(429),
-        down,
-        || Err(FetchError::Timeout),
+        || Err(FetchError::Broken(String::new())),
     ] {
         let reply = move |url: &str| {
             if url.ends_with("/robots.txt") {
@@ -169,10 +166,109 @@ fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_three_attempts() {
             }
         };
         let run = run(options(&["http://a.example/", "http://a.example/2"], 1), reply);
-        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 3], "{:?}", failure());
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 8], "{:?}", failure());
+        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127]);
         assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
         assert_eq!(run.summary.ending, Ending::Drained);
     }
+}
+
+#[test]
+fn a_host_that_is_down_is_given_up_before_its_robots_txt_is_asked_for_often() {
+    let down = || Err(FetchError::Unresolved("no such host".to_owned()));
+    for failure in [down, || Err(FetchError::Timeout)] {
+        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
+            failure()
+        });
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6], "{:?}", failure());
+        assert_eq!(run.summary.report.pages.lost_with_host, 2);
+        assert_eq!(run.summary.ending, Ending::Drained);
+    }
+}
+
+#[test]
+fn pages_wait_for_a_robots_txt_that_cannot_be_had_for_a_while() {
+    let failures = Mutex::new(6);
+    let run = run(options(&["http://a.example/", "http://a.example/no"], 1), move |url| {
+        let mut left = failures.lock().unwrap();
+        match url {
+            "http://a.example/robots.txt" if *left > 0 => {
+                *left -= 1;
+                status(503)
+            }
+            "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no\n"),
+            _ => body(""),
+        }
+    });
+    assert_eq!(run.summary.pages, 1, "{:?}", run.asked);
+    assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1);
+}
+
+/// Links from a host that is asked every five minutes to one whose robots.txt cannot be had for the first `minutes`.
+fn closed_for(minutes: u64) -> Run {
+    let mut options = options(&["http://slow.example/0", "http://a.example/seed"], 300);
+    options.frontier.max_pages = Some(40);
+    let started = Mutex::new(None);
+    run(options, move |url| {
+        let started = *started.lock().unwrap().get_or_insert_with(Instant::now);
+        let page = url.rsplit('/').next().unwrap();
+        match url {
+            "http://a.example/robots.txt" if started.elapsed() < Duration::from_secs(minutes * 60) => status(500),
+            _ if page == "robots.txt" => body(""),
+            _ if url.starts_with("http://slow.example/") => {
+                let next = page.parse::<u32>().unwrap() + 1;
+                body(&format!("<a href={next}></a><a href=http://a.example/{next}></a>"))
+            }
+            _ => body(""),
+        }
+    })
+}
+
+#[test]
+fn an_origin_that_was_closed_is_asked_for_its_robots_txt_again_after_some_minutes_and_then_opened() {
+    let run = closed_for(60);
+    let forbidden = run.not_fetched(NotFetched::RobotsUnreachable);
+    let fetched = run
+        .urls()
+        .iter()
+        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with(".txt"))
+        .count();
+    assert!(
+        forbidden > 0 && fetched > 5,
+        "{forbidden} forbidden, {fetched} fetched: {:?}",
+        run.asked
+    );
+    let robots: Vec<u64> = run
+        .asked
+        .iter()
+        .filter(|(_, url)| url == "http://a.example/robots.txt")
+        .map(|(at, _)| at / 60)
+        .collect();
+    assert!(robots.len() < 30, "it is left alone in between: {robots:?}");
+}
+
+#[test]
+fn the_last_rules_hold_on_when_a_robots_txt_that_has_expired_cannot_be_had() {
+    let asked = Mutex::new(0);
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(28);
+    let run = run(options, move |url| {
+        if url.ends_with("/robots.txt") {
+            let mut asked = asked.lock().unwrap();
+            *asked += 1;
+            return if *asked == 1 {
+                body("User-agent: *\nDisallow: /no\n")
+            } else {
+                status(500)
+            };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a><a href=/no/{page}></a>", page + 1))
+    });
+    assert_eq!(run.summary.pages, 28);
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
+    assert!(run.not_fetched(NotFetched::RobotsForbid) >= 25);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The frontier: offer, lease, settle.
 
+mod settling;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use crate::admission::entry;
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
-use crate::lease::{Fate, Lease, LeaseId, Leasing, NotFetched, Outcome, Settled, Settlement, Verdict};
+use crate::lease::{Lease, LeaseId, Leasing, NotFetched, Settled, Settlement, Verdict};
 use crate::link::Link;
 use crate::report::{HostReceipt, LinkCounts, PageCounts, Report, Why};
 use crate::scope::{Refusal, Scope};
@@ -401,122 +403,5 @@ impl<F: Filter> Frontier<F> {
         self.max_pages.map_or(u64::MAX, |max| {
             max.saturating_sub(self.pages.spent() + self.leased_pages)
         })
-    }
-
-    fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
-        let Some(taken) = self.leases.remove(&settlement.lease) else {
-            return Settled {
-                fate: Fate::Stale,
-                verdicts: Vec::new(),
-                given_up: Vec::new(),
-            };
-        };
-        let is_page = taken.entry.purpose == Purpose::Page;
-        self.leased_pages -= u64::from(is_page);
-        if matches!(settlement.outcome, Outcome::NotFetched(_)) {
-            self.hosts().unused(&taken, now);
-        } else {
-            self.hosts().ended(&taken, now);
-        }
-        if settlement.outcome == Outcome::Moved && taken.entry.metadata.seed {
-            settlement
-                .links
-                .iter()
-                .for_each(|target| self.scope.add_seed(&target.url));
-        }
-        let respelled = match settlement.outcome {
-            Outcome::Moved => taken.entry.respelled_by(&settlement.links),
-            _ => None,
-        };
-        let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
-        let verdicts = match respelled {
-            Some(link) => vec![self.follow_respelled(link, now)],
-            None => self.sift(&settlement.links, now),
-        };
-        Settled {
-            fate,
-            verdicts,
-            given_up,
-        }
-    }
-
-    /// Queues the target of a redirect that the filter would take for its own source.
-    fn follow_respelled(&mut self, link: &Link, now: Time) -> Verdict {
-        let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
-        let verdict = match admitted {
-            Ok(()) => {
-                self.hosts().enqueue(entry(link), now);
-                Verdict::Queued
-            }
-            Err(refusal) => Verdict::Refused(refusal),
-        };
-        self.count(link, verdict);
-        verdict
-    }
-
-    /// Decides what becomes of an entry whose lease has ended.
-    fn conclude(&mut self, entry: Entry, outcome: Outcome, now: Time) -> (Fate, Vec<Entry>) {
-        let host = entry.queue.clone();
-        let is_page = entry.purpose == Purpose::Page;
-        match outcome {
-            Outcome::Done | Outcome::Moved | Outcome::Gone => {
-                self.hosts().answered(&entry);
-                if is_page {
-                    if outcome != Outcome::Moved {
-                        self.hosts().count_page(&host);
-                    }
-                    *match outcome {
-                        Outcome::Done => &mut self.pages.done,
-                        Outcome::Moved => &mut self.pages.moved,
-                        _ => &mut self.pages.gone,
-                    } += 1;
-                }
-                (Fate::Final, Vec::new())
-            }
-            Outcome::NotFetched(why) => {
-                if is_page {
-                    *self.not_fetched.entry(why).or_default() += 1;
-                }
-                (Fate::Final, Vec::new())
-            }
-            Outcome::Retry { after } => {
-                self.hosts().answered(&entry);
-                let wait = after.unwrap_or_else(|| self.retries.wait_after(entry.attempts));
-                (
-                    self.try_again(entry, now + wait.min(self.retries.longest_wait), now),
-                    Vec::new(),
-                )
-            }
-            Outcome::HostDown { until } => {
-                let failures = self.hosts().failed(&entry);
-                let url = entry.url.clone();
-                let until = until.unwrap_or(now + self.retries.wait_after(failures));
-                self.hosts().block(&host, until, now);
-                let fate = self.try_again(entry, until, now);
-                let given_up = self.hosts().take_given_up(&host, &url, now);
-                self.pages.lost_with_host += given_up.iter().filter(|e| e.purpose == Purpose::Page).count() as u64;
-                (fate, given_up)
-            }
-        }
-    }
-
-    /// Queues an entry again, past the filter, unless it failed as often as it may.
-    fn try_again(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
-        let given_up = self.sieve.queue().gave_up(&entry);
-        let most = match entry.purpose {
-            Purpose::Robots(_) => self.retries.max_robots_attempts,
-            Purpose::Page | Purpose::Sitemap(_) => self.retries.max_attempts,
-        };
-        if given_up || entry.attempts >= most.get() {
-            if entry.purpose == Purpose::Page {
-                self.pages.gave_up += 1;
-                self.hosts().count_page(&entry.queue);
-            }
-            return Fate::GaveUp;
-        }
-        self.pages.retries += u64::from(entry.purpose == Purpose::Page);
-        entry.due = due;
-        self.hosts().enqueue(entry, now);
-        Fate::Requeued { due }
     }
 }
