@@ -1,6 +1,7 @@
 //! Runs `RobotsRules` against the table of robots.txt cases in `tests/data/robots.json`.
 //!
-//! The table follows RFC 9309 and Google's reference parser. Where the parser we use answers otherwise, the case says
+//! The table follows RFC 9309 and Google's reference parser, whose port to Rust is asked here for a second opinion (and Protego by
+//! `tests/data/robots_check.py`, which is run by hand). Where the parser we use answers otherwise, the case says
 //! why (`expected_failure`), and such a case fails the test as soon as it passes: the list cannot outlive its reasons.
 
 #![allow(
@@ -11,10 +12,12 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
 use crawler::robots::RobotsRules;
+use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
@@ -45,6 +48,7 @@ struct Case {
     crawl_delay_ms: Option<Option<u64>>,
     sitemaps: Option<Vec<String>>,
     expected_failure: Option<String>,
+    google_differs: Option<String>,
     #[serde(rename = "protego_differs")]
     _protego_differs: Option<String>,
 }
@@ -107,6 +111,30 @@ impl Case {
         }
         found
     }
+}
+
+/// Says what Google's parser, in its port to Rust, answers to a case. It takes text, and gives no answer where it panics.
+fn google(case: &Case) -> Option<bool> {
+    let text = String::from_utf8_lossy(&case.body()).into_owned();
+    let (agent, url) = (case.agent.clone(), case.url.to_string());
+    catch_unwind(move || DefaultMatcher::default().one_agent_allowed_by_robots(&text, &agent, &url)).ok()
+}
+
+#[test]
+fn google_s_parser_agrees_but_where_the_table_says_why_not() {
+    let differences: Vec<String> = table()
+        .iter()
+        .filter(|case| (google(case) != Some(case.allowed)) != case.google_differs.is_some())
+        .map(|case| {
+            format!(
+                "{}: Google's says {:?}, the table {}",
+                case.name,
+                google(case),
+                case.allowed
+            )
+        })
+        .collect();
+    assert!(differences.is_empty(), "\n{}\n", differences.join("\n"));
 }
 
 fn table() -> Vec<Case> {
