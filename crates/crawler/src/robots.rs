@@ -1,5 +1,8 @@
 //! robots.txt by RFC 9309: what an origin lets us fetch.
 
+mod lines;
+
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -51,7 +54,7 @@ impl RobotsRules {
     /// Reads a robots.txt for the crawler with this product token. Any bytes are a robots.txt; at most 500 KiB are read.
     pub fn parse(body: &[u8], product_token: &str) -> Self {
         Self {
-            rules: robotxt::Robots::parse(body, product_token),
+            rules: robotxt::Robots::parse(&lines::tidy(body), product_token),
             bytes: body.len(),
         }
     }
@@ -66,20 +69,20 @@ impl RobotsRules {
 
     /// Says whether a URL may be fetched, and by which rule.
     pub fn verdict(&self, url: &Url) -> RobotsVerdict {
-        let path = &url[Position::BeforePath..Position::AfterQuery];
-        let rule = self.rules.matching_rule(path).map(|rule| {
+        let path = path_of(url);
+        let rule = self.rules.matching_rule(&path).map(|rule| {
             let name = if rule.is_allow() { "Allow" } else { "Disallow" };
             format!("{name}: {}", rule.pattern())
         });
         RobotsVerdict {
-            allowed: self.rules.is_url_allowed(url),
+            allowed: self.rules.is_allowed(&path),
             rule,
         }
     }
 
     /// Says whether a URL may be fetched.
     pub fn allows(&self, url: &Url) -> bool {
-        self.rules.is_url_allowed(url)
+        self.rules.is_allowed(&path_of(url))
     }
 
     /// Returns the delay that the file asks for between requests.
@@ -91,6 +94,11 @@ impl RobotsRules {
     pub fn sitemaps(&self) -> &[Url] {
         self.rules.sitemaps()
     }
+}
+
+/// What the patterns of a file are compared with.
+fn path_of(url: &Url) -> Cow<'_, str> {
+    lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
 
 /// Returns the product token of a user agent: its leading letters, `-` and `_` (RFC 9309, section 2.2.1).

@@ -51,7 +51,7 @@ impl Web {
         let mut seen = self.seen.lock().unwrap();
         seen.requests += 1;
         *seen.by_kind.entry(kind).or_default() += 1;
-        let milliseconds = 1 + seen.requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        let milliseconds = 1 + (seen.requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54);
         let known = seen.hosts.entry(host.to_owned()).or_default();
         known.out += 1;
         known.most_out = known.most_out.max(known.out);
@@ -97,13 +97,13 @@ impl Web {
 
     /// Every fifth host's robots.txt lies with its neighbour, and every seventh fails at first.
     fn robots(&self, host: usize, path: &str, url: &str) -> Result<Answer, FetchError> {
-        if path == "robots.txt" && host % 5 == 0 {
+        if path == "robots.txt" && host.is_multiple_of(5) {
             return moved(format!(
                 "http://host{}.example/robots.txt?{host}",
                 (host + 1) % self.hosts
             ));
         }
-        if host % 7 == 0 && self.fails_now(url) {
+        if host.is_multiple_of(7) && self.fails_now(url) {
             return status(503);
         }
         body("User-agent: *\nDisallow: /forbidden/\n")
@@ -121,7 +121,7 @@ impl Web {
         if path == "moved.xml" {
             return moved("/0.xml".to_owned());
         }
-        if host % 3 == 0 && self.fails_now(url) {
+        if host.is_multiple_of(3) && self.fails_now(url) {
             return Err(FetchError::Timeout);
         }
         let half = usize::from(path == "1.xml");

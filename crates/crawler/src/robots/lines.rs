@@ -1,0 +1,120 @@
+//! The lines of a robots.txt, brought into the one spelling that our parser reads as RFC 9309 and Google's parser mean them.
+
+use std::borrow::Cow;
+
+/// What RFC 9309, section 2.5, asks a crawler to read at least.
+const MAX_BYTES: usize = 500 * 1024;
+
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Names that Google's parser takes for these, misspelt as they often are.
+const AGENT: [&str; 3] = ["user-agent", "useragent", "user agent"];
+const RULE: [&str; 7] = [
+    "allow",
+    "disallow",
+    "dissallow",
+    "dissalow",
+    "disalow",
+    "diasllow",
+    "disallaw",
+];
+
+/// A rule that matches nothing, though it ends the agents of its group as any rule does.
+const NO_RULE: &[u8] = b"Disallow:";
+
+/// Rewrites a file line by line:
+/// * the byte order mark is taken off, as much of it as there is, and what lies beyond 500 KiB, from the last line end before;
+/// * a line ends at CR or LF, and the rest of it is dropped after a NUL;
+/// * a line without a colon counts only if it has exactly two words;
+/// * of an agent its product token counts, the letters, `-` and `_` that it starts with (section 2.2.1); of `* x` the asterisk;
+/// * a rule that starts with neither `/` nor `*` matches nothing (section 2.2);
+/// * bytes beyond ASCII are escaped, and so is a `$` that is not the last (section 2.2.3).
+pub(super) fn tidy(body: &[u8]) -> Vec<u8> {
+    let mut tidied = Vec::with_capacity(body.len().min(MAX_BYTES));
+    for line in within_limit(unmarked(body)).split(|byte| matches!(byte, b'\r' | b'\n')) {
+        if let Some((name, value)) = parts(line) {
+            write(&mut tidied, name, value);
+            tidied.push(b'\n');
+        }
+    }
+    tidied
+}
+
+fn unmarked(body: &[u8]) -> &[u8] {
+    let marked = body
+        .iter()
+        .zip(BYTE_ORDER_MARK)
+        .take_while(|(byte, mark)| *byte == mark);
+    body.get(marked.count()..).unwrap_or_default()
+}
+
+fn within_limit(body: &[u8]) -> &[u8] {
+    let Some(window) = body.get(..=MAX_BYTES) else {
+        return body;
+    };
+    // A line that the limit cuts would say something else.
+    let end = window.iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
+    window.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// The name and the value of a line, without its comment; `None` for a line that says nothing.
+fn parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.split(|byte| matches!(byte, b'#' | 0)).next()?.trim_ascii();
+    if let Some(colon) = line.iter().position(|&byte| byte == b':') {
+        let (name, value) = line.split_at(colon);
+        return Some((name.trim_ascii(), value.get(1..)?.trim_ascii()));
+    }
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (name, value) = (words.next()?, words.next()?);
+    words.next().is_none().then_some((name, value))
+}
+
+fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    if is_one_of(&AGENT) {
+        to.extend_from_slice(b"User-agent: ");
+        to.extend_from_slice(agent(value));
+    } else if !is_one_of(&RULE) {
+        to.extend_from_slice(name);
+        to.extend_from_slice(b": ");
+        to.extend_from_slice(value);
+    } else if value.is_empty() || value.starts_with(b"/") || value.starts_with(b"*") {
+        to.extend_from_slice(name);
+        to.extend_from_slice(b": ");
+        write_pattern(to, value);
+    } else {
+        to.extend_from_slice(NO_RULE);
+    }
+}
+
+fn agent(value: &[u8]) -> &[u8] {
+    if let Some((b'*', rest)) = value.split_first()
+        && rest.first().is_none_or(u8::is_ascii_whitespace)
+    {
+        return b"*";
+    }
+    let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
+    let end = value.iter().position(|byte| !is_token(byte)).unwrap_or(value.len());
+    // What starts otherwise is nobody's name, but an agent line it is.
+    value.get(..end).filter(|token| !token.is_empty()).unwrap_or(value)
+}
+
+fn write_pattern(to: &mut Vec<u8>, pattern: &[u8]) {
+    let last = pattern.len().saturating_sub(1);
+    for (at, &byte) in pattern.iter().enumerate() {
+        if byte.is_ascii() && (byte != b'$' || at == last) {
+            to.push(byte);
+        } else {
+            to.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+}
+
+/// Escapes what is an ordinary character in a path and means something in a pattern.
+pub(super) fn escaped(path: &str) -> Cow<'_, str> {
+    if path.contains(['*', '$']) {
+        Cow::Owned(path.replace('*', "%2A").replace('$', "%24"))
+    } else {
+        Cow::Borrowed(path)
+    }
+}
