@@ -5,7 +5,7 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::config::CrawlConfig;
-use crate::fetch::{Answer, Ask, FetchError, Fetcher, Want};
+use crate::fetch::{Answer, Ask, Cut, FetchError, Fetcher, Want};
 use crate::page::{self, Page};
 use crate::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
 
@@ -74,13 +74,32 @@ fn read(mut answer: Answer, want: Want, url: &Url, config: &CrawlConfig) -> Fetc
         max_bytes: options.max_sitemap_bytes,
         max_urls: options.max_sitemap_urls,
     };
-    let sitemap = sitemap::read(&answer.body, answer.content_type.as_deref(), url, &limits);
+    let body = whole_lines(&answer);
+    let mut sitemap = sitemap::read(body, answer.content_type.as_deref(), url, &limits);
+    if let (Some(cut), Ok(sitemap)) = (answer.cut, &mut sitemap) {
+        sitemap
+            .broken
+            .get_or_insert_with(|| format!("it was cut: {}", cut.name()));
+    }
     if answer.exchange.is_none() {
-        // Nobody else wants the body, which is large.
+        // Nobody else wants the body, which may be large.
         answer.body = Vec::new();
     }
     Fetched {
         sitemap: Some(sitemap),
         ..Fetched::unread(Ok(answer))
     }
+}
+
+/// The body of an answer; of one that was cut, up to the end of the last line or tag: the beginning of a URL is another URL.
+fn whole_lines(answer: &Answer) -> &[u8] {
+    // One that is too long is cut by whoever reads it, who says so.
+    if answer.cut.is_none_or(|cut| cut == Cut::Size) {
+        return &answer.body;
+    }
+    let end = answer
+        .body
+        .iter()
+        .rposition(|byte| matches!(byte, b'\n' | b'\r' | b'>'));
+    answer.body.get(..=end.unwrap_or(0)).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crawler::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, SitemapEnd,
+    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FetchError, Fetcher, PageRecord, SitemapEnd,
     SitemapRecord, Summary, Want,
 };
 use flate2::Compression;
@@ -514,6 +514,32 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
     let why: Vec<_> = run.sitemaps.iter().map(|record| format!("{:?}", record.end)).collect();
     assert!(why.iter().any(|why| why.contains("status 404")), "{why:?}");
     assert!(why.iter().any(|why| why.contains("<html>")), "{why:?}");
+}
+
+#[test]
+fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
+    let xml = urlset(&["/1", "/2x"]);
+    let in_second = xml.find("/2").unwrap() + 2;
+    for text in [
+        "http://a.example/1\nhttp://a.exa".to_owned(),
+        xml[..in_second].to_owned(),
+    ] {
+        let run = run(options(), move |url| match url {
+            "http://a.example/robots.txt" => status(404),
+            "http://a.example/sitemap.xml" => Ok(Answer {
+                cut: Some(Cut::Connection),
+                ..body(&text).unwrap()
+            }),
+            _ => body(""),
+        });
+        assert_eq!(
+            (run.summary.pages, run.summary.sitemaps.broken),
+            (2, 1),
+            "{:?}",
+            run.asked
+        );
+        assert!(run.sitemaps[0].broken.is_some());
+    }
 }
 
 #[test]

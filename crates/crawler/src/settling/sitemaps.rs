@@ -65,16 +65,21 @@ pub(super) fn conclude(
             }
             None => record.end = SitemapEnd::Failed(no_target(answer).why),
         },
-        (Ok(_), Outcome::Done) => match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
-            Ok(sitemap) => {
-                fill(&mut record, &sitemap);
-                links = listed(entry, origin, sitemap, canonicalizer);
+        // Also of one that is asked for again because it broke off, the beginning counts.
+        (Ok(_), outcome) if fetched.sitemap.is_some() => {
+            match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
+                Ok(sitemap) => {
+                    fill(&mut record, &sitemap);
+                    links = listed(entry, origin, sitemap, canonicalizer);
+                }
+                Err(why) => {
+                    if outcome == Outcome::Done {
+                        judgement.outcome = Outcome::Gone;
+                    }
+                    record.end = SitemapEnd::Failed(why.to_string());
+                }
             }
-            Err(why) => {
-                judgement.outcome = Outcome::Gone;
-                record.end = SitemapEnd::Failed(why.to_string());
-            }
-        },
+        }
         (Ok(answer), _) => record.end = SitemapEnd::Failed(format!("status {}", answer.status)),
         (Err(error), _) => record.end = SitemapEnd::Failed(error.to_string()),
     }
