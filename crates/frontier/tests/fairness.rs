@@ -84,6 +84,20 @@ fn an_origin_that_waits_for_its_robots_txt_holds_up_no_other_origin_of_its_host(
 }
 
 #[test]
+fn what_arrives_while_a_robots_txt_is_asked_for_does_not_ask_for_it_again() {
+    let mut frontier = frontier(5, Duration::ZERO, true);
+    offer(&mut frontier, ["http://a.example/1".to_owned()]);
+    let robots = ready(&mut frontier, START, 9);
+    assert_eq!(robots.len(), 1);
+    offer(&mut frontier, ["http://a.example/2".to_owned()]);
+    assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::AllLeased);
+    done(&mut frontier, &robots[0], START);
+    let origin = url("http://a.example/").origin();
+    frontier.robots_known(&origin, after(1_000_000), START).unwrap();
+    assert_eq!(ready(&mut frontier, START, 9).len(), 2);
+}
+
+#[test]
 fn the_origins_of_a_host_take_turns() {
     let mut frontier = frontier(1, Duration::ZERO, false);
     let crowd = (0..100).map(|n| format!("http://a.example/{n}"));
