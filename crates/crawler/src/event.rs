@@ -136,7 +136,7 @@ pub enum SitemapEnd {
     Read,
     /// It was redirected, and is asked for there.
     Moved,
-    /// Nobody had named it, and there is none at this well-known place.
+    /// Nobody had named it, and at this well-known place there is none that may be had.
     NotThere,
     /// It could not be had, or is no sitemap.
     Failed(String),

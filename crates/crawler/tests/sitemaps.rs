@@ -554,6 +554,16 @@ fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
 }
 
 #[test]
+fn a_sitemap_that_nobody_named_is_not_missed_where_robots_txt_forbids_it() {
+    let run = run(options(), |_| body("User-agent: *\nDisallow: /\n"));
+    assert_eq!(run.sitemaps.len(), 1);
+    assert_eq!(
+        (&run.sitemaps[0].end, run.summary.sitemaps.failed),
+        (&SitemapEnd::NotThere, 0)
+    );
+}
+
+#[test]
 fn a_sitemap_is_followed_where_it_is_redirected() {
     let run = run(options(), |url| match url {
         "http://a.example/sitemap.xml" => Ok(Answer {

@@ -105,10 +105,15 @@ fn record(entry: &Entry, answer: Option<&Answer>) -> SitemapRecord {
     }
 }
 
-/// The record of a sitemap for which no answer came, and none will.
+/// The record of a sitemap for which no answer came, and none will. One that nobody has named is not missed.
 pub(crate) fn lost(entry: &Entry, why: String) -> SitemapRecord {
+    let was_named = entry.metadata.referrer.is_some();
     SitemapRecord {
-        end: SitemapEnd::Failed(why),
+        end: if was_named {
+            SitemapEnd::Failed(why)
+        } else {
+            SitemapEnd::NotThere
+        },
         ..record(entry, None)
     }
 }
