@@ -18,7 +18,7 @@ use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
 use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
-use crate::settling::{Returned, conclude};
+use crate::settling::{Conclusion, Returned, conclude};
 use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
 use crate::task::{Fetched, fetch};
 
@@ -91,7 +91,7 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
-    tasks: JoinSet<Fetched>,
+    tasks: JoinSet<Conclusion>,
     /// What is out, and since when.
     leases: HashMap<Id, (Lease, Time)>,
     stop: watch::Sender<Stop>,
@@ -273,8 +273,9 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                         Purpose::Sitemap(_) => Want::Sitemap,
                     };
                     let ask = Ask::new(url, want);
-                    let task = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
                     let started = self.clock.now();
+                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
+                    let task = concluded(fetched, lease.clone(), started, Arc::clone(&self.config));
                     self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
                 }
                 Err(outcome) => {
@@ -300,25 +301,27 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     }
 
     /// Takes back all tasks that have ended, and settles them in one commit.
-    fn take_back(&mut self, first: Result<(Id, Fetched), JoinError>) -> Result<(), FrontierError> {
-        let mut returned = Vec::new();
+    fn take_back(&mut self, first: Result<(Id, Conclusion), JoinError>) -> Result<(), FrontierError> {
+        let mut conclusions = Vec::new();
         let mut next = Some(first);
         while let Some(back) = next {
-            let (id, result) = match back {
-                Ok((id, fetched)) => (id, Ok(fetched)),
-                Err(error) => (error.id(), Err(error.to_string())),
-            };
+            let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
             if let Some((lease, started)) = self.leases.remove(&id) {
-                returned.push(Returned { lease, started, result });
+                conclusions.push(back.map_or_else(
+                    |error| {
+                        let result = Err(error.to_string());
+                        conclude(Returned { lease, started, result }, &self.config)
+                    },
+                    |(_, conclusion)| conclusion,
+                ));
             }
             next = self.tasks.try_join_next_with_id();
         }
-        self.settle(returned)
+        self.settle(conclusions)
     }
 
-    fn settle(&mut self, returned: Vec<Returned>) -> Result<(), FrontierError> {
+    fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), FrontierError> {
         let now = self.clock.just_after();
-        let conclusions: Vec<_> = returned.into_iter().map(|one| conclude(one, &self.config)).collect();
         let (settlements, aftermaths): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
         let settled = self.frontier.settle(&settlements, now)?;
         for ((settlement, aftermath), settled) in settlements.iter().zip(aftermaths).zip(settled) {
@@ -432,4 +435,15 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             None => Ok(summary),
         }
     }
+}
+
+/// All that needs no frontier is done in the task: so the links of a page are made canonical beside the loop, not in it.
+async fn concluded(
+    fetched: impl Future<Output = Fetched>,
+    lease: Lease,
+    started: Time,
+    config: Arc<CrawlConfig>,
+) -> Conclusion {
+    let result = Ok(fetched.await);
+    conclude(Returned { lease, started, result }, &config)
 }

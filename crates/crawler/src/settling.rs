@@ -26,7 +26,10 @@ use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
 
-/// A task that came back: with a value, or with the message of its panic.
+/// What is told to the frontier, and what follows.
+pub(crate) type Conclusion = (Settlement, Aftermath);
+
+/// What came of a lease: a value, or the message of a panic.
 pub(crate) struct Returned {
     pub(crate) lease: Lease,
     pub(crate) started: Time,
@@ -69,7 +72,7 @@ enum RobotsNext {
     Unknown,
 }
 
-pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> (Settlement, Aftermath) {
+pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     let Lease { id, entry, .. } = returned.lease;
     let mut fetched = returned.result.unwrap_or_else(|panic| Fetched {
         result: Err(FetchError::Broken(format!("the task that fetched it failed: {panic}"))),
