@@ -1,5 +1,6 @@
 //! The command line: names, units, defaults.
 
+mod budgets;
 mod outputs;
 
 use std::fs;
@@ -13,6 +14,7 @@ use crawler::CrawlOptions;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 use sieve::{Hashing, OnSaturation};
 
+use self::budgets::Budgets;
 pub(crate) use outputs::{Outputs, is_stdout};
 
 /// Crawl sites politely, to the end, and say what was not fetched and why.
@@ -204,6 +206,9 @@ pub(crate) struct Options {
     /// Log warnings only; twice for errors only.
     #[arg(short, long, action = ArgAction::Count, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: u8,
+
+    #[command(flatten)]
+    budgets: Budgets,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -336,6 +341,7 @@ impl Options {
             ..CrawlOptions::default()
         };
         self.outputs.ask(&mut crawl);
+        self.budgets.write_to(&mut crawl);
         crawl
     }
 
@@ -416,6 +422,12 @@ mod tests {
         assert_eq!(options.user_agent, defaults.user_agent);
         assert_eq!(options.concurrency, defaults.concurrency);
         assert_eq!(options.select_limits, defaults.select_limits);
+        assert_eq!(options.max_crawl_delay, defaults.max_crawl_delay);
+        assert_eq!(options.max_fingerprints, defaults.max_fingerprints);
+        assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
+        assert_eq!(options.frontier.scope, defaults.frontier.scope);
+        // The secret of the hash is not shown.
+        assert_eq!(format!("{:?}", options.frontier), format!("{:?}", defaults.frontier));
     }
 
     #[test]
@@ -431,6 +443,12 @@ mod tests {
             ["--per-host", "0"],
             ["--max-body", "0"],
             ["--scope", "planet"],
+            ["--max-url-bytes", "0"],
+            ["--max-path-repeats", "0"],
+            ["--max-attempts", "0"],
+            ["--max-fingerprints", "0"],
+            ["--max-redirects", "256"],
+            ["--retry-wait", "-1"],
         ] {
             let command = ["crawler", "example.com"].into_iter().chain(arguments);
             assert!(Cli::try_parse_from(command).is_err(), "{arguments:?}");

@@ -30,6 +30,8 @@ pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
 /// The most bytes of the values of a selected field on one page, unless set.
 pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
+/// The latest pages that a page is compared with, unless set.
+pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
 /// What the crawler calls itself, unless set.
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
@@ -79,6 +81,11 @@ pub struct CrawlOptions {
     pub select_limits: SelectLimits,
     /// Whether [`Event::Edges`](crate::Event::Edges) are told: all links of all pages, those that are not followed included.
     pub tell_edges: bool,
+    /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not,
+    /// [`max_near_duplicates`](FrontierConfig::max_near_duplicates) makes do with one page of eight, until a site repeats itself.
+    pub fingerprints: bool,
+    /// The latest pages that a page is compared with, each some 200 bytes and its URL.
+    pub max_fingerprints: usize,
 }
 
 impl Default for CrawlOptions {
@@ -108,6 +115,8 @@ impl Default for CrawlOptions {
                 bytes: DEFAULT_MAX_SELECT_BYTES,
             },
             tell_edges: false,
+            fingerprints: false,
+            max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
         }
     }
 }

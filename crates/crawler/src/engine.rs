@@ -13,9 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use url::Url;
 
 use crate::clock::Clock;
+use crate::comparing::Draw;
 use crate::config::{CrawlConfig, CrawlOptions};
+use crate::duplicates::Duplicates;
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
+use crate::links::Uncrawlable;
 use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
 use crate::settling::{Conclusion, Returned, conclude};
@@ -88,6 +91,8 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     fetcher: Arc<S>,
     frontier: Frontier<F>,
     policies: Policies,
+    pub(crate) duplicates: Duplicates,
+    pub(crate) draw: Draw,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -133,6 +138,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     /// Prepares a crawl with a frontier and a fetcher of your own.
     pub fn with(config: CrawlConfig, frontier: Frontier<F>, fetcher: S) -> Self {
         Self {
+            duplicates: Duplicates::new(config.options().max_fingerprints),
+            draw: Draw::default(),
             config: Arc::new(config),
             fetcher: Arc::new(fetcher),
             frontier,
@@ -274,7 +281,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                     };
                     let ask = Ask::new(url, want);
                     let started = self.clock.now();
-                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask);
+                    let fingerprint = self.wants_fingerprint(&lease.entry);
+                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask, fingerprint);
                     let task = concluded(fetched, lease.clone(), started, Arc::clone(&self.config));
                     self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
                 }
@@ -294,7 +302,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
         let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
-        match self.policies.forbids(&url) {
+        let forbidden = self.policies.forbids(&url);
+        match forbidden.or_else(|| self.frontier.second_thought(lease)) {
             Some(why) if !matches!(lease.entry.purpose, Purpose::Robots(_)) => Err(Outcome::NotFetched(why)),
             _ => Ok(url),
         }
@@ -322,7 +331,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), FrontierError> {
         let now = self.clock.just_after();
-        let (settlements, aftermaths): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
+        let (settlements, mut aftermaths): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
+        for (settlement, aftermath) in settlements.iter().zip(&mut aftermaths) {
+            self.compare(settlement, aftermath)?;
+        }
         let settled = self.frontier.settle(&settlements, now)?;
         for ((settlement, aftermath), settled) in settlements.iter().zip(aftermaths).zip(settled) {
             self.tell(&Event::Offered {
@@ -365,6 +377,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self.config.options()
     }
 
+    pub(crate) fn frontier(&self) -> &Frontier<F> {
+        &self.frontier
+    }
+
     pub(crate) fn frontier_mut(&mut self) -> &mut Frontier<F> {
         &mut self.frontier
     }
@@ -372,6 +388,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     pub(crate) fn count_links(&mut self, dropped: u64, nofollow: u64) {
         self.counts.links_dropped += dropped;
         self.counts.links_nofollow += nofollow;
+    }
+
+    pub(crate) fn count_uncrawlable(&mut self, links: Uncrawlable) {
+        self.counts.links_other_scheme += links.other_scheme as u64;
+        self.counts.links_unresolvable += links.unresolvable as u64;
     }
 
     fn stop_as_asked(&mut self, asked: Stop) {
@@ -420,10 +441,14 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             bytes: counts.bytes,
             links_nofollow: counts.links_nofollow,
             links_dropped: counts.links_dropped,
+            links_other_scheme: counts.links_other_scheme,
+            links_unresolvable: counts.links_unresolvable,
             cut_short: counts.cut_short,
             sitemaps: counts.sitemaps,
             selected_cut: counts.selected_cut,
             selected_incomplete: counts.selected_incomplete,
+            duplicates: self.duplicates.counts(),
+            closed_prefixes: counts.closed_prefixes,
             report: self.frontier.report(),
             hosts,
             first_failure: counts.first_failure,

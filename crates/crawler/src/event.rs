@@ -60,6 +60,13 @@ pub enum Event<'a> {
     /// A request had an answer of whatever status, for a page or for what a crawler asks for itself; told if
     /// [`keep_exchanges`](crate::CrawlOptions::keep_exchanges) is set, once per answer and before what follows from it.
     Captured(&'a Arc<Capture>),
+    /// A path prefix had as many near-duplicates of one page as are followed; no more is followed there.
+    PrefixClosed {
+        /// The [prefix](frontier::path_prefix).
+        prefix: &'a str,
+        /// The page that its pages repeat.
+        repeated: &'a str,
+    },
     /// A second has passed.
     Tick(&'a Progress),
     /// The crawl has ended.
@@ -101,6 +108,16 @@ pub struct PageRecord {
     pub lastmod: Option<String>,
     /// The selected fields, each with the list of its values; `None` if there are none to select.
     pub selected: Option<Selected>,
+    /// Whether the page asks not to be shown in an index, by a robots meta element or `X-Robots-Tag`.
+    pub noindex: bool,
+    /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; none if it is empty or was not read whole.
+    pub content_hash: Option<String>,
+    /// The simhash of the visible text, 16 hexadecimal digits; none if that has fewer than 16 words.
+    pub simhash: Option<String>,
+    /// The first page with the same bytes.
+    pub duplicate_of: Option<String>,
+    /// The first page of the cluster whose simhashes differ in at most three bits from its own, if that is another page.
+    pub near_duplicate_of: Option<String>,
 }
 
 /// One sitemap that was asked for.

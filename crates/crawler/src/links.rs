@@ -51,6 +51,17 @@ pub struct Extracted {
     pub robots: RobotsMeta,
     /// Whether the document was so costly to parse that its end was left out.
     pub cut: bool,
+    /// Links that can be no page to fetch, each counted once, however often it is met.
+    pub uncrawlable: Uncrawlable,
+}
+
+/// Links that can be no page to fetch, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uncrawlable {
+    /// Neither `http` nor `https`: `mailto:`, `javascript:`, `tel:`, `ftp:`.
+    pub other_scheme: usize,
+    /// What is no URL, or one of more than 16 KiB.
+    pub unresolvable: usize,
 }
 
 /// One link of a page.

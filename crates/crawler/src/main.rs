@@ -150,7 +150,25 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
         && scope.exclude.is_empty()
         && frontier.ask_robots
         && scope.reach == Defaults::DEMO.reach
+        && has_default_budgets(crawl)
         && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
+}
+
+/// Says whether the demo's traps are met with the budgets that its pages are known to fit into.
+fn has_default_budgets(crawl: &CrawlOptions) -> bool {
+    let budgets = |options: &CrawlOptions| {
+        let frontier = &options.frontier;
+        let scope = &frontier.scope;
+        (
+            frontier.max_near_duplicates,
+            frontier.max_queries_per_path,
+            frontier.max_hosts_per_site,
+            frontier.max_hosts,
+            (scope.max_url_bytes, scope.max_hops),
+            options.canonicalizer.rules().clone(),
+        )
+    };
+    budgets(crawl) == budgets(&CrawlOptions::default())
 }
 
 async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Result<Summary, Failure> {

@@ -4,8 +4,9 @@ use url::Url;
 
 use crate::charset;
 use crate::config::CrawlConfig;
-use crate::fetch::{Answer, is_html};
-use crate::links::{self, FoundLink, LinkOptions, RobotsMeta};
+use crate::fetch::{Answer, Extent, is_html};
+use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
+use crate::links::{self, FoundLink, LinkOptions, RobotsMeta, Uncrawlable};
 use crate::select::{self, Selected};
 
 /// What was found on a page.
@@ -25,15 +26,29 @@ pub struct Page {
     pub unfollowed: Vec<FoundLink>,
     /// The selected fields, if there are any to select.
     pub selected: Option<Selected>,
+    /// Links that can be no page to fetch.
+    pub uncrawlable: Uncrawlable,
+    /// Whether the page, or its `X-Robots-Tag`, says `noindex`.
+    pub noindex: bool,
+    /// What it is compared with other pages by; empty unless asked for.
+    pub fingerprint: Fingerprint,
 }
 
-/// Reads a page: charset, links, title, robots directives, selected fields. What is not HTML has none.
-pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig) -> Page {
+/// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What is not HTML has only what
+/// its headers and its bytes say.
+pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
+    let agent = config.product_token();
+    // The beginning of a body says nothing about its end.
+    let is_comparable = fingerprint && answer.extent == Extent::Complete;
+    let content = is_comparable.then(|| ContentHash::of(&answer.body)).flatten();
     if answer.body.is_empty() || !is_html(answer.content_type.as_deref()) {
-        return Page::default();
+        return Page {
+            noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
+            fingerprint: Fingerprint { content, text: None },
+            ..Page::default()
+        };
     }
     let decoded = charset::decode(&answer.body, answer.content_type.as_deref());
-    let agent = config.product_token();
     let options = LinkOptions {
         max_links: config.options().max_links_per_page,
         agent,
@@ -54,6 +69,12 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig) -> Page {
         links_dropped: found.dropped,
         title: found.title,
         cut: found.cut,
+        uncrawlable: found.uncrawlable,
+        noindex: robots.noindex,
+        fingerprint: Fingerprint {
+            content,
+            text: content.and_then(|_| SimHash::of_markup(&decoded.text)),
+        },
     }
 }
 

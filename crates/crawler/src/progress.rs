@@ -53,6 +53,9 @@ impl Observer for Reporter {
             Event::Failed { url, why, fate, .. } => log::debug!("{url}: {why} ({fate:?})"),
             Event::NotFetched { url, why, .. } => log::debug!("{url}: {why}"),
             Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
+            Event::PrefixClosed { prefix, repeated } => {
+                log::info!("{prefix} is closed: too many pages there are near-duplicates of {repeated}");
+            }
             Event::Finished(_) => self.bar.finish_and_clear(),
             _ => {}
         }

@@ -19,7 +19,9 @@ use crate::edges::{self, Edge};
 use crate::engine::Crawl;
 use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, Cut, Extent, FailureKind, FetchError, Fetcher};
+use crate::fingerprint::Fingerprint;
 use crate::judge::{Judgement, judge};
+use crate::links::Uncrawlable;
 use crate::page::Page;
 use crate::robots::{MAX_ROBOTS_HOPS, Policy, ROBOTS_LIFETIME, RobotsRules};
 use crate::select::Selected;
@@ -53,9 +55,25 @@ enum What {
         edges: Vec<Edge>,
         dropped: u64,
         nofollow: u64,
+        fingerprint: Fingerprint,
+        uncrawlable: Uncrawlable,
     },
     Robots(Origin, RobotsNext),
     Sitemap(Box<SitemapRecord>),
+}
+
+impl Aftermath {
+    /// The page to be written, if there is one, and what it is compared by.
+    pub(crate) fn page(&mut self) -> Option<(&mut PageRecord, Fingerprint)> {
+        match &mut self.what {
+            What::Page {
+                record: Some(record),
+                fingerprint,
+                ..
+            } => Some((record, *fingerprint)),
+            _ => None,
+        }
+    }
 }
 
 /// What went wrong, in one word and in full.
@@ -128,6 +146,14 @@ fn conclude_page(
         (true, _) => edges::of_page(&fetched.page, canonicalizer),
     };
     let (dropped, nofollow) = (fetched.page.links_dropped as u64, fetched.page.links_nofollow as u64);
+    let fingerprint = fetched.page.fingerprint;
+    let mut uncrawlable = fetched.page.uncrawlable;
+    if judgement.outcome == Outcome::Moved {
+        uncrawlable.unresolvable += usize::from(links.is_empty());
+    } else {
+        // Such as those to http://../, a host that is nothing but dots.
+        uncrawlable.unresolvable += fetched.page.links.len() - links.len();
+    }
     let page = std::mem::take(&mut fetched.page);
     let (record, failure) = match &fetched.result {
         Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(answer))),
@@ -161,6 +187,8 @@ fn conclude_page(
             edges,
             dropped,
             nofollow,
+            fingerprint,
+            uncrawlable,
         },
     )
 }
@@ -212,6 +240,11 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links.len() + page.links_nofollow + page.links_dropped,
         links_new: 0,
+        noindex: page.noindex,
+        content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
+        simhash: page.fingerprint.text.map(|hash| hash.to_string()),
+        duplicate_of: None,
+        near_duplicate_of: None,
         title: page.title,
         lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
         selected: page.selected,
@@ -292,7 +325,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 mut edges,
                 dropped,
                 nofollow,
+                fingerprint: _,
+                uncrawlable,
             } => {
+                self.count_uncrawlable(uncrawlable);
                 self.count_links(dropped, nofollow);
                 if !edges.is_empty() {
                     edges::judge(&mut edges, verdicts);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use frontier::{HostReceipt, Link, Report, Verdict};
 
+use crate::duplicates::DuplicateCounts;
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 
 /// Why a crawl came to its end.
@@ -52,6 +53,10 @@ pub struct Summary {
     pub links_nofollow: u64,
     /// Links beyond the cap of a page.
     pub links_dropped: u64,
+    /// Links that are neither `http` nor `https`, once for each page that has them.
+    pub links_other_scheme: u64,
+    /// Links, and targets of redirects, that are no URL, or too long a one.
+    pub links_unresolvable: u64,
     /// Leases that were cut short by a stop.
     pub cut_short: u64,
     /// What was read of sitemaps.
@@ -60,6 +65,11 @@ pub struct Summary {
     pub selected_cut: u64,
     /// Pages that were too costly to select all fields from.
     pub selected_incomplete: u64,
+    /// Pages that repeat others.
+    pub duplicates: DuplicateCounts,
+    /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many there were in all is in
+    /// the report.
+    pub closed_prefixes: Vec<String>,
     /// The frontier's numbers.
     pub report: Report,
     /// What each host was asked, and how politely; the most asked first.
@@ -111,6 +121,9 @@ impl Summary {
     }
 }
 
+/// Closed prefixes that are told by name.
+const PREFIXES_SHOWN: usize = 5;
+
 /// Counts while the crawl runs.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -119,10 +132,13 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) links_nofollow: u64,
     pub(crate) links_dropped: u64,
+    pub(crate) links_other_scheme: u64,
+    pub(crate) links_unresolvable: u64,
     pub(crate) cut_short: u64,
     pub(crate) sitemaps: SitemapCounts,
     pub(crate) selected_cut: u64,
     pub(crate) selected_incomplete: u64,
+    pub(crate) closed_prefixes: Vec<String>,
     pub(crate) first_failure: Option<String>,
 }
 
@@ -133,6 +149,9 @@ impl Counts {
             Event::Sitemap(record) => self.sitemaps.count(record),
             Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
             Event::NotFetched { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
+            Event::PrefixClosed { prefix, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
+                self.closed_prefixes.push((*prefix).to_owned());
+            }
             Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
             _ => {}
         }
@@ -216,7 +235,10 @@ impl fmt::Display for Summary {
         row(
             f,
             "links unfollowed",
-            format_args!("{} nofollow, {} over the cap", self.links_nofollow, self.links_dropped),
+            format_args!(
+                "{} nofollow, {} over the cap, {} neither http nor https, {} unresolvable",
+                self.links_nofollow, self.links_dropped, self.links_other_scheme, self.links_unresolvable
+            ),
         )?;
         self.write_sitemaps(f)?;
         if self.selected_cut + self.selected_incomplete > 0 {
@@ -227,6 +249,7 @@ impl fmt::Display for Summary {
                 format_args!("{cut} values cut, {incomplete} pages too costly"),
             )?;
         }
+        self.show_duplicates(f)?;
         row(
             f,
             "left in queue",
@@ -276,6 +299,38 @@ impl Summary {
             f,
             "URLs in sitemaps",
             format_args!("{urls}, {urls_cut} over the cap, {urls_invalid} unusable"),
+        )
+    }
+
+    fn show_duplicates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = &self.duplicates;
+        if counts.compared == 0 {
+            return Ok(());
+        }
+        row(
+            f,
+            "duplicates",
+            format_args!(
+                "{} exact, {} near, {} forgotten",
+                counts.exact, counts.near, counts.forgotten
+            ),
+        )?;
+        let closed = self.report.closed_prefixes;
+        if closed == 0 {
+            return Ok(());
+        }
+        let more = if closed > self.closed_prefixes.len() as u64 {
+            ", ..."
+        } else {
+            ""
+        };
+        row(
+            f,
+            "paths closed",
+            format_args!(
+                "{closed} for near-duplicates: {}{more}",
+                self.closed_prefixes.join(", ")
+            ),
         )
     }
 }

@@ -34,7 +34,12 @@ impl Fetched {
     }
 }
 
-pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>, ask: Ask) -> Fetched {
+pub(crate) async fn fetch<S: Fetcher>(
+    fetcher: Arc<S>,
+    config: Arc<CrawlConfig>,
+    ask: Ask,
+    fingerprint: bool,
+) -> Fetched {
     let want = ask.want;
     let url = ask.url.clone();
     let answer = match fetcher.fetch(ask).await {
@@ -50,9 +55,9 @@ pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>,
         return Fetched::unread(Ok(answer));
     }
     if answer.body.len() <= inline {
-        return read(answer, want, &url, &config);
+        return read(answer, want, fingerprint, &url, &config);
     }
-    match tokio::task::spawn_blocking(move || read(answer, want, &url, &config)).await {
+    match tokio::task::spawn_blocking(move || read(answer, want, fingerprint, &url, &config)).await {
         Ok(fetched) => fetched,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -61,10 +66,10 @@ pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>,
     }
 }
 
-fn read(mut answer: Answer, want: Want, url: &Url, config: &CrawlConfig) -> Fetched {
+fn read(mut answer: Answer, want: Want, fingerprint: bool, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if want == Want::Page {
-        let page = page::read(&answer, url, config);
+        let page = page::read(&answer, url, config, fingerprint);
         return Fetched {
             page,
             ..Fetched::unread(Ok(answer))

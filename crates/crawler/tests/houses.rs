@@ -131,6 +131,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("crawler", "robotxt::", &["robots.rs"]);
     only("crawler", "quick_xml::", &["sitemap/xml.rs"]);
     only("crawler", "jiff::", &["sitemap/date.rs"]);
+    only("crawler", "xxhash_rust::", &["fingerprint.rs"]);
 }
 
 #[test]

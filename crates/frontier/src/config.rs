@@ -16,6 +16,17 @@ pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// How many sitemaps are asked for in all, unless set.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
+/// Different queries of one path that are followed, unless set. Wikis and forums have all their pages under one path, so it is high.
+pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
+/// Hosts of one registrable domain that are followed, unless set. Wikipedia has some 350.
+pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
+/// Near-duplicates of one page that are followed, unless set.
+///
+/// Honest sites have some too: among 47 000 pages of documentation by Debian the largest clusters have 257 members on a site and 213 under a
+/// prefix (the unstable features of Rust, which share a sidebar), in OpenJDK 16 and 9, with Apache's translations 10 and 1, with Python and
+/// PostgreSQL none.
+pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
+
 /// What a [`Frontier`](crate::Frontier) is built from.
 #[derive(Debug, Clone)]
 pub struct FrontierConfig {
@@ -42,6 +53,14 @@ pub struct FrontierConfig {
     pub max_pages: Option<u64>,
     /// Pages of one host, queued, leased and done; further ones are refused.
     pub max_pages_per_host: Option<u64>,
+    /// Different queries of one path; further ones are refused. `None` for no limit.
+    pub max_queries_per_path: Option<NonZeroU32>,
+    /// Hosts under one registrable domain; URLs of further ones are refused. `None` for no limit. A host that was forgotten in the
+    /// meantime, which takes more than ten thousand hosts and a day, counts anew.
+    pub max_hosts_per_site: Option<NonZeroU32>,
+    /// Near-duplicates of one page that are followed under one [path prefix](crate::path_prefix), and on one site. `None` for no limit. See
+    /// [`Frontier::near_duplicate`](crate::Frontier::near_duplicate).
+    pub max_near_duplicates: Option<NonZeroU32>,
     /// When to try again.
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is handed out before its pages.
@@ -64,6 +83,9 @@ impl Default for FrontierConfig {
             max_hosts: DEFAULT_MAX_HOSTS,
             max_pages: None,
             max_pages_per_host: None,
+            max_queries_per_path: NonZeroU32::new(DEFAULT_MAX_QUERIES_PER_PATH),
+            max_hosts_per_site: NonZeroU32::new(DEFAULT_MAX_HOSTS_PER_SITE),
+            max_near_duplicates: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES),
             retries: RetryPolicy::default(),
             ask_robots: true,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,

@@ -1,5 +1,6 @@
 //! The frontier: offer, lease, settle.
 
+mod duplicates;
 mod settling;
 
 use std::collections::{BTreeMap, HashMap};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use sieve::{Filter, RefusedBy, SeenSet, Sieve};
 
 use crate::admission::entry;
+use crate::budgets::Budgets;
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
@@ -105,8 +107,9 @@ impl<F: Filter> Frontier<F> {
             max_host_failures: config.retries.max_host_failures.get(),
             ask_robots: config.ask_robots,
         };
+        let budgets = Budgets::new(&config);
         Ok(Self {
-            sieve: Sieve::from_parts(filter, HostQueues::new(rules)).on_saturation(config.on_saturation),
+            sieve: Sieve::from_parts(filter, HostQueues::new(rules, budgets)).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope)?,
             retries: config.retries,
             max_pages: config.max_pages,
@@ -266,6 +269,7 @@ impl<F: Filter> Frontier<F> {
             links: self.links.clone(),
             sitemaps: self.sitemaps.counts.clone(),
             hosts: self.sieve.queue().iter().len() as u64,
+            closed_prefixes: self.sieve.queue().budgets().repeats.closed_ever(),
             saturation: self.sieve.saturation(),
         }
     }

@@ -14,6 +14,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::admission::entry;
+use crate::budgets::Budgets;
 use crate::entry::Entry;
 use crate::host::{Host, Place};
 use crate::link::Link;
@@ -53,6 +54,7 @@ pub(crate) struct HostQueues {
     waiting: Agenda,
     resting: Agenda,
     queued: u64,
+    budgets: Budgets,
 }
 
 /// An entry that was handed out.
@@ -63,11 +65,14 @@ pub(crate) struct Taken {
     pub(crate) gap: Option<Duration>,
     /// When.
     started: Time,
+    /// Its links are not followed, because its page is one of too many near-duplicates.
+    pub(crate) is_repeat: bool,
 }
 
 impl HostQueues {
-    pub(crate) fn new(rules: HostRules) -> Self {
+    pub(crate) fn new(rules: HostRules, budgets: Budgets) -> Self {
         Self {
+            budgets,
             rules,
             hosts: HashMap::new(),
             due: VecDeque::new(),
@@ -83,18 +88,18 @@ impl HostQueues {
             return Err(Refusal::QueueFull);
         }
         let Some(host) = self.hosts.get(link.url.host_str()) else {
-            return if self.hosts.len() < self.rules.max_hosts {
-                Ok(())
-            } else {
-                Err(Refusal::TooManyHosts)
-            };
+            if self.hosts.len() >= self.rules.max_hosts {
+                return Err(Refusal::TooManyHosts);
+            }
+            self.budgets.admit_host(link)?;
+            return self.budgets.admit(link);
         };
         if host.gave_up(link.url.url().as_str()) {
             return Err(Refusal::HostDead);
         }
         match self.rules.max_pages_per_host {
             Some(max) if link.sitemap_of.is_none() && host.pages() >= max => Err(Refusal::HostBudget),
-            _ => Ok(()),
+            _ => self.budgets.admit(link),
         }
     }
 
@@ -123,6 +128,7 @@ impl HostQueues {
                 gap: host.lease(&entry, now),
                 entry,
                 started: now,
+                is_repeat: false,
             });
             self.place(&key, now);
             if taken.is_some() {
@@ -231,6 +237,14 @@ impl HostQueues {
     /// The robots.txt of an origin is known until a time: its pages may be handed out.
     pub(crate) fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) {
         self.change(origin.host(), now, |host| host.robots_known(origin, until));
+    }
+
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
+        &mut self.budgets
     }
 
     pub(crate) fn rules(&self) -> &HostRules {
@@ -350,6 +364,8 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     }
 
     fn push(&mut self, arrival: Arrival<'_>) {
+        let is_first_of_host = !self.hosts.contains_key(arrival.link.url.host_str());
+        self.budgets.count(arrival.link, is_first_of_host);
         self.enqueue(entry(arrival.link), arrival.at);
     }
 }
@@ -373,6 +389,7 @@ mod tests {
     use super::*;
     use crate::admission::admit;
     use crate::canonical::Canonicalizer;
+    use crate::config::FrontierConfig;
     use crate::scope::{Reach, Scope, ScopeConfig};
 
     const DAY: Duration = Duration::from_secs(86_400);
@@ -387,7 +404,7 @@ mod tests {
     }
 
     fn queues(per_host: u32, delay: Duration) -> HostQueues {
-        HostQueues::new(HostRules {
+        let rules = HostRules {
             per_host,
             delay,
             max_queued: 1000,
@@ -395,7 +412,8 @@ mod tests {
             max_pages_per_host: None,
             max_host_failures: 2,
             ask_robots: true,
-        })
+        };
+        HostQueues::new(rules, Budgets::new(&FrontierConfig::default()))
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub enum NotFetched {
     RobotsUnreachable,
     /// The host's address is not one that may be dialled.
     AddressForbidden,
+    /// Its path prefix was closed while it waited, because of too many near-duplicates.
+    NearDuplicates,
 }
 
 impl NotFetched {
@@ -81,6 +83,7 @@ impl NotFetched {
             Self::RobotsForbid => "robots_forbid",
             Self::RobotsUnreachable => "robots_unreachable",
             Self::AddressForbidden => "address_forbidden",
+            Self::NearDuplicates => "near_duplicates",
         }
     }
 }
@@ -91,6 +94,7 @@ impl fmt::Display for NotFetched {
             Self::RobotsForbid => "forbidden by robots.txt",
             Self::RobotsUnreachable => "its robots.txt could not be had",
             Self::AddressForbidden => "its address is not public",
+            Self::NearDuplicates => "its path has too many near-duplicates",
         })
     }
 }

@@ -25,6 +25,7 @@
 //! [`Report::saturation`].
 
 pub mod admission;
+mod budgets;
 pub mod canonical;
 pub mod config;
 pub mod entry;
@@ -34,9 +35,11 @@ mod hosts;
 mod lane;
 pub mod lease;
 pub mod link;
+mod repeats;
 pub mod report;
 pub mod scope;
 mod sitemaps;
+mod tally;
 pub mod time;
 pub mod url;
 
@@ -46,6 +49,7 @@ pub use entry::{Entry, Metadata, Purpose};
 pub use frontier::{Frontier, FrontierError};
 pub use lease::{Fate, Lease, LeaseId, Leasing, NotFetched, Outcome, Settled, Settlement, Verdict};
 pub use link::Link;
+pub use repeats::{Repeat, path_prefix};
 pub use report::{HostReceipt, Report, Why};
 pub use scope::{Reach, Refusal, ScopeConfig};
 pub use time::Time;

@@ -77,6 +77,8 @@ pub struct Report {
     pub sitemaps: LinkCounts,
     /// Hosts that are remembered.
     pub hosts: u64,
+    /// Path prefixes that were closed because of too many near-duplicates.
+    pub closed_prefixes: u64,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
 }

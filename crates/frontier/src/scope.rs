@@ -184,12 +184,18 @@ pub enum Refusal {
     Saturated,
     /// As many sitemaps were asked for as may be.
     TooManySitemaps,
+    /// Its path has had as many different queries as one path may have.
+    TooManyQueries,
+    /// Its host is new, and its registrable domain has had as many hosts as one may have.
+    TooManySubdomains,
+    /// It is one of too many pages that repeat one another, or was found on one.
+    NearDuplicates,
 }
 
 impl Refusal {
     /// All refusals, in the order of their declaration.
     // The length is taken from the last one, so that a refusal missing here does not compile.
-    pub const ALL: [Self; Self::TooManySitemaps as usize + 1] = [
+    pub const ALL: [Self; Self::NearDuplicates as usize + 1] = [
         Self::OtherHost,
         Self::OtherSite,
         Self::OutsidePrefix,
@@ -205,6 +211,9 @@ impl Refusal {
         Self::HostDead,
         Self::Saturated,
         Self::TooManySitemaps,
+        Self::TooManyQueries,
+        Self::TooManySubdomains,
+        Self::NearDuplicates,
     ];
 
     /// Returns the name for machines.
@@ -226,6 +235,9 @@ impl Refusal {
             Self::HostDead => "host_dead",
             Self::Saturated => "saturated",
             Self::TooManySitemaps => "too_many_sitemaps",
+            Self::TooManyQueries => "too_many_queries",
+            Self::TooManySubdomains => "too_many_subdomains",
+            Self::NearDuplicates => "near_duplicates",
         }
     }
 
@@ -246,6 +258,9 @@ impl Refusal {
             Self::HostDead => "host given up",
             Self::Saturated => "filter saturated",
             Self::TooManySitemaps => "too many sitemaps",
+            Self::TooManyQueries => "too many queries of one path",
+            Self::TooManySubdomains => "too many hosts of one site",
+            Self::NearDuplicates => "too many near-duplicates",
         }
     }
 }

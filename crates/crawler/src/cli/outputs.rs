@@ -61,6 +61,7 @@ impl Outputs {
             values: self.max_select_values,
             bytes: self.max_select_bytes,
         };
+        crawl.fingerprints = self.output.is_some();
         crawl.keep_exchanges = self.warc.is_some();
         crawl.tell_edges = self.links.is_some() || self.refused.is_some();
     }

@@ -1,13 +1,13 @@
 //! What the elements of one document say, gathered in the order of the document.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
 use super::resolve::Resolver;
 use super::tag::Attribute;
-use super::{Extracted, FoundLink, LinkOptions, LinkSource, refresh};
+use super::{Extracted, FoundLink, LinkOptions, LinkSource, Uncrawlable, refresh};
 
 /// Characters of a title that are kept.
 const TITLE_CHARS: usize = 512;
@@ -43,6 +43,8 @@ pub(super) struct Collector<'a> {
     extracted: Extracted,
     /// Where each URL stands among the links.
     positions: HashMap<Url, usize>,
+    /// The links that can be no page.
+    uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
     room: usize,
     title_seen: bool,
@@ -58,6 +60,7 @@ impl<'a> Collector<'a> {
             resolver,
             extracted: Extracted::default(),
             positions: HashMap::new(),
+            uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             title_seen: false,
             base_seen: false,
@@ -159,14 +162,31 @@ impl<'a> Collector<'a> {
         self.base_used = true;
         // What follows a `#` is not asked for.
         let target = target.split('#').next().unwrap_or_default();
-        let url = self.resolver.parse(target);
-        url.is_none_or(|url| self.add_url(url, source, is_nofollow(element)))
+        match self.resolver.parse(target) {
+            Some(url) => self.add_url(url, source, is_nofollow(element)),
+            None => self.add_uncrawlable(target, |count| &mut count.unresolvable),
+        }
+    }
+
+    /// Counts a link that can be no page, unless it was met before; false if there was no room for it.
+    fn add_uncrawlable(&mut self, link: &str, kind: impl FnOnce(&mut Uncrawlable) -> &mut usize) -> bool {
+        if self.uncrawlable.contains(link) {
+            return true;
+        }
+        if self.uncrawlable.len() == self.options.max_links || self.room < link.len() {
+            self.extracted.dropped += 1;
+            return false;
+        }
+        self.room -= link.len();
+        self.uncrawlable.insert(link.to_owned());
+        *kind(&mut self.extracted.uncrawlable) += 1;
+        true
     }
 
     /// Adds a link, or what it says about a known one; false if there was no room for it.
     fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool) -> bool {
         if !matches!(url.scheme(), "http" | "https") {
-            return true;
+            return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
         let links = &mut self.extracted.links;

@@ -7,6 +7,7 @@ use crate::admission::entry;
 use crate::entry::{Entry, Purpose};
 use crate::lease::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::link::Link;
+use crate::scope::Refusal;
 use crate::time::Time;
 
 impl<F: Filter> Frontier<F> {
@@ -35,9 +36,11 @@ impl<F: Filter> Frontier<F> {
             Outcome::Moved => taken.entry.respelled_by(&settlement.links),
             _ => None,
         };
+        let is_repeat = taken.is_repeat;
         let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
         let verdicts = match respelled {
             Some(link) => vec![self.follow_respelled(link, now)],
+            None if is_repeat => self.refuse_new(&settlement.links, Refusal::NearDuplicates),
             None => self.sift(&settlement.links, now),
         };
         Settled {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
-use url::{Host, Url};
+use url::Url;
 
 use super::{Reach, Refusal};
-use crate::url::{CanonicalUrl, HostKey, host_name};
+use crate::url::{CanonicalUrl, HostKey, host_name, site};
 
 /// The places that the seeds have opened.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl Territory {
                 hosts.insert(seed.host());
             }
             Self::Sites(sites) => {
-                sites.insert(site(seed.url()).into());
+                sites.insert(site(seed.host_str()).into());
             }
             Self::Directories(directories) => directories.entry(seed.host()).or_default().add(&path(seed)),
             Self::Everywhere => {}
@@ -47,7 +47,7 @@ impl Territory {
     pub(super) fn judge(&self, url: &CanonicalUrl) -> Result<(), Refusal> {
         let (inside, refusal) = match self {
             Self::Hosts(hosts) => (hosts.contains(url.host_str()), Refusal::OtherHost),
-            Self::Sites(sites) => (sites.contains(site(url.url())), Refusal::OtherSite),
+            Self::Sites(sites) => (sites.contains(site(url.host_str())), Refusal::OtherSite),
             Self::Directories(directories) => {
                 let open = directories.get(url.host_str());
                 (open.is_some_and(|open| open.cover(&path(url))), Refusal::OutsidePrefix)
@@ -61,21 +61,10 @@ impl Territory {
     pub(super) fn reaches(&self, url: &Url) -> bool {
         match self {
             Self::Hosts(hosts) => hosts.contains(host_name(url)),
-            Self::Sites(sites) => sites.contains(site(url)),
+            Self::Sites(sites) => sites.contains(site(host_name(url))),
             Self::Directories(directories) => directories.contains_key(host_name(url)),
             Self::Everywhere => true,
         }
-    }
-}
-
-/// The registrable domain by the public suffix list, private suffixes such as `github.io` included;
-/// the host itself where there is none: for an address, a single label, or a public suffix.
-fn site(url: &Url) -> &str {
-    let host = host_name(url);
-    match url.host() {
-        // The list would take 10.0.0.1 and 192.168.0.1 for neighbours under `0.1`.
-        Some(Host::Domain(_)) => psl::domain_str(host).unwrap_or(host),
-        _ => host,
     }
 }
 

@@ -1,0 +1,138 @@
+//! The options against endless sites, and when to try again.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+use clap::Args;
+use crawler::CrawlOptions;
+use frontier::canonical::Rules;
+use frontier::{Canonicalizer, RetryPolicy, config, scope};
+
+use super::{parse_seconds, parse_seconds_above_zero};
+
+#[derive(Debug, Args)]
+pub(crate) struct Budgets {
+    /// Near-duplicates of one page that are followed under one path prefix, and on one site; 0 for no limit. Then the prefix is closed. Numbers in a
+    /// path stand for one another, so that all months of a calendar are under one prefix; so are all queries of a path.
+    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES, help_heading = "Traps")]
+    max_near_duplicates: u32,
+    /// The latest pages that a page is compared with [some 200 bytes each, and the URL].
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_FINGERPRINTS - 1),
+        help_heading = "Traps"
+    )]
+    max_fingerprints: NonZeroUsize,
+    /// Different queries of one path that are followed; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_QUERIES_PER_PATH, help_heading = "Traps")]
+    max_queries_per_path: u32,
+    /// Hosts of one registrable domain that are followed; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_HOSTS_PER_SITE, help_heading = "Traps")]
+    max_hosts_per_site: u32,
+    /// Hosts that are remembered at a time; URLs of further ones are refused.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = NonZeroUsize::MIN.saturating_add(config::DEFAULT_MAX_HOSTS - 1),
+        help_heading = "Traps"
+    )]
+    max_hosts: NonZeroUsize,
+    /// How often one segment may occur in the path of a URL, as in /a/b/a/b/a/b.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = NonZeroUsize::MIN.saturating_add(scope::DEFAULT_MAX_SEGMENT_REPEATS - 1),
+        help_heading = "Traps"
+    )]
+    max_path_repeats: NonZeroUsize,
+    /// The longest URL that is followed [bytes].
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = NonZeroUsize::MIN.saturating_add(scope::DEFAULT_MAX_URL_BYTES - 1),
+        help_heading = "Traps"
+    )]
+    max_url_bytes: NonZeroUsize,
+    /// Redirects in a row that are followed.
+    #[arg(long, value_name = "N", default_value_t = scope::DEFAULT_MAX_HOPS, help_heading = "Traps")]
+    max_redirects: u8,
+
+    /// How often one URL is asked for in all, if it fails.
+    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_attempts, help_heading = "Retries")]
+    max_attempts: NonZeroU32,
+    /// The wait before the second attempt, if the server does not say; it doubles with each further one [seconds].
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds, help_heading = "Retries")]
+    retry_wait: Duration,
+    /// The longest wait between two attempts, also if a server asks for more [seconds].
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Retries")]
+    max_retry_wait: Duration,
+    /// Give a host up after so many failures in a row, with all that waits for it.
+    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_host_failures, help_heading = "Retries")]
+    max_host_failures: NonZeroU32,
+    /// The longest Crawl-delay of a robots.txt that is obeyed; a longer one is cut to it [seconds].
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "60",
+        value_parser = parse_seconds_above_zero,
+        help_heading = "Politeness"
+    )]
+    max_crawl_delay: Duration,
+
+    /// Take URLs for the same that differ only in this query parameter, such as sid; utm_* stands for all that begin with utm_. May be
+    /// given more than once.
+    #[arg(long, value_name = "NAME", help_heading = "Same URLs")]
+    drop_query_param: Vec<String>,
+    /// Take URLs for the same that differ only in the order of their query parameters.
+    #[arg(long, help_heading = "Same URLs")]
+    sort_query: bool,
+    /// Take /a? and /a for the same.
+    #[arg(long, help_heading = "Same URLs")]
+    drop_empty_query: bool,
+    /// Take /a/ and /a for the same.
+    #[arg(long, help_heading = "Same URLs")]
+    drop_trailing_slash: bool,
+    /// Take http and https for the same.
+    #[arg(long, help_heading = "Same URLs")]
+    ignore_scheme: bool,
+    /// Take www.example.com and example.com for the same.
+    #[arg(long, help_heading = "Same URLs")]
+    ignore_www: bool,
+    /// Take /Index.html and /index.html for the same.
+    #[arg(long, help_heading = "Same URLs")]
+    lower_case_path: bool,
+}
+
+impl Budgets {
+    /// Writes the options into what the library takes.
+    pub(crate) fn write_to(&self, crawl: &mut CrawlOptions) {
+        let frontier = &mut crawl.frontier;
+        frontier.max_near_duplicates = NonZeroU32::new(self.max_near_duplicates);
+        frontier.max_queries_per_path = NonZeroU32::new(self.max_queries_per_path);
+        frontier.max_hosts_per_site = NonZeroU32::new(self.max_hosts_per_site);
+        frontier.max_hosts = self.max_hosts.get();
+        frontier.scope.max_segment_repeats = self.max_path_repeats.get();
+        frontier.scope.max_url_bytes = self.max_url_bytes.get();
+        frontier.scope.max_hops = self.max_redirects;
+        frontier.retries = RetryPolicy {
+            max_attempts: self.max_attempts,
+            first_wait: self.retry_wait,
+            longest_wait: self.max_retry_wait,
+            max_host_failures: self.max_host_failures,
+            ..frontier.retries
+        };
+        crawl.max_fingerprints = self.max_fingerprints.get();
+        crawl.max_crawl_delay = self.max_crawl_delay;
+        crawl.canonicalizer = Canonicalizer::new(Rules {
+            drop_query_params: self.drop_query_param.clone(),
+            sort_query: self.sort_query,
+            drop_empty_query: self.drop_empty_query,
+            drop_trailing_slash: self.drop_trailing_slash,
+            ignore_scheme: self.ignore_scheme,
+            ignore_www: self.ignore_www,
+            lower_case_path: self.lower_case_path,
+            ..Rules::default()
+        });
+    }
+}

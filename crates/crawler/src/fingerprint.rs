@@ -1,0 +1,479 @@
+//! What a page is compared by: a hash of its bytes, and a simhash of its visible text.
+//!
+//! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) turns texts that have most of
+//! their features in common into numbers that have most of their bits in common. Features are runs of [`SHINGLE`] words; two pages are taken for
+//! near-duplicates when their 64-bit simhashes differ in at most [`NEAR_BITS`] bits, as measured on eight billion pages by
+//! G. Manku, A. Jain and A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007.
+//!
+//! Visible text is what a plain pass over the markup leaves: without tags, comments, scripts and styles; no tree is built, references such as
+//! `&amp;` stay as they are written, and style sheets hide nothing. A word is a run of letters and digits, without the case of ASCII letters; an
+//! ideograph or a kana is a word of its own. **A word with a digit in it counts as "some number"**, whichever it is: what differs in
+//! dates, counts and identifiers only is what traps are made of.
+//!
+//! Neither hash resists a page that is made to collide, and none has to: whoever wants two pages taken for the same can as well serve the same
+//! bytes.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Bits in which the simhashes of near-duplicates may differ.
+pub const NEAR_BITS: u32 = 3;
+
+/// Words in a row that make one feature.
+const SHINGLE: usize = 3;
+
+/// A text of fewer words has no simhash: there is too little to compare.
+const FEWEST_WORDS: usize = 16;
+
+/// The XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression. It tells pages apart, it does not prove who wrote them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash(u128);
+
+impl ContentHash {
+    /// Hashes a body; `None` for an empty one, which is equal to nothing worth knowing.
+    pub fn of(body: &[u8]) -> Option<Self> {
+        (!body.is_empty()).then(|| Self(xxh3_128(body)))
+    }
+}
+
+impl fmt::Display for ContentHash {
+    /// 32 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is known of a page's content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Of its bytes, unless there are none.
+    pub content: Option<ContentHash>,
+    /// Of its visible text, unless that is too short.
+    pub text: Option<SimHash>,
+}
+
+/// A simhash of 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SimHash(u64);
+
+impl SimHash {
+    /// Computes the simhash of the visible text of markup; `None` where that has fewer than 16 words.
+    ///
+    /// Never fails. One pass, in constant memory.
+    pub fn of_markup(markup: &str) -> Option<Self> {
+        let mut features = Features::default();
+        let mut rest = markup;
+        while !rest.is_empty() {
+            let read = features.read_text(rest.as_bytes());
+            // Text ends at a `<`, which no character of UTF-8 has within.
+            rest = after_tag(rest.get(read..).unwrap_or_default());
+        }
+        features.finish()
+    }
+
+    /// Returns the number of bits in which two differ.
+    pub fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+
+    /// Says whether two texts with these simhashes are taken for near-duplicates.
+    pub fn is_near(self, other: Self) -> bool {
+        self.distance(other) <= NEAR_BITS
+    }
+
+    /// Returns the bits as a number.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for SimHash {
+    fn from(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+impl fmt::Display for SimHash {
+    /// 16 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for SimHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What is left
+/// open hides all that follows, as it mostly does in a browser.
+fn after_tag(tag: &str) -> &str {
+    let bytes = tag.as_bytes();
+    match bytes.get(1) {
+        Some(b'!') if tag.starts_with("<!--") => after(tag, "-->"),
+        Some(b's' | b'S') => match RAW.iter().find(|name| starts_with(&bytes[1..], name)) {
+            Some(name) => after_raw(tag, name),
+            None => after_mark(tag),
+        },
+        Some(b'!' | b'/' | b'?' | b'a'..=b'z' | b'A'..=b'Z') => after_mark(tag),
+        _ => tag.get(1..).unwrap_or_default(),
+    }
+}
+
+/// Elements whose content is no text.
+const RAW: [&[u8]; 2] = [b"script", b"style"];
+
+fn starts_with(bytes: &[u8], name: &[u8]) -> bool {
+    let begins = bytes
+        .get(..name.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(name));
+    begins && !bytes.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
+}
+
+fn after_raw<'m>(tag: &'m str, name: &[u8]) -> &'m str {
+    let mut rest = tag;
+    while let Some(at) = rest.find("</") {
+        rest = &rest[at + 2..];
+        if starts_with(rest.as_bytes(), name) {
+            return after_mark(rest);
+        }
+    }
+    ""
+}
+
+fn after_mark(tag: &str) -> &str {
+    tag.find('>').map_or("", |at| &tag[at + 1..])
+}
+
+fn after<'m>(text: &'m str, end: &str) -> &'m str {
+    text.find(end).map_or("", |at| &text[at + end.len()..])
+}
+
+/// What a byte is to a word.
+#[derive(Clone, Copy)]
+struct Class {
+    /// All ones in a word; zero between words.
+    inside: u64,
+    /// All ones for a digit.
+    digit: u64,
+    /// The byte, with the case of ASCII letters folded.
+    folded: u64,
+    /// An ideograph or a kana (U+3000 to U+9FFF) starts with it: a word of its own.
+    starts: bool,
+}
+
+const CLASSES: [Class; 256] = {
+    let outside = Class {
+        inside: 0,
+        digit: 0,
+        folded: 0,
+        starts: false,
+    };
+    let mut classes = [outside; 256];
+    let mut at = 0;
+    while at < 256 {
+        let byte = at as u8;
+        if byte.is_ascii_alphanumeric() || !byte.is_ascii() {
+            classes[at] = Class {
+                inside: u64::MAX,
+                digit: if byte.is_ascii_digit() { u64::MAX } else { 0 },
+                folded: byte.to_ascii_lowercase() as u64,
+                starts: matches!(byte, 0xE3..=0xE9),
+            };
+        }
+        at += 1;
+    }
+    classes
+};
+
+/// What all words with a digit hash to.
+const SOME_NUMBER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Reads words, and counts the bits of the features that they make.
+#[derive(Default)]
+struct Features {
+    last: [u64; SHINGLE],
+    words: usize,
+    met: Met,
+    bits: Bits,
+}
+
+impl Features {
+    /// Reads text up to the next `<`, and returns how many bytes that are. No word goes on behind it.
+    fn read_text(&mut self, text: &[u8]) -> usize {
+        let (mut hash, mut digits) = (0_u64, 0_u64);
+        let mut read = text.len();
+        for (at, &byte) in text.iter().enumerate() {
+            let class = &CLASSES[usize::from(byte)];
+            if class.inside != 0 && !class.starts {
+                hash = hash.rotate_left(7) ^ class.folded;
+                digits |= class.digit;
+                continue;
+            }
+            if hash != 0 {
+                self.word((hash & !digits) | (SOME_NUMBER & digits));
+            }
+            (hash, digits) = (class.folded, 0);
+            if byte == b'<' {
+                read = at;
+                break;
+            }
+        }
+        if hash != 0 {
+            self.word((hash & !digits) | (SOME_NUMBER & digits));
+        }
+        read
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        let [_, second, third] = self.last;
+        // The days of a month and the rows of a table are as many as they are.
+        if word == SOME_NUMBER && third == SOME_NUMBER {
+            return;
+        }
+        self.last = [second, third, word];
+        self.words += 1;
+        if self.words >= SHINGLE {
+            let feature = mixed(
+                second.rotate_left(42)
+                    ^ third.rotate_left(21).wrapping_mul(SOME_NUMBER)
+                    ^ word.wrapping_mul(SOME_NUMBER),
+            );
+            if self.met.is_new(feature) {
+                self.bits.add(feature);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Option<SimHash> {
+        (self.words >= FEWEST_WORDS).then(|| SimHash(self.bits.majority()))
+    }
+}
+
+/// Features that were met lately, so that each counts once: else what a page says a hundred times would be all that counts.
+///
+/// Two features of one slot push each other out, and may count again then.
+struct Met(Box<[u32; MET_SLOTS]>);
+
+/// A power of two; 32 KiB.
+const MET_SLOTS: usize = 8192;
+
+impl Default for Met {
+    fn default() -> Self {
+        Self(Box::new([0; MET_SLOTS]))
+    }
+}
+
+impl Met {
+    #[inline]
+    fn is_new(&mut self, feature: u64) -> bool {
+        let tag = (feature >> 32) as u32;
+        let slot = &mut self.0[feature as usize % MET_SLOTS];
+        std::mem::replace(slot, tag) != tag
+    }
+}
+
+/// The finalizer of MurmurHash3 (A. Appleby): every bit of the result depends on every bit.
+#[inline]
+fn mixed(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    hash ^ (hash >> 33)
+}
+
+/// Counts, for each of 64 places, how many numbers have a one there.
+///
+/// Eight words of eight small counters each take up to 255 numbers, a table look-up and an addition per byte, before they are added to the
+/// large counters.
+struct Bits {
+    small: [u64; 8],
+    in_small: u8,
+    large: [u32; 64],
+    total: u32,
+}
+
+impl Default for Bits {
+    fn default() -> Self {
+        Self {
+            small: [0; 8],
+            in_small: 0,
+            large: [0; 64],
+            total: 0,
+        }
+    }
+}
+
+/// The bits of a byte, each in a byte of its own.
+const SPREAD: [u64; 256] = {
+    let mut spread = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            spread[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    spread
+};
+
+impl Bits {
+    #[inline]
+    fn add(&mut self, number: u64) {
+        for (small, byte) in self.small.iter_mut().zip(number.to_le_bytes()) {
+            *small += SPREAD[usize::from(byte)];
+        }
+        self.in_small += 1;
+        if self.in_small == u8::MAX {
+            self.carry();
+        }
+    }
+
+    fn carry(&mut self) {
+        let counts = self.small.iter().flat_map(|small| small.to_le_bytes());
+        for (large, count) in self.large.iter_mut().zip(counts) {
+            *large += u32::from(count);
+        }
+        self.total += u32::from(self.in_small);
+        (self.small, self.in_small) = ([0; 8], 0);
+    }
+
+    /// The number that has a one where more than half have one.
+    fn majority(&mut self) -> u64 {
+        self.carry();
+        let ones = self
+            .large
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > self.total / 2);
+        ones.fold(0, |bits, (place, _)| bits | 1 << place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of so many words, each like no other.
+    fn words(count: u32, salt: u32) -> String {
+        let word = |n: u32| {
+            let mut number = mixed(u64::from(n) << 32 | u64::from(salt));
+            let letters = (0..7).map(|_| {
+                number /= 26;
+                char::from(b'a' + (number % 26) as u8)
+            });
+            letters.collect::<String>() + " "
+        };
+        (0..count).map(word).collect()
+    }
+
+    #[track_caller]
+    fn simhash(markup: &str) -> SimHash {
+        SimHash::of_markup(markup).expect("enough words")
+    }
+
+    #[test]
+    fn markup_scripts_styles_comments_case_and_spaces_do_not_count() {
+        let text = words(50, 1);
+        let plain = simhash(&text);
+        let (first, last) = text.split_at(text.find(' ').unwrap());
+        for markup in [
+            format!("<p>{}</p>", text.replace(' ', "</b>\n<b class='x y z'>")),
+            format!("{first}<script>if (a</b>) {{ '<p>' + more }}</SCRIPT >{last}"),
+            format!("{first}<style media=all>p > a {{ color: red }}</style>{last}"),
+            format!("{first}<!-- <p>old</p> > words -->{last}"),
+            format!("<!doctype html><?xml version?>{first}<br/>{last}<script>never closed {text}"),
+            text.to_uppercase(),
+            text.replace(' ', " , ... \t\r\n"),
+        ] {
+            assert_eq!(simhash(&markup), plain, "{markup}");
+        }
+        for other in [
+            format!("{first} < more words here {last}"),
+            format!("<strong>one more</strong> {text}"),
+            format!("<styled>one more</styled> {text}"),
+        ] {
+            assert_ne!(simhash(&other), plain, "{other}");
+        }
+    }
+
+    #[test]
+    fn texts_that_differ_in_little_are_near_and_others_are_not() {
+        for salt in 0..50 {
+            let text = words(2_000, salt);
+            let changed = text.replacen(words(1, salt).trim(), "another", 1);
+            assert_ne!(text, changed);
+            assert!(simhash(&text).is_near(simhash(&changed)), "one word of two thousand");
+            // For texts without a feature in common the distance is binomial: 16 or less has a chance of 4e-5.
+            assert!(simhash(&text).distance(simhash(&words(2_000, salt + 1_000))) > 16);
+        }
+    }
+
+    #[test]
+    fn numbers_stand_for_one_another_and_a_row_of_them_for_one() {
+        let text = words(30, 1);
+        let with = |numbers: &str| simhash(&format!("{text}{numbers} {text}"));
+        assert_eq!(with("1 2 3 4"), with("27. 28/29 30 31"));
+        assert_eq!(with("a0f3"), with("2031-01-05T00:00:00"));
+        assert_ne!(with("1"), with("one"));
+    }
+
+    #[test]
+    fn a_text_needs_sixteen_words() {
+        assert_eq!(SimHash::of_markup(&words(15, 1)), None);
+        assert!(SimHash::of_markup(&words(16, 1)).is_some());
+        assert!(
+            SimHash::of_markup("東京都の天気予報は晴れ時々曇りです").is_some(),
+            "each is a word"
+        );
+        assert_eq!(SimHash::of_markup(""), None);
+    }
+
+    #[test]
+    fn nothing_makes_it_fail() {
+        let pieces = [
+            "<", "</", "<!--", "<script", "<style>", ">", "é", "語", "a1", "", "<s", "</script", "\0", "&amp;",
+        ];
+        for a in pieces {
+            for b in pieces {
+                for c in pieces {
+                    let _ = SimHash::of_markup(&format!("{a}{b}{c}"));
+                    let _ = SimHash::of_markup(&format!("{a}{b}{c}").repeat(50));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_majority_is_exact_for_any_number_of_features() {
+        for count in [1, 254, 255, 256, 1_000] {
+            let mut bits = Bits::default();
+            for n in 0..count {
+                bits.add(if n % 2 == 0 { u64::MAX } else { 0 });
+            }
+            let expected = if count % 2 == 1 { u64::MAX } else { 0 };
+            assert_eq!(bits.majority(), expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_shown_in_full_length() {
+        assert_eq!(SimHash::from(0xAB).to_string(), "00000000000000ab");
+        // XXH3 of "a", 128 bits, as its author's program prints it.
+        assert_eq!(
+            ContentHash::of(b"a").unwrap().to_string(),
+            "a96faf705af16834e6c632b61e964e1f"
+        );
+        assert_eq!(ContentHash::of(b""), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Counts of very many things in a fixed room.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Counts how often each key came, for as many keys as there is room for.
+///
+/// When the room is full, every count is lowered by one and those at zero leave (J. Misra, D. Gries, "Finding repeated elements", 1982): what
+/// comes often stays, whatever else comes. A count is never too high, and too low by at most the sum of all counts divided by the
+/// room: so a budget that is measured with it never refuses too early, and nobody can fill it so that it forgets a trap.
+///
+/// Cost: a look-up; where the room is full also a look at each key, paid for by as many keys that came before.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    counts: HashMap<u64, u32>,
+    room: usize,
+}
+
+impl Tally {
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            counts: HashMap::new(),
+            room,
+        }
+    }
+
+    /// Returns how often a key came.
+    pub(crate) fn get(&self, key: u64) -> u32 {
+        self.counts.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Counts a key once more, and returns how often it came.
+    pub(crate) fn add(&mut self, key: u64) -> u32 {
+        let is_full = self.counts.len() >= self.room;
+        match self.counts.entry(key) {
+            Entry::Occupied(mut count) => {
+                *count.get_mut() = count.get().saturating_add(1);
+                *count.get()
+            }
+            Entry::Vacant(place) if !is_full => *place.insert(1),
+            Entry::Vacant(_) => {
+                self.counts.retain(|_, count| {
+                    *count -= 1;
+                    *count > 0
+                });
+                0
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_there_is_room_every_count_is_exact() {
+        let mut tally = Tally::new(10);
+        for round in 1..=100 {
+            for key in 0..10 {
+                assert_eq!(tally.add(key), round);
+            }
+        }
+        assert_eq!((tally.get(3), tally.get(10)), (100, 0));
+    }
+
+    #[test]
+    fn what_comes_often_stays_among_millions_that_come_once() {
+        let (room, rounds) = (1_000, 1_000_000);
+        let mut tally = Tally::new(room);
+        for round in 0..rounds {
+            tally.add(u64::MAX);
+            tally.add(round);
+            assert!(tally.counts.len() <= room);
+        }
+        let count = u64::from(tally.get(u64::MAX));
+        assert!(count <= rounds);
+        assert!(count >= rounds - 2 * rounds / room as u64, "{count}");
+    }
+}
