@@ -1,11 +1,13 @@
 //! Which pages repeat which: exact duplicates by their hash, near-duplicates by their simhash.
 //!
 //! The first page of its kind leads a cluster; a later one joins the cluster of the first leader found within
-//! [`NEAR_BITS`](crate::fingerprint::NEAR_BITS) bits. Two numbers that differ in at most three bits are equal in one of four blocks of
-//! sixteen bits, so leaders are found through four tables by block (Manku et al., WWW 2007, section 3, with blocks as keys).
+//! [`NEAR_BITS`](crate::fingerprint::NEAR_BITS) bits. Two numbers that differ in at most three bits are equal in one of
+//! four blocks of sixteen bits, so leaders are found through four tables by block (Manku et al., WWW 2007, section 3,
+//! with blocks as keys).
 //!
-//! The latest pages and leaders are kept, so many of each; a page whose original is older is not marked. A look-up goes through at most
-//! [`MOST_LOOKED_AT`] leaders per block, the latest first: pages made to share a block cannot make it slow.
+//! The latest pages and leaders are kept, so many of each; a page whose original is older is not marked. A look-up goes
+//! through at most [`MOST_LOOKED_AT`] leaders per block, the latest first: pages made to share a block cannot make it
+//! slow.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

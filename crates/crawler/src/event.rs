@@ -116,7 +116,8 @@ pub struct PageRecord {
     pub simhash: Option<String>,
     /// The first page with the same bytes.
     pub duplicate_of: Option<String>,
-    /// The first page of the cluster whose simhashes differ in at most three bits from its own, if that is another page.
+    /// The first page of the cluster whose simhashes differ in at most three bits from its own, if that is another
+    /// page.
     pub near_duplicate_of: Option<String>,
 }
 
@@ -179,8 +180,8 @@ pub trait Observer: Send {
     ///
     /// # Errors
     ///
-    /// An error stops the crawl: what was leased is finished, nothing more is started. Whoever gave it is told no more. Only an observer whose loss makes the
-    /// crawl useless, such as a full disk under the output, should give one.
+    /// An error stops the crawl: what was leased is finished, nothing more is started. Whoever gave it is told no more.
+    /// Only an observer whose loss makes the crawl useless, such as a full disk under the output, should give one.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
 }
 

@@ -1,17 +1,19 @@
 //! What a page is compared by: a hash of its bytes, and a simhash of its visible text.
 //!
-//! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) turns texts that have most of
-//! their features in common into numbers that have most of their bits in common. Features are runs of [`SHINGLE`] words; two pages are taken for
-//! near-duplicates when their 64-bit simhashes differ in at most [`NEAR_BITS`] bits, as measured on eight billion pages by
-//! G. Manku, A. Jain and A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007.
+//! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) turns texts that
+//! have most of their features in common into numbers that have most of their bits in common. Features are runs of
+//! three words, each counted once; two pages are taken for near-duplicates when their 64-bit simhashes differ in at
+//! most [`NEAR_BITS`] bits, as measured on eight billion pages by G. Manku, A. Jain and A. Das Sarma, "Detecting
+//! near-duplicates for web crawling", WWW 2007.
 //!
-//! Visible text is what a plain pass over the markup leaves: without tags, comments, scripts and styles; no tree is built, references such as
-//! `&amp;` stay as they are written, and style sheets hide nothing. A word is a run of letters and digits, without the case of ASCII letters; an
-//! ideograph or a kana is a word of its own. **A word with a digit in it counts as "some number"**, whichever it is: what differs in
-//! dates, counts and identifiers only is what traps are made of.
+//! Visible text is what a plain pass over the markup leaves: without tags, comments, scripts and styles; no tree is
+//! built, references such as `&amp;` stay as they are written, and style sheets hide nothing. A word is a run of
+//! letters and digits, without the case of ASCII letters; an ideograph or a kana is a word of its own. **A word with a
+//! digit in it counts as "some number"**, whichever it is: what differs in dates, counts and identifiers only is what
+//! traps are made of.
 //!
-//! Neither hash resists a page that is made to collide, and none has to: whoever wants two pages taken for the same can as well serve the same
-//! bytes.
+//! Neither hash resists a page that is made to collide, and none has to: whoever wants two pages taken for the same can
+//! as well serve the same bytes.
 
 use std::fmt;
 
@@ -26,7 +28,8 @@ const SHINGLE: usize = 3;
 /// A text of fewer words has no simhash: there is too little to compare.
 const FEWEST_WORDS: usize = 16;
 
-/// The XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression. It tells pages apart, it does not prove who wrote them.
+/// The XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression. It tells pages apart, it does not prove
+/// who wrote them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContentHash(u128);
 
@@ -113,8 +116,8 @@ impl fmt::Debug for SimHash {
     }
 }
 
-/// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What is left
-/// open hides all that follows, as it mostly does in a browser.
+/// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What
+/// is left open hides all that follows, as it mostly does in a browser.
 fn after_tag(tag: &str) -> &str {
     let bytes = tag.as_bytes();
     match bytes.get(1) {
@@ -259,7 +262,8 @@ impl Features {
     }
 }
 
-/// Features that were met lately, so that each counts once: else what a page says a hundred times would be all that counts.
+/// Features that were met lately, so that each counts once: else what a page says a hundred times would be all that
+/// counts.
 ///
 /// Two features of one slot push each other out, and may count again then.
 struct Met(Box<[u32; MET_SLOTS]>);
@@ -292,8 +296,8 @@ fn mixed(mut hash: u64) -> u64 {
 
 /// Counts, for each of 64 places, how many numbers have a one there.
 ///
-/// Eight words of eight small counters each take up to 255 numbers, a table look-up and an addition per byte, before they are added to the
-/// large counters.
+/// Eight words of eight small counters each take up to 255 numbers, a table look-up and an addition per byte, before
+/// they are added to the large counters.
 struct Bits {
     small: [u64; 8],
     in_small: u8,

@@ -34,8 +34,8 @@ pub struct Page {
     pub fingerprint: Fingerprint,
 }
 
-/// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What is not HTML has only what
-/// its headers and its bytes say.
+/// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What
+/// is not HTML has only what its headers and its bytes say.
 pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
     let agent = config.product_token();
     // The beginning of a body says nothing about its end.

@@ -67,8 +67,8 @@ pub struct Summary {
     pub selected_incomplete: u64,
     /// Pages that repeat others.
     pub duplicates: DuplicateCounts,
-    /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many there were in all is in
-    /// the report.
+    /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many
+    /// there were in all is in the report.
     pub closed_prefixes: Vec<String>,
     /// The frontier's numbers.
     pub report: Report,

@@ -16,15 +16,16 @@ pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// How many sitemaps are asked for in all, unless set.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
-/// Different queries of one path that are followed, unless set. Wikis and forums have all their pages under one path, so it is high.
+/// Different queries of one path that are followed, unless set. Wikis and forums have all their pages under one path,
+/// so it is high.
 pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
 /// Hosts of one registrable domain that are followed, unless set. Wikipedia has some 350.
 pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
 /// Near-duplicates of one page that are followed, unless set.
 ///
-/// Honest sites have some too: among 47 000 pages of documentation by Debian the largest clusters have 257 members on a site and 213 under a
-/// prefix (the unstable features of Rust, which share a sidebar), in OpenJDK 16 and 9, with Apache's translations 10 and 1, with Python and
-/// PostgreSQL none.
+/// Honest sites have some too: among 47 000 pages of documentation by Debian the largest clusters have 257 members on a
+/// site and 213 under a prefix (the unstable features of Rust, which share a sidebar), in OpenJDK 16 and 9, with
+/// Apache's translations 10 and 1, with Python and PostgreSQL none.
 pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
 
 /// What a [`Frontier`](crate::Frontier) is built from.
@@ -55,17 +56,18 @@ pub struct FrontierConfig {
     pub max_pages_per_host: Option<u64>,
     /// Different queries of one path; further ones are refused. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
-    /// Hosts under one registrable domain; URLs of further ones are refused. `None` for no limit. A host that was forgotten in the
-    /// meantime, which takes more than ten thousand hosts and a day, counts anew.
+    /// Hosts under one registrable domain; URLs of further ones are refused. `None` for no limit. A host that was
+    /// forgotten in the meantime, which takes more than ten thousand hosts and a day, counts anew.
     pub max_hosts_per_site: Option<NonZeroU32>,
-    /// Near-duplicates of one page that are followed under one [path prefix](crate::path_prefix), and on one site. `None` for no limit. See
-    /// [`Frontier::near_duplicate`](crate::Frontier::near_duplicate).
+    /// Near-duplicates of one page that are followed under one [path prefix](crate::path_prefix), and on one site.
+    /// `None` for no limit. See [`Frontier::near_duplicate`](crate::Frontier::near_duplicate).
     pub max_near_duplicates: Option<NonZeroU32>,
     /// When to try again.
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is handed out before its pages.
     pub ask_robots: bool,
-    /// Sitemaps to ask for in all; further ones are refused. Their URLs are remembered, so that none is asked for twice.
+    /// Sitemaps to ask for in all; further ones are refused. Their URLs are remembered, so that none is asked for
+    /// twice.
     pub max_sitemaps: usize,
 }
 
@@ -109,8 +111,8 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a host is
-    /// given up after 6 failures in a row.
+    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a
+    /// host is given up after 6 failures in a row.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),

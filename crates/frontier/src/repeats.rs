@@ -1,12 +1,12 @@
 //! Pages that repeat one another: how many of a cluster are followed, and what is closed then.
 //!
-//! Who fetches pages can tell that one is a near-duplicate of another; what follows from it is decided here. All pages that repeat one
-//! page are a cluster, whose members are counted
+//! Who fetches pages can tell that one is a near-duplicate of another; what follows from it is decided here. All pages
+//! that repeat one page are a cluster, whose members are counted
 //!
-//! * under each [path prefix](path_prefix): when there are more than a crawl allows, the prefix is closed: links to it are refused, and what
-//!   waits there is not fetched. That stops calendars, session identifiers and faceted search.
-//! * on the whole site: the links of members beyond that number are not followed. That stops sites that answer every URL with the
-//!   same page, whose relative links lead deeper and deeper.
+//! * under each [path prefix](path_prefix): when there are more than a crawl allows, the prefix is closed: links
+//!   to it are refused, and what waits there is not fetched. That stops calendars, session identifiers and faceted search.
+//! * on the whole site: the links of members beyond that number are not followed. That stops sites that answer
+//!   every URL with the same page, whose relative links lead deeper and deeper.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -128,8 +128,8 @@ impl Repeats {
 /// | `http://a.example/calendar/2031/01/` | `http://a.example/calendar/#/#/`: any numbers in these places |
 /// | `http://a.example/api/Vec.html` | `http://a.example/api/*`: the directory, but not the directories in it |
 ///
-/// A part of a path with a digit in it stands for all such parts, percent-escapes aside. Directories have no say over what is in
-/// their directories, because documentation is full of pages that resemble one another across directories.
+/// A part of a path with a digit in it stands for all such parts, percent-escapes aside. Directories have no say over
+/// what is in their directories, because documentation is full of pages that resemble one another across directories.
 pub fn path_prefix(url: &str) -> String {
     let path_at = url
         .find("://")

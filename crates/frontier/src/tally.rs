@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 
 /// Counts how often each key came, for as many keys as there is room for.
 ///
-/// When the room is full, every count is lowered by one and those at zero leave (J. Misra, D. Gries, "Finding repeated elements", 1982): what
-/// comes often stays, whatever else comes. A count is never too high, and too low by at most the sum of all counts divided by the
-/// room: so a budget that is measured with it never refuses too early, and nobody can fill it so that it forgets a trap.
+/// When the room is full, every count is lowered by one and those at zero leave (J. Misra, D. Gries, "Finding repeated
+/// elements", 1982): what comes often stays, whatever else comes. A count is never too high, and too low by at most the
+/// sum of all counts divided by the room: so a budget that is measured with it never refuses too early, and nobody can
+/// fill it so that it forgets a trap.
 ///
 /// Cost: a look-up; where the room is full also a look at each key, paid for by as many keys that came before.
 #[derive(Debug, Clone)]

@@ -49,8 +49,8 @@ impl HostKey {
         &self.0
     }
 
-    /// Returns the registrable domain by the public suffix list, private suffixes such as `github.io` included; the host itself where there
-    /// is none: for an address, a single label, or a public suffix.
+    /// Returns the registrable domain by the public suffix list, private suffixes such as `github.io` included; the
+    /// host itself where there is none: for an address, a single label, or a public suffix.
     #[must_use]
     pub fn site(&self) -> &str {
         site(&self.0)
@@ -59,8 +59,8 @@ impl HostKey {
 
 /// The site of a host in lower-case ASCII without trailing dots.
 pub(crate) fn site(host: &str) -> &str {
-    // The list would take 10.0.0.1 and 192.168.0.1 for neighbours under `0.1`. A name whose last label is a number is an IPv4 address, or no
-    // host at all (URL standard, "ends in a number").
+    // The list would take 10.0.0.1 and 192.168.0.1 for neighbours under `0.1`. A name whose last label is a number is
+    // an IPv4 address, or no host at all (URL standard, "ends in a number").
     let ends_in_number = host
         .rsplit('.')
         .next()

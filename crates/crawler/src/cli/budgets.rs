@@ -12,8 +12,9 @@ use super::{parse_seconds, parse_seconds_above_zero};
 
 #[derive(Debug, Args)]
 pub(crate) struct Budgets {
-    /// Near-duplicates of one page that are followed under one path prefix, and on one site; 0 for no limit. Then the prefix is closed. Numbers in a
-    /// path stand for one another, so that all months of a calendar are under one prefix; so are all queries of a path.
+    /// Near-duplicates of one page that are followed under one path prefix, and on one site; 0 for no limit. Then the
+    /// prefix is closed. Numbers in a path stand for one another, so that all months of a calendar are under one
+    /// prefix; so are all queries of a path.
     #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES, help_heading = "Traps")]
     max_near_duplicates: u32,
     /// The latest pages that a page is compared with [some 200 bytes each, and the URL].
@@ -80,8 +81,8 @@ pub(crate) struct Budgets {
     )]
     max_crawl_delay: Duration,
 
-    /// Take URLs for the same that differ only in this query parameter, such as sid; utm_* stands for all that begin with utm_. May be
-    /// given more than once.
+    /// Take URLs for the same that differ only in this query parameter, such as sid; utm_* stands for all that begin
+    /// with utm_. May be given more than once.
     #[arg(long, value_name = "NAME", help_heading = "Same URLs")]
     drop_query_param: Vec<String>,
     /// Take URLs for the same that differ only in the order of their query parameters.

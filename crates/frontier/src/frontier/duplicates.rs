@@ -11,12 +11,12 @@ use crate::scope::Refusal;
 use crate::url::HostKey;
 
 impl<F: Filter> Frontier<F> {
-    /// Says that a leased page repeats others: those of a cluster, which the caller names by a number of its own. To be said before the lease is
-    /// settled.
+    /// Says that a leased page repeats others: those of a cluster, which the caller names by a number of its own. To be
+    /// said before the lease is settled.
     ///
-    /// Where the cluster has had [`max_near_duplicates`](FrontierConfig::max_near_duplicates) members on the site, the links of this page are
-    /// refused when it is settled; where it has had as many under one [path prefix](crate::path_prefix), that prefix is closed. A seed is never
-    /// counted.
+    /// Where the cluster has had [`max_near_duplicates`](FrontierConfig::max_near_duplicates) members on the site, the
+    /// links of this page are refused when it is settled; where it has had as many under one [path
+    /// prefix](crate::path_prefix), that prefix is closed. A seed is never counted.
     ///
     /// # Errors
     ///
@@ -39,8 +39,8 @@ impl<F: Filter> Frontier<F> {
 
     /// Says whether near-duplicates have been so frequent on a site that each of its pages should be compared.
     ///
-    /// A caller may compare only some pages of other sites. Of a site that repeats a page without end it will meet eight in the end; from then on
-    /// every page must be counted for the budget to hold.
+    /// A caller may compare only some pages of other sites. Of a site that repeats a page without end it will meet
+    /// eight in the end; from then on every page must be counted for the budget to hold.
     pub fn is_suspect(&self, host: &HostKey) -> bool {
         self.sieve.queue().budgets().repeats.suspects(host.site())
     }
