@@ -61,6 +61,10 @@ fn answer(path: &str) -> (String, Vec<u8>) {
             let head = format!("HTTP/1.1 200 OK\r\n{html}content-length: 5000000\r\n");
             (head, vec![b'x'; 5_000_000])
         }
+        "/sitemap.xml" => {
+            let body = b"<urlset><url><loc>http://elsewhere.example/</loc></url></urlset>";
+            whole("200 OK", "content-type: application/xml\r\n", body)
+        }
         "/busy" => whole("503 Service Unavailable", html, b"busy"),
         "/old" => (format!("HTTP/1.0 200 OK\r\n{html}"), b"until the end".to_vec()),
         "/empty" | "/empty2" => whole("204 No Content", "", b""),
@@ -143,6 +147,7 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
         },
         max_body_bytes: MAX_BODY,
         keep_exchanges: true,
+        sitemaps: true,
         ..CrawlOptions::default()
     };
     let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
@@ -273,7 +278,9 @@ fn the_archive_holds_every_exchange_as_it_was() {
         asked.iter().filter(|path| *path == "/busy").count() == 3,
         "every attempt is there"
     );
-    assert!(asked.contains(&"/robots.txt".to_owned()) && asked.contains(&"/moved".to_owned()));
+    for path in ["/robots.txt", "/sitemap.xml", "/moved"] {
+        assert!(asked.iter().any(|asked| asked == path), "{path}");
+    }
 }
 
 fn check_request(record: &Record, server: &Server) {
