@@ -21,7 +21,7 @@ const REMEMBERED: usize = 1_000_000;
 /// |---|---|---|
 /// | `refused` | the name of a [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable` | the link was met |
 /// | `not_fetched` | the name of a [`NotFetched`](frontier::NotFetched) | its turn came |
-/// | `failed` | the name of a [`FailureKind`](crate::fetch::FailureKind); for `status`, the HTTP status of 400 or more stands under `status` | no attempt is left |
+/// | `failed` | the name of a [`FailureKind`]; for `status`, the HTTP status of 400 or more stands under `status` | no attempt is left |
 /// | `failed` | `sitemap` | it could not be had or read |
 ///
 /// A URL and reason is told once, with the first page that led there, unless a million others came between. A link that was

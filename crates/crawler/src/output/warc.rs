@@ -32,8 +32,7 @@ use self::record::{Info, Record};
 use crate::capture::Capture;
 use crate::event::{Event, Observer};
 
-/// Captures that may wait for the writer: the crawl waits for it when there are more. Each has a body, of at most
-/// [`max_body_bytes`](crate::CrawlOptions::max_body_bytes).
+/// Captures that may wait for the writer, each with its body: the crawl waits for it when there are more.
 const MOST_WAITING: usize = 8;
 
 /// What an archive is written with.
@@ -61,7 +60,7 @@ pub struct Archive {
 impl Archive {
     /// Opens the file, and writes the first record.
     ///
-    /// A file that is there is read first, to its end: at some 200 MB per second of what is in it.
+    /// A file that is there is read first, to its end, which takes as long as unpacking it.
     ///
     /// # Errors
     ///
