@@ -22,6 +22,7 @@ use crate::links::Uncrawlable;
 use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
 use crate::settling::{Conclusion, Returned, conclude};
+use crate::stop::{Stop, StopHandle};
 use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
 use crate::task::{Fetched, fetch};
 
@@ -53,36 +54,6 @@ pub enum CrawlError {
     /// The frontier waits for a lease that is not out. This is a defect of the crawler.
     #[error("the crawl waits for something that will not happen; please report this")]
     Stalled,
-}
-
-/// How much longer a crawl may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    No,
-    Finish,
-    Now,
-}
-
-/// Stops a crawl from outside. It can be cloned, and outlives the crawl without harm.
-#[derive(Debug, Clone)]
-pub struct StopHandle(watch::Sender<Stop>);
-
-impl StopHandle {
-    /// Asks the crawl to start nothing more and to end when what is out has come back.
-    pub fn finish(&self) {
-        self.0.send_if_modified(|stop| {
-            let is_first = *stop == Stop::No;
-            if is_first {
-                *stop = Stop::Finish;
-            }
-            is_first
-        });
-    }
-
-    /// Asks the crawl to end now, and to drop what is out.
-    pub fn now(&self) {
-        self.0.send_replace(Stop::Now);
-    }
 }
 
 /// One crawl: [`run`](Self::run) takes it to its end.
@@ -169,7 +140,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     /// Returns a handle that stops the crawl while it runs.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(self.stop.clone())
+        StopHandle::new(self.stop.clone())
     }
 
     /// Crawls to the end: until nothing is left, a budget is spent, or a stop is asked for.

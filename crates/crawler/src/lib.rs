@@ -51,13 +51,15 @@ pub mod robots;
 pub mod select;
 mod settling;
 pub mod sitemap;
+mod stop;
 pub mod summary;
 mod task;
 
 pub use capture::Capture;
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
 pub use edges::Edge;
-pub use engine::{Crawl, CrawlError, StartError, StopHandle};
+pub use engine::{Crawl, CrawlError, StartError};
 pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
 pub use fetch::{Answer, Ask, Cut, Exchange, FailureKind, FetchError, Fetcher, HttpFetcher, Validators, Want};
+pub use stop::StopHandle;
 pub use summary::{Ending, Summary};

@@ -164,6 +164,7 @@ fn tasks_and_timers_are_the_engines_and_the_demo_servers() {
         "task.rs",
         "demo/server.rs",
         "settling.rs",
+        "stop.rs",
     ];
     assert!(files.iter().all(|file| allowed.contains(&file.as_str())), "{files:?}");
 }
