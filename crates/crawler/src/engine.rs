@@ -23,7 +23,7 @@ use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
 use crate::settling::{Conclusion, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
-use crate::summary::{Counts, Ending, Summary, peak_memory_bytes};
+use crate::summary::{Counts, Ending, Summary};
 use crate::task::{Fetched, fetch};
 
 /// How often observers are told how far the crawl is.
@@ -403,27 +403,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
         let mut hosts: Vec<_> = self.frontier.receipts().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
-        let counts = std::mem::take(&mut self.counts);
         let summary = Summary {
-            ending,
             elapsed: self.clock.elapsed(),
-            pages: counts.pages,
-            by_status: counts.by_status,
-            bytes: counts.bytes,
-            links_nofollow: counts.links_nofollow,
-            links_dropped: counts.links_dropped,
-            links_other_scheme: counts.links_other_scheme,
-            links_unresolvable: counts.links_unresolvable,
-            cut_short: counts.cut_short,
-            sitemaps: counts.sitemaps,
-            selected_cut: counts.selected_cut,
-            selected_incomplete: counts.selected_incomplete,
             duplicates: self.duplicates.counts(),
-            closed_prefixes: counts.closed_prefixes,
-            report: self.frontier.report(),
             hosts,
-            first_failure: counts.first_failure,
-            peak_memory_bytes: peak_memory_bytes(),
+            ..std::mem::take(&mut self.counts).into_summary(ending, self.frontier.report())
         };
         self.tell(&Event::Finished(&summary));
         match self.broken {

@@ -157,6 +157,31 @@ impl Counts {
         }
     }
 
+    /// What was counted; what others have counted is still to come.
+    pub(crate) fn into_summary(self, ending: Ending, report: Report) -> Summary {
+        Summary {
+            ending,
+            elapsed: Duration::ZERO,
+            pages: self.pages,
+            by_status: self.by_status,
+            bytes: self.bytes,
+            links_nofollow: self.links_nofollow,
+            links_dropped: self.links_dropped,
+            links_other_scheme: self.links_other_scheme,
+            links_unresolvable: self.links_unresolvable,
+            cut_short: self.cut_short,
+            sitemaps: self.sitemaps,
+            selected_cut: self.selected_cut,
+            selected_incomplete: self.selected_incomplete,
+            duplicates: DuplicateCounts::default(),
+            closed_prefixes: self.closed_prefixes,
+            report,
+            hosts: Vec::new(),
+            first_failure: self.first_failure,
+            peak_memory_bytes: peak_memory_bytes(),
+        }
+    }
+
     fn count_page(&mut self, record: &PageRecord) {
         *self.by_status.entry(record.status).or_default() += 1;
         self.pages += u64::from((200..300).contains(&record.status));
@@ -186,7 +211,7 @@ impl Counts {
 }
 
 /// Reads the peak of the resident memory, where the system tells (Linux: `VmHWM` of proc(5)).
-pub(crate) fn peak_memory_bytes() -> Option<u64> {
+fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -14,7 +14,7 @@ impl<F: Filter> Frontier<F> {
     /// Says that a leased page repeats others: those of a cluster, which the caller names by a number of its own. To be
     /// said before the lease is settled.
     ///
-    /// Where the cluster has had [`max_near_duplicates`](FrontierConfig::max_near_duplicates) members on the site, the
+    /// Where the cluster has had [`max_near_duplicates`](crate::FrontierConfig::max_near_duplicates) members on the site, the
     /// links of this page are refused when it is settled; where it has had as many under one [path
     /// prefix](crate::path_prefix), that prefix is closed. A seed is never counted.
     ///
