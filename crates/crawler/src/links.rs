@@ -43,7 +43,8 @@ pub struct LinkOptions<'a> {
 pub struct Extracted {
     /// The links in the order of the document, each URL once.
     pub links: Vec<FoundLink>,
-    /// How many times a link was met for which `max_links` left no room; they are counted, not kept.
+    /// How many times a link was met for which `max_links` left no room; they are counted, not kept. With a tree those
+    /// count again that the tree has opened a second time.
     pub dropped: usize,
     /// The first title, its white space collapsed, at most 512 characters of it; none if it is blank.
     pub title: Option<String>,

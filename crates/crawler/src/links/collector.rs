@@ -1,8 +1,10 @@
 //! What the elements of one document say, gathered in the order of the document.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use url::Url;
 
 use super::resolve::Resolver;
@@ -41,8 +43,8 @@ pub(super) struct Collector<'a> {
     options: &'a LinkOptions<'a>,
     resolver: Resolver,
     extracted: Extracted,
-    /// Where each URL stands among the links.
-    positions: HashMap<Url, usize>,
+    /// The links in the order of the document: where each was first met, and whether all say `nofollow`.
+    links: IndexMap<Url, (LinkSource, bool)>,
     /// The links that can be no page.
     uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
@@ -59,7 +61,7 @@ impl<'a> Collector<'a> {
             options,
             resolver,
             extracted: Extracted::default(),
-            positions: HashMap::new(),
+            links: IndexMap::new(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             title_seen: false,
@@ -71,7 +73,13 @@ impl<'a> Collector<'a> {
 
     /// Everything that was gathered.
     pub(super) fn into_extracted(self) -> Extracted {
-        self.extracted
+        let links = self.links.into_iter();
+        Extracted {
+            links: links
+                .map(|(url, (source, nofollow))| FoundLink { url, source, nofollow })
+                .collect(),
+            ..self.extracted
+        }
     }
 
     /// Takes note of an element; false if it has a link for which there was no room.
@@ -189,16 +197,17 @@ impl<'a> Collector<'a> {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
-        let links = &mut self.extracted.links;
-        if let Some(known) = self.positions.get(&url).and_then(|position| links.get_mut(*position)) {
-            known.nofollow &= nofollow;
-        } else if links.len() < self.options.max_links && self.room >= url.as_str().len() {
-            self.room -= url.as_str().len();
-            self.positions.insert(url.clone(), links.len());
-            links.push(FoundLink { url, source, nofollow });
-        } else {
-            self.extracted.dropped += 1;
-            return false;
+        let is_full = self.links.len() >= self.options.max_links;
+        match self.links.entry(url) {
+            Entry::Occupied(mut known) => known.get_mut().1 &= nofollow,
+            Entry::Vacant(new) if !is_full && self.room >= new.key().as_str().len() => {
+                self.room -= new.key().as_str().len();
+                new.insert((source, nofollow));
+            }
+            Entry::Vacant(_) => {
+                self.extracted.dropped += 1;
+                return false;
+            }
         }
         true
     }

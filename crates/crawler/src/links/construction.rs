@@ -26,6 +26,8 @@ pub enum NeedsTree {
     Frameset,
     /// A link between the cells of a table that has links already: it belongs before the table.
     LinkBeforeTable,
+    /// An `<object>` or the like that is open where a part of a table ends: links may be opened again before the table.
+    ObjectLeftOpen,
     /// A column in a template, after which the template may ignore anything; or links and cells, and the like, of which
     /// the one may keep the other open beyond the template.
     TableInTemplate,
@@ -44,6 +46,7 @@ impl fmt::Display for NeedsTree {
         f.write_str(match self {
             Self::Frameset => "a frameset",
             Self::LinkBeforeTable => "a link that belongs before its table",
+            Self::ObjectLeftOpen => "an object left open in a table",
             Self::TableInTemplate => "parts of a table in a template",
             Self::HtmlInForeign => "HTML in SVG or MathML",
             Self::ForeignCutShort => "SVG or MathML that is not closed",
@@ -97,7 +100,7 @@ impl Construction {
         if self.templates.are_open() {
             self.templates.start_tag(name)?;
         } else {
-            self.tables.start_tag(name);
+            self.tables.start_tag(name)?;
         }
         self.foreign.saw_html(name);
         Ok((self.unless_in_template(Element::Html), next))
@@ -110,7 +113,7 @@ impl Construction {
         if name.code() == TEMPLATE {
             self.templates.leave();
         } else if !self.templates.are_open() {
-            self.tables.end_tag(name);
+            self.tables.end_tag(name)?;
         }
         Ok(())
     }

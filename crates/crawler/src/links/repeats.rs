@@ -3,8 +3,8 @@
 /// Fewest and most places, both powers of two.
 const PLACES: std::ops::RangeInclusive<usize> = 64..=4096;
 
-/// Bytes of a page per place: about those between two links of a page that is full of them.
-const BYTES_PER_PLACE: usize = 128;
+/// Bytes of a page per place: fewer than between two links even of a page that is full of them.
+const BYTES_PER_PLACE: usize = 64;
 
 /// Remembers some of the links of a page, so that they need not be resolved again.
 ///
