@@ -172,7 +172,10 @@ const FOREIGN: [&str; 34] = [
     "]]>",
 ];
 
-const TEXT: [&str; 48] = [
+const TEXT: [&str; 51] = [
+    "<script>",
+    "</script>",
+    "<!--<script ",
     "<textarea>",
     "</textarea>",
     "<xmp>",
@@ -297,6 +300,10 @@ fn what_needs_a_tree_says_why() {
     for (html, reason) in [
         ("<frameset><frame src=x>", NeedsTree::Frameset),
         ("<table><td><a href=1></td><a href=2>", NeedsTree::LinkBeforeTable),
+        (
+            "<table><thead><td><a href=1></thead><a href=2>",
+            NeedsTree::LinkBeforeTable,
+        ),
         ("<table><td><object></table>", NeedsTree::ObjectLeftOpen),
         ("<template><col><a href=1>", NeedsTree::TableInTemplate),
         ("<template><a href=1><td></template>", NeedsTree::TableInTemplate),
@@ -320,6 +327,8 @@ fn what_real_pages_are_full_of_needs_no_tree() {
         "<math><mrow><mi>x</mi><mo>=</mo></mrow></math><a href=1>",
         "<table><tr><td><a href=1></td></tr></table><table><form><tr><th><a href=2>",
         "<table><a href=1></a><tr><td><a href=2>",
+        "<table><tbody><td><a href=1></thead></th></caption></td></td><th></tr><tr><td><a href=2></table><a href=3>",
+        "<script><!--<script></script><a href=1>--></script><a href=2><script><!--</script><a href=3>",
         "<template><tr><td></td></tr></template><template><a href=1></a></template><a href=2>",
         "<a href=1><p><div></a><a href=2></p></div><base href=/late/>",
         "<select><option><a href=1></select></body></html><a href=2>",
