@@ -54,7 +54,7 @@ fn judge_error(error: &FetchError) -> Outcome {
         FetchError::Unresolved(_) | FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout => {
             Outcome::HostDown { until: None }
         }
-        FetchError::HeadTooLarge(_) | FetchError::Broken(_) => Outcome::Retry { after: None },
+        FetchError::HeadTooLarge(_) | FetchError::Broken(_) | FetchError::Panicked(_) => Outcome::Retry { after: None },
     }
 }
 

@@ -93,7 +93,7 @@ pub enum LinkSource {
     Canonical,
     /// `<link rel=alternate>`, unless it is an alternate style sheet.
     Alternate,
-    /// `<meta http-equiv=refresh>` with a target.
+    /// `<meta http-equiv=refresh>` with a target, or the header of that name.
     Refresh,
 }
 
@@ -124,4 +124,15 @@ impl LinkSource {
 pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions<'_>) -> Extracted {
     extract_without_tree(html, encoding, page_url, options)
         .unwrap_or_else(|_| extract_with_tree(html, encoding, page_url, options))
+}
+
+/// Reads a `Refresh` header, which browsers obey like the meta element (HTML standard, 7.4.6, "load a document").
+pub(crate) fn of_refresh_header(value: &str, page_url: &Url) -> Option<FoundLink> {
+    let mut url = page_url.join(refresh::parse(value)??).ok()?;
+    url.set_fragment(None);
+    matches!(url.scheme(), "http" | "https").then_some(FoundLink {
+        url,
+        source: LinkSource::Refresh,
+        nofollow: false,
+    })
 }

@@ -37,6 +37,22 @@ pub struct Page {
 /// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What
 /// is not HTML has only what its headers and its bytes say.
 pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
+    let mut page = read_body(answer, url, config, fingerprint);
+    let refresh = answer
+        .refresh
+        .as_deref()
+        .and_then(|value| links::of_refresh_header(value, url));
+    if let Some(link) = refresh.filter(|link| page.links.iter().all(|known| known.url != link.url)) {
+        if with_headers(RobotsMeta::default(), answer, config.product_token()).nofollow {
+            page.links_nofollow += 1;
+        } else {
+            page.links.push(link);
+        }
+    }
+    page
+}
+
+fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
     let agent = config.product_token();
     // The beginning of a body says nothing about its end.
     let is_comparable = fingerprint && answer.extent == Extent::Complete;

@@ -93,7 +93,7 @@ enum RobotsNext {
 pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     let Lease { id, entry, .. } = returned.lease;
     let mut fetched = returned.result.unwrap_or_else(|panic| Fetched {
-        result: Err(FetchError::Broken(format!("the task that fetched it failed: {panic}"))),
+        result: Err(FetchError::Panicked(panic)),
         page: Page::default(),
         sitemap: None,
     });
@@ -158,10 +158,7 @@ fn conclude_page(
     let (record, failure) = match &fetched.result {
         Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(answer))),
         Ok(answer) => {
-            let failure = matches!(judgement.outcome, Outcome::Retry { .. }).then(|| Failure {
-                kind: FailureKind::Status,
-                why: format!("status {}", answer.status),
-            });
+            let failure = matches!(judgement.outcome, Outcome::Retry { .. }).then(|| unusable(answer));
             let mut record = record(entry, answer, page, started);
             if record.selected.is_none() && !config.options().fields.is_empty() {
                 record.selected = Some(Selected::nothing(&config.options().fields));
@@ -205,6 +202,20 @@ fn no_target(answer: &Answer) -> Failure {
             "status {} redirects to {location:?}, which cannot be crawled",
             answer.status
         ),
+    }
+}
+
+/// An answer that asks for another try.
+fn unusable(answer: &Answer) -> Failure {
+    match answer.cut {
+        Some(cut) if cut.is_passing() && (200..300).contains(&answer.status) => Failure {
+            kind: FailureKind::Incomplete,
+            why: format!("the body is cut, because of {}", cut.name()),
+        },
+        _ => Failure {
+            kind: FailureKind::Status,
+            why: format!("status {}", answer.status),
+        },
     }
 }
 

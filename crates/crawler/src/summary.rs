@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use frontier::{HostReceipt, Link, Report, Verdict};
+use frontier::{Fate, HostReceipt, Link, Report, Verdict};
 
 use crate::duplicates::DuplicateCounts;
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
+use crate::fetch::{Cut, Extent, FailureKind};
 
 /// Why a crawl came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -70,6 +71,14 @@ pub struct Summary {
     /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many
     /// there were in all is in the report.
     pub closed_prefixes: Vec<String>,
+    /// Pages that failed for good, by what went wrong last.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// Requests that failed and were tried again, by what went wrong.
+    pub retried: BTreeMap<FailureKind, u64>,
+    /// Bodies that were cut, by the reason.
+    pub bodies_cut: BTreeMap<Cut, u64>,
+    /// Bodies that were not read: not HTML, and large or of unknown size.
+    pub bodies_skipped: u64,
     /// The frontier's numbers.
     pub report: Report,
     /// What each host was asked, and how politely; the most asked first.
@@ -139,6 +148,10 @@ pub(crate) struct Counts {
     pub(crate) selected_cut: u64,
     pub(crate) selected_incomplete: u64,
     pub(crate) closed_prefixes: Vec<String>,
+    pub(crate) failed: BTreeMap<FailureKind, u64>,
+    pub(crate) retried: BTreeMap<FailureKind, u64>,
+    pub(crate) bodies_cut: BTreeMap<Cut, u64>,
+    pub(crate) bodies_skipped: u64,
     pub(crate) first_failure: Option<String>,
 }
 
@@ -147,7 +160,17 @@ impl Counts {
         match event {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
-            Event::Failed { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
+            Event::Failed { url, why, kind, fate, .. } => {
+                let counts = match fate {
+                    Fate::Requeued { .. } => &mut self.retried,
+                    Fate::Final | Fate::GaveUp | Fate::Stale => &mut self.failed,
+                };
+                // Counted as not fetched.
+                if *kind != FailureKind::AddressForbidden {
+                    *counts.entry(*kind).or_default() += 1;
+                }
+                self.note_failure(|| format!("{url}: {why}"));
+            }
             Event::NotFetched { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
             Event::PrefixClosed { prefix, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
                 self.closed_prefixes.push((*prefix).to_owned());
@@ -170,6 +193,10 @@ impl Counts {
             links_other_scheme: self.links_other_scheme,
             links_unresolvable: self.links_unresolvable,
             cut_short: self.cut_short,
+            failed: self.failed,
+            retried: self.retried,
+            bodies_cut: self.bodies_cut,
+            bodies_skipped: self.bodies_skipped,
             sitemaps: self.sitemaps,
             selected_cut: self.selected_cut,
             selected_incomplete: self.selected_incomplete,
@@ -190,6 +217,10 @@ impl Counts {
             self.selected_cut += selected.cut;
             self.selected_incomplete += u64::from(selected.incomplete);
         }
+        if let Some(cut) = record.body_cut {
+            *self.bodies_cut.entry(cut).or_default() += 1;
+        }
+        self.bodies_skipped += u64::from(record.body == Extent::Skipped);
     }
 
     /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
@@ -240,6 +271,14 @@ impl fmt::Display for Summary {
             "failed",
             format_args!("{failed} given up, {} retries", report.pages.retries),
         )?;
+        row(f, "failed by reason", format_args!("{}", Listed(&self.failed)))?;
+        row(f, "retried because", format_args!("{}", Listed(&self.retried)))?;
+        row(
+            f,
+            "bodies cut",
+            format_args!("{}", Listed(&named(&self.bodies_cut, Cut::name))),
+        )?;
+        row(f, "bodies skipped", format_args!("{}", self.bodies_skipped))?;
         row(
             f,
             "not fetched",

@@ -190,6 +190,10 @@ fn client(options: &CrawlOptions, resolver: Guarded) -> Result<Client, reqwest::
         .pool_max_idle_per_host(options.frontier.per_host.get() as usize)
         .http1_max_headers(options.max_headers.get())
         .http2_max_header_list_size(max_header_bytes)
+        // As browsers do: a line that is no header costs that line only.
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
         .tcp_nodelay(true)
         .dns_resolver(Arc::new(resolver))
         .build()

@@ -29,6 +29,9 @@ pub enum FetchError {
     /// The connection broke or the answer made no sense.
     #[error("broken answer: {0}")]
     Broken(String),
+    /// The task that fetched it panicked.
+    #[error("the task that fetched it failed: {0}")]
+    Panicked(String),
 }
 
 impl FetchError {
@@ -42,6 +45,7 @@ impl FetchError {
             Self::Timeout => FailureKind::Timeout,
             Self::HeadTooLarge(_) => FailureKind::HeadTooLarge,
             Self::Broken(_) => FailureKind::Broken,
+            Self::Panicked(_) => FailureKind::Panic,
         }
     }
 }

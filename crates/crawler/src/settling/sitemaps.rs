@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome};
 
-use super::{What, no_target, redirect_target};
+use super::{What, no_target, redirect_target, unusable};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::Answer;
@@ -80,7 +80,7 @@ pub(super) fn conclude(
                 }
             }
         }
-        (Ok(answer), _) => record.end = SitemapEnd::Failed(format!("status {}", answer.status)),
+        (Ok(answer), _) => record.end = SitemapEnd::Failed(unusable(answer).why),
         (Err(error), _) => record.end = SitemapEnd::Failed(error.to_string()),
     }
     let was_guessed = entry.metadata.referrer.is_none();

@@ -1,0 +1,74 @@
+//! Pages that are the attack themselves.
+
+use super::server::{Request, Script, html};
+
+/// More links than a page may have.
+pub(crate) fn a_million_links(request: &Request) -> Script {
+    if request.target != "/" {
+        return Script::say(html("ok"));
+    }
+    let links: String = (0..100_000).map(|n| format!("<a href=/{n}>")).collect();
+    Script::say(html(links))
+}
+
+pub(crate) fn a_url_of_a_megabyte(_: &Request) -> Script {
+    Script::say(html(format!("<a href=/{}>x</a><a href=/short>", "x".repeat(1_000_000))))
+}
+
+pub(crate) fn deep_nesting(_: &Request) -> Script {
+    Script::say(html(format!(
+        "<a href=/before>{}<a href=/after>",
+        "<div>".repeat(100_000)
+    )))
+}
+
+pub(crate) fn an_attribute_flood(_: &Request) -> Script {
+    let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
+    Script::say(html(format!("<a href=/before><p{attributes}><a href=/after>")))
+}
+
+/// Nothing ends.
+pub(crate) fn an_open_end(_: &Request) -> Script {
+    Script::say(html(format!(
+        "<a href=/before><!-- {} <a href='{}",
+        "- ".repeat(200_000),
+        "x".repeat(100_000)
+    )))
+}
+
+/// No text at all.
+pub(crate) fn noise(_: &Request) -> Script {
+    let bytes: Vec<u8> = (0..400_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    Script::say(html(bytes))
+}
+
+/// Every page links to two more hosts that nobody has heard of.
+pub(crate) fn infinite_subdomains(request: &Request) -> Script {
+    let host = &request.host;
+    Script::say(html(format!(
+        "<a href=http://a.{host}/></a><a href=http://b.{host}/></a>"
+    )))
+}
+
+/// Every day links to the next one.
+pub(crate) fn a_calendar(request: &Request) -> Script {
+    let day: u64 = request
+        .target
+        .rsplit('=')
+        .next()
+        .and_then(|day| day.parse().ok())
+        .unwrap_or(0);
+    Script::say(html(format!("<a href=/calendar?day={}>tomorrow</a>", day + 1)))
+}
+
+/// A relative link that should have been absolute.
+pub(crate) fn a_repeating_path(_: &Request) -> Script {
+    Script::say(html("<a href=about/us/>about us</a>"))
+}
+
+/// A link that would log us in.
+pub(crate) fn credentials_in_a_link(request: &Request) -> Script {
+    Script::say(html(format!("<a href=http://user:secret@{}/inside>", request.host)))
+}

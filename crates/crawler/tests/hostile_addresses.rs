@@ -1,0 +1,215 @@
+//! Hosts that lead inside, whatever name, number or redirect they use, and hosts that are not who they say.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod hostile;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crawler::fetch::{Resolver, Resolving};
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
+use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
+use hostile::server::{Script, Server, html, redirect};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use url::Url;
+
+fn config(seed: &str) -> CrawlConfig {
+    CrawlConfig::new(CrawlOptions {
+        seeds: vec![seed.to_owned()],
+        connect_timeout: Duration::from_secs(5),
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    })
+    .unwrap()
+}
+
+async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Answer, FetchError> {
+    fetcher.fetch(Ask::new(Url::parse(url).unwrap(), Want::Page)).await
+}
+
+/// Says of every name what the test says, and counts how often it is asked.
+struct Names {
+    addresses: fn(usize) -> Vec<IpAddr>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Resolver for Names {
+    fn resolve(&self, _: &str) -> Resolving {
+        let addresses = (self.addresses)(self.asked.fetch_add(1, Ordering::Relaxed));
+        Box::pin(async move {
+            if addresses.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "no such name"));
+            }
+            Ok(addresses)
+        })
+    }
+}
+
+fn names(addresses: fn(usize) -> Vec<IpAddr>) -> Names {
+    Names {
+        addresses,
+        asked: Arc::default(),
+    }
+}
+
+#[tokio::test]
+async fn no_spelling_of_an_inner_address_is_dialled() {
+    let fetcher = HttpFetcher::new(&config("http://example.com/")).unwrap();
+    let port = Server::start(|_| Script::say(html("inside"))).await.port;
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "0x7f.1",
+        "0x7f000001",
+        "2130706433",
+        "017700000001",
+        "0177.0.0.1",
+        "0",
+        "0.0.0.0",
+        "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+        "127.0.0.1.",
+        "[::1]",
+        "[::]",
+        "[::127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "[64:ff9b:1::7f00:1]",
+        "[2002:7f00:1::]",
+        "[2001:0:7f00:1::80ff:fffe]",
+        "[fe80::5efe:7f00:1]",
+        "[fc00::1]",
+        "[fe80::1]",
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "192.168.0.1",
+        "10.0.0.1",
+        "localhost",
+        "LOCALHOST.",
+        "a.localhost",
+        "localhost.localhost.",
+    ] {
+        let url = format!("http://{host}:{port}/");
+        let error = fetch(&fetcher, &url).await.unwrap_err();
+        assert!(matches!(error, FetchError::AddressForbidden), "{url}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_dialled_only_where_it_leads_outside_at_that_moment() {
+    let inside = |_| vec!["127.0.0.1".parse().unwrap(), "::ffff:10.0.0.1".parse().unwrap()];
+    let nothing = |_| Vec::new();
+    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), names(inside)).unwrap();
+    let error = fetch(&fetcher, "http://rebound.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::AddressForbidden), "{error:?}");
+    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), names(nothing)).unwrap();
+    let error = fetch(&fetcher, "http://unknown.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_address_between_two_requests_is_looked_up_and_judged_again() {
+    let server = Server::start(|_| Script::say(html("ok"))).await;
+    // As a seed the name may lead inside; what it says the second time is nowhere.
+    let seed = format!("http://rebound.example:{}/", server.port);
+    let first_only = |time| {
+        if time == 0 {
+            vec!["127.0.0.1".parse().unwrap()]
+        } else {
+            Vec::new()
+        }
+    };
+    let names = names(first_only);
+    let asked = Arc::clone(&names.asked);
+    let fetcher = HttpFetcher::with_resolver(&config(&seed), names).unwrap();
+    assert_eq!(fetch(&fetcher, &seed).await.unwrap().status, 200);
+    let error = fetch(&fetcher, &seed).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "each connection asks once");
+}
+
+#[tokio::test]
+async fn a_seed_that_links_and_redirects_inside_leads_nowhere() {
+    let inner = Server::start(|_| Script::say(html("secret"))).await;
+    let to = inner.port;
+    let outer = Server::start(move |request| {
+        Script::say(match request.target.as_str() {
+            "/" => html(format!(
+                "<a href=/moved>moved</a><a href=http://127.0.0.1:{to}/>number</a>\
+                 <a href=http://inner.localhost:{to}/>name</a><a href=http://169.254.169.254/latest/>metadata</a>"
+            )),
+            "/moved" => redirect(&format!("http://[::ffff:127.0.0.1]:{to}/")),
+            _ => hostile::server::page("404 Not Found", "", ""),
+        })
+    })
+    .await;
+    let crawl = Crawl::new(config(&format!("http://127.0.0.1:{}/", outer.port))).unwrap();
+    let summary = crawl.run().await.unwrap();
+    assert_eq!(summary.pages, 1, "{summary}");
+    assert_eq!(
+        summary.report.not_fetched.get(&NotFetched::AddressForbidden),
+        Some(&4),
+        "{summary}"
+    );
+    assert!(summary.failed.is_empty(), "counted once: {summary}");
+    assert!(inner.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_trusts_is_told_as_one() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
+    let tls = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(mut stream) = acceptor.accept(stream).await {
+                let _ = stream.write_all(&html("ok")).await;
+            }
+        }
+    });
+    let fetcher = HttpFetcher::new(&config(&seed)).unwrap();
+    let error = fetch(&fetcher, &seed).await.unwrap_err();
+    assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("certificate is not trusted"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_under_https_is_told_as_one() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let fetcher = HttpFetcher::new(&config(&seed)).unwrap();
+    let error = fetch(&fetcher, &seed).await.unwrap_err();
+    assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
+}

@@ -1,0 +1,279 @@
+//! Sites that attack whoever visits them: every one is survived within bounds, and the counters tell what happened.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod hostile;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::fetch::{Extent, FailureKind};
+use crawler::{
+    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FetchError, Fetcher, HttpFetcher, Summary, Want,
+};
+use frontier::{Fate, Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use hostile::behaviours::{self, Behaviour, Ends, MAX_BODY};
+use hostile::server::{Request, Script, Server, Then, html};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Far more than any of these crawls takes.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// For sites that use all the time they are given.
+const HASTE: Duration = Duration::from_millis(500);
+/// For all others: they end by themselves.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn options(seed: &str, timeout: Duration) -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![seed.to_owned()],
+        timeout,
+        max_body_bytes: MAX_BODY,
+        // The hosts are no seeds, and on loopback.
+        allow_private_addresses: true,
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            max_pages_per_host: Some(50),
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                max_depth: Some(6),
+                ..ScopeConfig::default()
+            },
+            retries: RetryPolicy {
+                max_attempts: NonZeroU32::MIN.saturating_add(1),
+                first_wait: Duration::from_millis(10),
+                longest_wait: Duration::from_millis(20),
+                ..RetryPolicy::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+const VISITS_AT_A_TIME: usize = 4;
+
+/// What a crawl said of one URL.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    page: Option<(u16, Extent, Option<Cut>, u64)>,
+    failures: Vec<(FailureKind, Fate)>,
+}
+
+type Book = Arc<Mutex<BTreeMap<String, Told>>>;
+
+/// One client for all crawls of a test: reading the system's certificates takes longer than a crawl.
+struct Shared(Arc<HttpFetcher>);
+
+impl Fetcher for Shared {
+    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+        self.0.fetch(ask).await
+    }
+}
+
+fn client(timeout: Duration) -> Arc<HttpFetcher> {
+    let config = CrawlConfig::new(options("http://127.0.0.1/", timeout)).unwrap();
+    Arc::new(HttpFetcher::new(&config).unwrap())
+}
+
+async fn crawl(seed: &str, client: Arc<HttpFetcher>) -> (BTreeMap<String, Told>, Summary) {
+    let options = options(seed, PATIENCE);
+    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
+    let book = Book::default();
+    let notes = Arc::clone(&book);
+    let crawl =
+        Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Shared(client)).observe(move |event: &Event<'_>| {
+            match event {
+                Event::Page(page) => {
+                    let what = (page.status, page.body, page.body_cut, page.bytes);
+                    notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
+                }
+                Event::Failed { url, kind, fate, .. } => {
+                    let mut notes = notes.lock().unwrap();
+                    notes
+                        .entry((*url).to_owned())
+                        .or_default()
+                        .failures
+                        .push((*kind, *fate));
+                }
+                _ => {}
+            }
+        });
+    let summary = timeout(LONGEST, crawl.run()).await.expect("the crawl ends").unwrap();
+    let book = std::mem::take(&mut *book.lock().unwrap());
+    (book, summary)
+}
+
+/// Says what is wrong with how a behaviour ended, if anything is.
+fn complaint(behaviour: &Behaviour, told: &Told) -> Option<String> {
+    let kinds: Vec<FailureKind> = told.failures.iter().map(|(kind, _)| *kind).collect();
+    let is_given_up = told
+        .failures
+        .last()
+        .is_some_and(|(_, fate)| matches!(fate, Fate::GaveUp | Fate::Final));
+    let page = told.page.map(|(status, extent, cut, _)| (status, extent, cut));
+    let is_right = match behaviour.ends {
+        Ends::Page(status) => page == Some((status, Extent::Complete, None)) && kinds.is_empty(),
+        Ends::Cut(status, cut) => page == Some((status, Extent::Truncated, Some(cut))) && kinds.is_empty(),
+        Ends::Costly(status) => {
+            let is_cut = [None, Some(Cut::Markup)];
+            page.is_some_and(|(said, _, cut)| said == status && is_cut.contains(&cut)) && kinds.is_empty()
+        }
+        Ends::Skipped(status) => page == Some((status, Extent::Skipped, None)) && kinds.is_empty(),
+        Ends::Fails(kind) => page.is_none() && is_given_up && kinds.iter().all(|one| *one == kind),
+        Ends::KeptAfter(kind, status, cut) => {
+            page == Some((status, Extent::Truncated, Some(cut))) && is_given_up && kinds == [kind, kind]
+        }
+        Ends::GivesUp(status) => {
+            page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [FailureKind::Status; 2]
+        }
+        Ends::Leaves => page.is_none() && kinds.is_empty(),
+    };
+    let is_short = told.page.is_none_or(|(.., bytes)| bytes <= MAX_BODY);
+    (!is_right || !is_short).then(|| {
+        format!(
+            "{}: it {}, so {:?}; but {told:?}",
+            behaviour.name, behaviour.does, behaviour.ends
+        )
+    })
+}
+
+async fn server() -> Server {
+    let table = behaviours::table();
+    let index: String = table
+        .iter()
+        .map(|row| format!("<a href=http://{}.localhost:PORT/>{}</a>", row.name, row.does))
+        .collect();
+    Server::start(move |request| {
+        if request.name() != "index" {
+            return behaviours::play(&table, request);
+        }
+        let port = request.host.rsplit(':').next().unwrap_or_default();
+        Script::say(html(index.replace("PORT", port)))
+    })
+    .await
+}
+
+/// How many requests each behaviour has had, robots.txt aside.
+fn asked(server: &Server) -> BTreeMap<String, usize> {
+    let mut asked = BTreeMap::new();
+    for request in server
+        .requests()
+        .iter()
+        .filter(|request| request.target != "/robots.txt")
+    {
+        *asked.entry(request.name().to_owned()).or_default() += 1;
+    }
+    asked
+}
+
+#[test]
+fn the_table_is_long_and_every_name_in_it_is_one() {
+    let mut names: Vec<_> = behaviours::table().iter().map(|row| row.name).collect();
+    assert!(names.len() >= 60);
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_hostile_site_is_survived_within_bounds_and_told_as_what_it_is() {
+    let server = Arc::new(server().await);
+    let (hasty, patient) = (client(HASTE), client(PATIENCE));
+    let mut visits = JoinSet::new();
+    let mut complaints = Vec::new();
+    for behaviour in behaviours::table() {
+        let client = if behaviour.ends.takes_all_the_time() {
+            &hasty
+        } else {
+            &patient
+        };
+        visits.spawn(visit(behaviour, Arc::clone(&server), Arc::clone(client)));
+        if visits.len() == VISITS_AT_A_TIME {
+            complaints.extend(visits.join_next().await.unwrap().unwrap());
+        }
+    }
+    complaints.extend(visits.join_all().await.into_iter().flatten());
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    let is_login = |request: &Request| request.head.contains("authorization") || request.target.contains("secret");
+    let logins: Vec<_> = server.requests().into_iter().filter(is_login).collect();
+    assert!(logins.is_empty(), "{logins:?}");
+}
+
+/// Crawls one site, and says what is wrong.
+async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetcher>) -> Vec<String> {
+    let seed = format!("http://{}.localhost:{}/", behaviour.name, server.port);
+    let (book, summary) = crawl(&seed, client).await;
+    let told = book.get(&seed).cloned().unwrap_or_default();
+    let mut complaints = Vec::from_iter(
+        complaint(&behaviour, &told)
+            .into_iter()
+            .chain(counted(&behaviour, &summary)),
+    );
+    let requests = asked(&server).get(behaviour.name).copied().unwrap_or_default();
+    if requests > behaviour.requests || requests == 0 {
+        complaints.push(format!("{}: {requests} requests", behaviour.name));
+    }
+    if summary.ending != Ending::Drained {
+        complaints.push(format!("{}: ended as {:?}", behaviour.name, summary.ending));
+    }
+    complaints
+}
+
+/// Says what is wrong with the counters of a crawl of one behaviour, if anything is.
+fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
+    let one = |counter: Option<&u64>| counter == Some(&1);
+    let is_right = match behaviour.ends {
+        Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => summary.failed.is_empty() && summary.retried.is_empty(),
+        Ends::Cut(_, cut) => summary.bodies_cut.contains_key(&cut),
+        Ends::Skipped(_) => summary.bodies_skipped == 1,
+        Ends::Fails(kind) => one(summary.failed.get(&kind)),
+        Ends::KeptAfter(kind, _, cut) => {
+            one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)) && one(summary.bodies_cut.get(&cut))
+        }
+        Ends::GivesUp(_) => {
+            one(summary.failed.get(&FailureKind::Status)) && one(summary.retried.get(&FailureKind::Status))
+        }
+    };
+    (!is_right).then(|| format!("{}: counted as\n{summary}", behaviour.name))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_cut_at_any_byte_is_told_as_cut_or_broken() {
+    let whole = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        "f\r\n<a href=/next/>\r\n4\r\nnext\r\n0\r\n\r\n"
+    );
+    let (answer, length) = (whole.clone(), whole.len());
+    let head = whole.find("\r\n\r\n").unwrap() + 4;
+    let server = Server::start(move |request| {
+        let until: usize = request.target.trim_start_matches('/').parse().unwrap();
+        Script::say(&answer.as_bytes()[..until]).then(if until % 2 == 0 { Then::Close } else { Then::Reset })
+    })
+    .await;
+    let client = client(PATIENCE);
+    for until in 0..=length {
+        let url = format!("http://cut.localhost:{}/{until}", server.port).parse().unwrap();
+        match client.fetch(Ask::new(url, Want::Page)).await {
+            Ok(answer) => {
+                assert!(until >= head, "{until}");
+                let cut = (until < length).then_some(Cut::Connection);
+                // A reset may overtake what was sent before it.
+                assert!(answer.cut == cut || until % 2 == 1, "{until}: {answer:?}");
+                assert!(b"<a href=/next/>next".starts_with(&answer.body), "{until}: {answer:?}");
+            }
+            Err(error) => {
+                assert!(until < head || until % 2 == 1, "{until}: {error:?}");
+                assert!(matches!(error, FetchError::Broken(_)), "{until}: {error:?}");
+            }
+        }
+    }
+}
