@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crawler::CrawlOptions;
+use crawler::fetch::Secret;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 use sieve::{Hashing, OnSaturation};
 
@@ -162,6 +163,49 @@ pub(crate) struct Options {
     /// Dial private, loopback and link-local addresses too. A seed always opens its own origin.
     #[arg(long, help_heading = "Scope")]
     allow_private_addresses: bool,
+
+    /// Send this header, such as "Accept-Language: de", to the origins of the seeds and to no other; may be given more than
+    /// once.
+    #[arg(long, value_name = "NAME: VALUE", help_heading = "Requests")]
+    header: Vec<String>,
+    /// Log in by HTTP's basic authentication: USER:PASSWORD at the origin of the first seed, or ORIGIN=USER:PASSWORD, such as
+    /// https://example.com=me:secret; may be given more than once. Other origins never see it. Users of this machine can see
+    /// the command line; a --config file keeps it from them.
+    #[arg(long, value_name = "LOGIN", help_heading = "Requests")]
+    basic_auth: Vec<String>,
+    /// Keep cookies, for each origin apart, and send them back. None are kept unless given.
+    #[arg(long, help_heading = "Requests")]
+    cookies: bool,
+    /// Send all requests through this proxy: http://, https://, socks5:// or socks5h://, host and port. Which addresses it
+    /// dials cannot be seen from here: only private addresses that stand in URLs are still refused.
+    #[arg(long, value_name = "URL", help_heading = "Requests")]
+    proxy: Option<String>,
+    /// Give up on a connection that takes longer than this [seconds].
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "10",
+        value_parser = parse_seconds_above_zero,
+        allow_negative_numbers = true,
+        help_heading = "Limits"
+    )]
+    connect_timeout: Duration,
+    /// Take answers of at most so many headers.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_HEADERS - 1),
+        help_heading = "Limits"
+    )]
+    max_headers: NonZeroUsize,
+    /// Take answers with headers of at most so many bytes in all; HTTP/1 has a limit of 400 KiB besides [bytes].
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = crawler::config::DEFAULT_MAX_HEADER_BYTES,
+        help_heading = "Limits"
+    )]
+    max_header_bytes: usize,
 
     /// Read the sitemaps that robots.txt names; where it names none, look for /sitemap.xml and /sitemap_index.xml.
     #[arg(long, help_heading = "Sitemaps")]
@@ -335,6 +379,13 @@ impl Options {
             max_links_per_page: self.max_links_per_page,
             max_time: self.max_time,
             allow_private_addresses: self.allow_private_addresses,
+            headers: secrets(&self.header),
+            logins: secrets(&self.basic_auth),
+            cookies: self.cookies,
+            proxy: self.proxy.as_deref().map(Secret::from),
+            connect_timeout: self.connect_timeout,
+            max_headers: self.max_headers,
+            max_header_bytes: self.max_header_bytes,
             sitemaps: self.sitemaps,
             max_sitemap_bytes: self.max_sitemap_bytes,
             max_sitemap_urls: self.max_sitemap_urls,
@@ -343,6 +394,10 @@ impl Options {
         self.outputs.ask(&mut crawl);
         self.budgets.write_to(&mut crawl);
         crawl
+    }
+
+    pub(crate) fn has_proxy(&self) -> bool {
+        self.proxy.is_some()
     }
 
     pub(crate) fn ignores_robots(&self) -> bool {
@@ -374,6 +429,10 @@ impl Site {
     pub(crate) fn seeds_file(&self) -> Option<&PathBuf> {
         self.seeds.as_ref()
     }
+}
+
+fn secrets(texts: &[String]) -> Vec<Secret> {
+    texts.iter().map(|text| Secret::from(text.as_str())).collect()
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
@@ -416,6 +475,9 @@ mod tests {
         let cli = Cli::parse_from(["crawler", "example.com"]);
         let options = cli.site.options.to_crawl(&Defaults::SITE, 0);
         assert_eq!(options.timeout, defaults.timeout);
+        assert_eq!(options.connect_timeout, defaults.connect_timeout);
+        assert_eq!(options.max_headers, defaults.max_headers);
+        assert_eq!(options.max_header_bytes, defaults.max_header_bytes);
         assert_eq!(options.frontier.delay, defaults.frontier.delay);
         assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
         assert_eq!(options.max_body_bytes, defaults.max_body_bytes);

@@ -5,7 +5,9 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
+use url::Url;
 
+use crate::fetch::{OwnHeaderError, OwnHeaders, ProxyError, Secret, UsableProxy};
 use crate::robots::product_token;
 use crate::select::{Field, SelectLimits};
 use crate::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
@@ -69,6 +71,15 @@ pub struct CrawlOptions {
     /// Whether [`Answer::exchange`](crate::Answer::exchange) is filled, for archives. It costs as much memory again as bodies
     /// were compressed to, at most `max_body_bytes` for each request that is out.
     pub keep_exchanges: bool,
+    /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
+    pub headers: Vec<Secret>,
+    /// Logins for HTTP's basic authentication: `USER:PASSWORD` for the origin of the first seed, or `ORIGIN=USER:PASSWORD`. Each is
+    /// sent with every request to its origin, and to no other.
+    pub logins: Vec<Secret>,
+    /// Whether cookies are kept, for each origin in a jar of its own.
+    pub cookies: bool,
+    /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see what it dials.
+    pub proxy: Option<Secret>,
     /// Whether sitemaps are read. How many, and how deep, the frontier's configuration says.
     pub sitemaps: bool,
     /// The most of a sitemap that is read, in bytes after unpacking.
@@ -107,6 +118,10 @@ impl Default for CrawlOptions {
             max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
             max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
             keep_exchanges: false,
+            headers: Vec::new(),
+            logins: Vec::new(),
+            cookies: false,
+            proxy: None,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
@@ -128,6 +143,8 @@ pub struct CrawlConfig {
     options: CrawlOptions,
     seeds: Vec<CanonicalUrl>,
     product_token: String,
+    own_headers: OwnHeaders,
+    proxy: Option<UsableProxy>,
 }
 
 /// Why a crawl cannot be started with such options.
@@ -153,6 +170,12 @@ pub enum ConfigError {
     /// Two fields have the same name.
     #[error("two fields are named {0:?}: give each a name of its own, or select a list such as {0}=h1, h2")]
     FieldTwice(String),
+    /// A header or a login cannot be used.
+    #[error(transparent)]
+    OwnHeader(#[from] OwnHeaderError),
+    /// The proxy cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
 }
 
 impl CrawlConfig {
@@ -160,7 +183,8 @@ impl CrawlConfig {
     ///
     /// # Errors
     ///
-    /// No seed, a seed that cannot be crawled, or a user agent that cannot be sent or matched with robots.txt.
+    /// No seed, a seed that cannot be crawled, a user agent that cannot be sent or matched with robots.txt, or a header, a
+    /// login or a proxy that cannot be used.
     pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let token = product_token(&options.user_agent).filter(|_| is_visible);
@@ -181,10 +205,20 @@ impl CrawlConfig {
             })
         };
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
+        // As they were given: a canonical URL has no user name and password any more.
+        let urls = options
+            .seeds
+            .iter()
+            .filter_map(|seed| Url::parse(&with_scheme(seed.trim())).ok());
+        let urls: Vec<Url> = urls.collect();
+        let own_headers = OwnHeaders::new(&urls, &options.headers, &options.logins)?;
+        let proxy = options.proxy.as_ref().map(UsableProxy::new).transpose()?;
         Ok(Self {
             options,
             seeds,
             product_token,
+            own_headers,
+            proxy,
         })
     }
 
@@ -196,6 +230,14 @@ impl CrawlConfig {
     /// Returns the options as they were given.
     pub fn options(&self) -> &CrawlOptions {
         &self.options
+    }
+
+    pub(crate) fn own_headers(&self) -> &OwnHeaders {
+        &self.own_headers
+    }
+
+    pub(crate) fn proxy(&self) -> Option<&UsableProxy> {
+        self.proxy.as_ref()
     }
 
     /// Returns the name that robots.txt is matched with.

@@ -1,27 +1,34 @@
 //! One request, one answer.
 //!
 //! Redirects are never followed here: a redirect is an answer, and its target goes through scope, robots.txt and
-//! politeness like any other link. No proxy is taken from the environment, and no `Referer` is sent.
+//! politeness like any other link. No proxy is taken from the environment, no `Referer` is sent, and cookies are kept on request
+//! only.
 
 mod body;
 mod client;
+mod cookies;
 mod decoding;
 mod exchange;
 mod failure;
 mod guard;
 mod headers;
+mod own_headers;
 
 use std::future::Future;
 use std::time::Duration;
 
 use url::Url;
 
-pub use client::{ClientError, HttpFetcher};
+pub(crate) use client::UsableProxy;
+pub use client::{ClientError, HttpFetcher, ProxyError};
+pub use cookies::{MAX_COOKIE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, MAX_JARS};
 pub use decoding::MAX_LAYERS;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use failure::{FailureKind, FetchError};
 pub use guard::{Resolver, Resolving, SystemResolver};
 pub(crate) use headers::is_html;
+pub(crate) use own_headers::OwnHeaders;
+pub use own_headers::{OwnHeaderError, Secret};
 
 /// A body of another type than HTML is read when it is announced with at most so many bytes, and to so many bytes after
 /// decompression; else it is skipped.

@@ -178,6 +178,9 @@ async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Resul
     if let Some(path) = options.outputs.shared_file() {
         return Err(Failure::SharedOutput(path.display().to_string()));
     }
+    if options.has_proxy() {
+        log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
+    }
     let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
     let crawl = attach(crawl, &options.outputs)?;
     tokio::spawn(stop_on_signals(crawl.stop_handle()));

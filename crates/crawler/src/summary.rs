@@ -160,7 +160,9 @@ impl Counts {
         match event {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
-            Event::Failed { url, why, kind, fate, .. } => {
+            Event::Failed {
+                url, why, kind, fate, ..
+            } => {
                 let counts = match fate {
                     Fate::Requeued { .. } => &mut self.retried,
                     Fate::Final | Fate::GaveUp | Fate::Stale => &mut self.failed,

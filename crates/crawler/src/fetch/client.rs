@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use frontier::Origin;
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, USER_AGENT,
 };
 use reqwest::{Client, Method, Request, Response};
 use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::body::Receiving;
+use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
-use super::guard::{Guard, Guarded, Resolver, SystemResolver};
+use super::guard::{Guard, Guarded, Resolver, SystemResolver, is_localhost};
 use super::headers::{self, is_html};
+use super::own_headers::{OwnHeaders, Secret};
 use super::{
     Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Validators, Want, failure,
 };
@@ -32,6 +34,31 @@ const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,applicat
 #[error("the HTTP client cannot be set up: {0}")]
 pub struct ClientError(#[from] reqwest::Error);
 
+/// Why a proxy cannot be used. The message does not repeat it, for it may hold a password.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then host and port"
+)]
+pub struct ProxyError;
+
+/// A proxy for all requests.
+#[derive(Debug, Clone)]
+pub(crate) struct UsableProxy {
+    proxy: reqwest::Proxy,
+    /// Its name as it is looked up.
+    host: String,
+}
+
+impl UsableProxy {
+    pub(crate) fn new(text: &Secret) -> Result<Self, ProxyError> {
+        let url = Url::parse(text.reveal()).map_err(|_| ProxyError)?;
+        let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
+        let host = url.host_str().filter(|_| is_known).ok_or(ProxyError)?.to_owned();
+        let proxy = reqwest::Proxy::all(url).map_err(|_| ProxyError)?;
+        Ok(Self { proxy, host })
+    }
+}
+
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
 pub struct HttpFetcher {
@@ -42,6 +69,9 @@ pub struct HttpFetcher {
     allow_private: bool,
     /// What is sent with every request.
     headers: HeaderMap,
+    own_headers: OwnHeaders,
+    jars: Option<Jars>,
+    has_proxy: bool,
     max_body: u64,
     max_sitemap: u64,
     max_header_bytes: usize,
@@ -71,7 +101,8 @@ impl HttpFetcher {
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let pool = |guard| {
             let resolver = Arc::clone(&resolver);
-            client(options, Guarded { resolver, guard })
+            let proxy = config.proxy().map(|proxy| proxy.host.clone());
+            client(config, Guarded { resolver, guard, proxy })
         };
         Ok(Self {
             guarded: pool(Guard::PublicOnly)?,
@@ -79,6 +110,9 @@ impl HttpFetcher {
             opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
             allow_private: options.allow_private_addresses,
             headers: common_headers(options),
+            own_headers: config.own_headers().clone(),
+            jars: options.cookies.then(Jars::default),
+            has_proxy: config.proxy().is_some(),
             max_body: options.max_body_bytes,
             max_sitemap: options.max_sitemap_bytes,
             max_header_bytes: options.max_header_bytes,
@@ -99,12 +133,22 @@ impl HttpFetcher {
         };
         match literal {
             Some(address) if !is_public(address) => Err(FetchError::AddressForbidden),
+            // The proxy looks names up itself; what this one means needs no look-up.
+            None if self.has_proxy && url.host_str().is_some_and(is_localhost) => Err(FetchError::AddressForbidden),
             _ => Ok(&self.guarded),
         }
     }
 
-    fn request_headers(&self, validators: Option<&Validators>) -> HeaderMap {
+    fn request_headers(&self, url: &Url, validators: Option<&Validators>) -> HeaderMap {
         let mut headers = self.headers.clone();
+        self.own_headers.add_to(&mut headers, url);
+        if let Some(cookies) = self.jars.as_ref().and_then(|jars| jars.header(url)) {
+            let own = headers
+                .get(COOKIE)
+                .map(|own| [own.as_bytes(), b"; ", cookies.as_bytes()].concat());
+            let joined = own.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
+            headers.insert(COOKIE, joined.unwrap_or(cookies));
+        }
         if let Some(validators) = validators {
             insert_text(&mut headers, IF_NONE_MATCH, validators.etag.as_deref());
             insert_text(&mut headers, IF_MODIFIED_SINCE, validators.last_modified.as_deref());
@@ -139,12 +183,15 @@ impl Fetcher for HttpFetcher {
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let started = Instant::now();
         let client = self.client_for(&ask.url)?;
-        let headers = self.request_headers(ask.validators.as_ref());
+        let headers = self.request_headers(&ask.url, ask.validators.as_ref());
         let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
-        let mut request = Request::new(Method::GET, ask.url);
+        let mut request = Request::new(Method::GET, ask.url.clone());
         *request.headers_mut() = headers;
         let mut response = client.execute(request).await.map_err(|error| failure::of(&error))?;
         self.check_head(&response)?;
+        if let Some(jars) = &self.jars {
+            jars.keep(&ask.url, response.headers());
+        }
         let mut answer = headers::read(response.status().as_u16(), response.headers());
         answer.exchange = asked.map(|asked| Box::new(asked.answered(&head(&response))));
         match self.cap(ask.want, &answer, response.content_length()) {
@@ -179,11 +226,16 @@ async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
     receiving.finish(cut, answer);
 }
 
-fn client(options: &CrawlOptions, resolver: Guarded) -> Result<Client, reqwest::Error> {
+fn client(config: &CrawlConfig, resolver: Guarded) -> Result<Client, reqwest::Error> {
+    let options = config.options();
     let max_header_bytes = u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX);
-    Client::builder()
+    // Without a proxy of ours, none of the environment's.
+    let builder = Client::builder().no_proxy();
+    let builder = config
+        .proxy()
+        .map_or(builder, |proxy| Client::builder().proxy(proxy.proxy.clone()));
+    builder
         .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
         .referer(false)
         .connect_timeout(options.timeout.min(options.connect_timeout))
         .timeout(options.timeout)

@@ -56,11 +56,14 @@ pub(super) enum Guard {
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) guard: Guard,
+    /// The host of the proxy, which may be anywhere.
+    pub(super) proxy: Option<String>,
 }
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
-        let guard = self.guard;
+        let is_proxy = self.proxy.as_deref() == Some(name.as_str());
+        let guard = if is_proxy { Guard::Off } else { self.guard };
         let looking_up = self.resolver.resolve(name.as_str());
         Box::pin(async move {
             let unresolved = |why: String| DialError::Unresolved(why);

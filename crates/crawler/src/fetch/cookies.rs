@@ -1,0 +1,161 @@
+//! Cookies (RFC 6265), one jar per origin. Alone in naming cookie_store.
+//!
+//! A jar is only ever asked by requests to the origin that filled it, so that the `Domain` of a cookie can take it nowhere else,
+//! and no list of public suffixes is needed. A site that logs in on one host and is read on another needs more than that.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cookie_store::{CookieStore, RawCookie};
+use frontier::Origin;
+use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
+use url::Url;
+
+/// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
+pub const MAX_COOKIES: usize = 50;
+/// The most bytes of one cookie, its attributes included: what RFC 6265, section 6.1, asks for.
+pub const MAX_COOKIE_BYTES: usize = 4096;
+/// The most bytes of the cookies of one origin: most servers take no longer header.
+pub const MAX_JAR_BYTES: usize = 8 * 1024;
+/// The most origins that have cookies: together with the above, 16 MiB.
+pub const MAX_JARS: usize = 2000;
+
+/// All jars of a crawl.
+#[derive(Debug, Default)]
+pub(super) struct Jars(Mutex<HashMap<Origin, CookieStore>>);
+
+impl Jars {
+    /// Returns the `Cookie` header for a request.
+    pub(super) fn header(&self, url: &Url) -> Option<HeaderValue> {
+        let jars = self.lock();
+        let jar = jars.get(&Origin::of(url)?)?;
+        let pairs: Vec<String> = jar
+            .get_request_values(url)
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let mut value = HeaderValue::from_str(&pairs.join("; "))
+            .ok()
+            .filter(|value| !value.is_empty())?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// Keeps what an answer sets; what is too much is left out.
+    pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) {
+        let values = headers.get_all(SET_COOKIE).iter();
+        let mut cookies = values
+            .filter(|value| value.len() <= MAX_COOKIE_BYTES)
+            .filter_map(read)
+            .peekable();
+        let (Some(origin), Some(_)) = (Origin::of(url), cookies.peek()) else {
+            return;
+        };
+        let mut jars = self.lock();
+        if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
+            return;
+        }
+        let jar = jars.entry(origin).or_default();
+        for cookie in cookies.take(MAX_COOKIES) {
+            if has_room(jar, &cookie) {
+                // A cookie for another host or path is refused; nobody needs to know.
+                let _ = jar.insert_raw(&cookie, url);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
+        // A jar is whole after every call, so that a poisoned lock is as good as any.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(value: &HeaderValue) -> Option<RawCookie<'static>> {
+    RawCookie::parse(value.to_str().ok()?.to_owned()).ok()
+}
+
+/// A cookie that is there already may change; so may one that has run out.
+fn has_room(jar: &CookieStore, cookie: &RawCookie<'_>) -> bool {
+    let others = || jar.iter_unexpired().filter(|other| other.name() != cookie.name());
+    let bytes: usize = others().map(|other| other.name().len() + other.value().len()).sum();
+    others().count() < MAX_COOKIES && bytes + cookie.name().len() + cookie.value().len() <= MAX_JAR_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn set(jars: &Jars, at: &str, cookies: &[String]) {
+        let mut headers = HeaderMap::new();
+        for cookie in cookies {
+            headers.append(SET_COOKIE, HeaderValue::from_str(cookie).unwrap());
+        }
+        jars.keep(&url(at), &headers);
+    }
+
+    fn sent(jars: &Jars, to: &str) -> Vec<String> {
+        let value = jars.header(&url(to));
+        let mut pairs: Vec<String> = value.map_or(Vec::new(), |value| {
+            value.to_str().unwrap().split("; ").map(str::to_owned).collect()
+        });
+        pairs.sort();
+        pairs
+    }
+
+    #[test]
+    fn cookies_go_back_to_the_origin_that_set_them_and_nowhere_else() {
+        let jars = Jars::default();
+        let cookies = [
+            "a=1; Path=/x",
+            "b=2; Domain=example.com; Path=/",
+            "c=3; Secure; Path=/",
+            "d=4; Max-Age=0",
+            "e=5",
+        ];
+        set(&jars, "https://www.example.com/x/y", &cookies.map(str::to_owned));
+        assert_eq!(sent(&jars, "https://www.example.com/x/z"), ["a=1", "b=2", "c=3", "e=5"]);
+        assert_eq!(sent(&jars, "https://www.example.com/"), ["b=2", "c=3"]);
+        for other in [
+            "http://www.example.com/x/y",
+            "https://example.com/x/y",
+            "https://m.example.com/x/y",
+            "https://www.example.com:8443/x/y",
+        ] {
+            assert_eq!(sent(&jars, other), Vec::<String>::new(), "{other}");
+        }
+        set(&jars, "https://www.example.com/x/y", &["e=; Max-Age=0".to_owned()]);
+        assert_eq!(sent(&jars, "https://www.example.com/x/z"), ["a=1", "b=2", "c=3"]);
+    }
+
+    #[test]
+    fn a_flood_fills_no_more_than_the_jar() {
+        let jars = Jars::default();
+        set(
+            &jars,
+            "http://many.example/",
+            &(0..10_000).map(|n| format!("n{n}=x")).collect::<Vec<_>>(),
+        );
+        assert_eq!(sent(&jars, "http://many.example/").len(), MAX_COOKIES);
+        set(
+            &jars,
+            "http://large.example/",
+            &(0..40)
+                .map(|n| format!("n{n}={}", "x".repeat(1000)))
+                .collect::<Vec<_>>(),
+        );
+        assert_eq!(sent(&jars, "http://large.example/").len(), 8);
+        set(
+            &jars,
+            "http://giant.example/",
+            &[format!("n={}", "x".repeat(MAX_COOKIE_BYTES))],
+        );
+        assert_eq!(sent(&jars, "http://giant.example/").len(), 0);
+        for n in 0..MAX_JARS + 10 {
+            set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
+        }
+        assert_eq!(jars.lock().len(), MAX_JARS);
+    }
+}

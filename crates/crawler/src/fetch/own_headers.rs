@@ -1,0 +1,270 @@
+//! What the user wants sent, and to whom only: headers to the seeds' origins, a login to one origin.
+//!
+//! An origin is scheme, host and port (RFC 6454), as for browsers: what is meant for one is never sent to another one, whatever
+//! links and redirects say.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use frontier::Origin;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+/// Headers that the HTTP client makes itself, or that would break the connection.
+const RESERVED: [&str; 9] = [
+    "host",
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authorization",
+];
+
+/// A text that is not shown in logs, for it may hold a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Returns the text.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Why a header or a login cannot be used. The message repeats no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnHeaderError {
+    /// There is no colon, or no name before it.
+    #[error("a header cannot be read: write its name, a colon and its value, as in \"Accept-Language: de\"")]
+    NoName,
+    /// The value has a line break or another control character.
+    #[error("the header {0} cannot be sent: its value has a line break or another control character")]
+    Value(String),
+    /// The client makes this header itself.
+    #[error("the header {0} cannot be set: it is made for each request")]
+    Reserved(String),
+    /// There is an option for that.
+    #[error("the header user-agent cannot be set: use --user-agent, whose name robots.txt is matched with")]
+    UserAgent,
+    /// There is no colon between user name and password.
+    #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
+    NoPassword,
+    /// The origin is none.
+    #[error(
+        "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
+    )]
+    Origin(String),
+}
+
+/// Headers and logins, each with the origins that they are meant for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnHeaders {
+    seeds: HashSet<Origin>,
+    headers: HeaderMap,
+    logins: HashMap<Origin, HeaderValue>,
+}
+
+impl OwnHeaders {
+    /// `headers` are for the origins of the seeds; a login without an origin is for that of the first one. A seed that has
+    /// user name and password is a login for its origin.
+    pub(crate) fn new(seeds: &[Url], headers: &[Secret], logins: &[Secret]) -> Result<Self, OwnHeaderError> {
+        let mut own = Self {
+            seeds: seeds.iter().filter_map(Origin::of).collect(),
+            ..Self::default()
+        };
+        for header in headers {
+            let (name, value) = header_of(header.reveal())?;
+            own.headers.append(name, value);
+        }
+        for seed in seeds {
+            if let (Some(login), Some(origin)) = (login_of_url(seed), Origin::of(seed)) {
+                own.logins.insert(origin, login);
+            }
+        }
+        let first = seeds.first().and_then(Origin::of);
+        for login in logins {
+            let (origin, user, password) = split_login(login.reveal())?;
+            if let Some(origin) = origin.or_else(|| first.clone()) {
+                own.logins.insert(origin, basic(user, password));
+            }
+        }
+        Ok(own)
+    }
+
+    /// Adds what is meant for the origin of a URL. The user's header replaces ours of that name.
+    pub(super) fn add_to(&self, headers: &mut HeaderMap, url: &Url) {
+        let Some(origin) = Origin::of(url) else { return };
+        if self.seeds.contains(&origin) {
+            self.headers.keys().for_each(|name| {
+                headers.remove(name);
+            });
+            headers.extend(self.headers.clone());
+        }
+        if let Some(login) = self.logins.get(&origin) {
+            headers.insert(AUTHORIZATION, login.clone());
+        }
+    }
+}
+
+fn header_of(text: &str) -> Result<(HeaderName, HeaderValue), OwnHeaderError> {
+    let (name, value) = text.split_once(':').ok_or(OwnHeaderError::NoName)?;
+    let name: HeaderName = name.trim().parse().map_err(|_| OwnHeaderError::NoName)?;
+    if RESERVED.contains(&name.as_str()) {
+        return Err(OwnHeaderError::Reserved(name.to_string()));
+    }
+    if name == hyper::header::USER_AGENT {
+        return Err(OwnHeaderError::UserAgent);
+    }
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| OwnHeaderError::Value(name.to_string()))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// Splits `[ORIGIN=]USER:PASSWORD`. A password may have any character, a user name no colon (RFC 7617, section 2).
+fn split_login(text: &str) -> Result<(Option<Origin>, &str, &str), OwnHeaderError> {
+    let has_origin = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    let (origin, login) = match text.split_once('=') {
+        Some((origin, login)) if has_origin => (Some(origin_of(origin)?), login),
+        _ if has_origin => return Err(OwnHeaderError::NoPassword),
+        _ => (None, text),
+    };
+    let (user, password) = login.split_once(':').ok_or(OwnHeaderError::NoPassword)?;
+    Ok((origin, user, password))
+}
+
+fn origin_of(text: &str) -> Result<Origin, OwnHeaderError> {
+    let wrong = || OwnHeaderError::Origin(text.to_owned());
+    let url = Url::parse(text).map_err(|_| wrong())?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    // With a name or a password in it the error would show them.
+    let is_safe = url.username().is_empty() && url.password().is_none();
+    if !is_safe {
+        return Err(OwnHeaderError::NoPassword);
+    }
+    Origin::of(&url).filter(|_| is_bare).ok_or_else(wrong)
+}
+
+fn login_of_url(url: &Url) -> Option<HeaderValue> {
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let has_login = !url.username().is_empty() || url.password().is_some();
+    has_login.then(|| basic(&decoded(url.username()), &decoded(url.password().unwrap_or_default())))
+}
+
+/// RFC 7617, section 2.
+fn basic(user: &str, password: &str) -> HeaderValue {
+    let token = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+    // Base64 is always a header value.
+    let mut value = HeaderValue::from_str(&token).unwrap_or_else(|_| HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(headers: &[&str], logins: &[&str]) -> Result<OwnHeaders, OwnHeaderError> {
+        let seeds = ["https://u%3Aser:p%40ss@c.example/", "http://a.example/x"].map(|seed| Url::parse(seed).unwrap());
+        let secrets = |texts: &[&str]| texts.iter().map(|text| Secret::from(*text)).collect::<Vec<_>>();
+        OwnHeaders::new(&seeds, &secrets(headers), &secrets(logins))
+    }
+
+    fn sent(own: &OwnHeaders, url: &str) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert("accept", HeaderValue::from_static("ours"));
+        own.add_to(&mut headers, &Url::parse(url).unwrap());
+        let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        headers.iter().map(line).collect()
+    }
+
+    #[test]
+    fn headers_go_to_the_origins_of_the_seeds_only() {
+        let own = own(&["Accept: mine", "X-Key:  1 ", "x-key: 2"], &[]).unwrap();
+        assert_eq!(
+            sent(&own, "http://a.example/any"),
+            ["accept: mine", "x-key: 1", "x-key: 2"]
+        );
+        for other in [
+            "https://a.example/",
+            "http://a.example:81/",
+            "http://b.a.example/",
+            "http://b.example/",
+        ] {
+            assert_eq!(sent(&own, other), ["accept: ours"], "{other}");
+        }
+    }
+
+    #[test]
+    fn a_login_goes_to_its_origin_only() {
+        let own = own(&[], &["me:a:b", "http://b.example:81=you:=c="]).unwrap();
+        assert_eq!(
+            sent(&own, "https://c.example/"),
+            ["accept: ours", "authorization: Basic bWU6YTpi"]
+        );
+        assert_eq!(
+            sent(&own, "http://b.example:81/"),
+            ["accept: ours", "authorization: Basic eW91Oj1jPQ=="]
+        );
+        for other in [
+            "http://c.example/",
+            "http://b.example/",
+            "http://a.example/",
+            "https://b.example:81/",
+        ] {
+            assert_eq!(sent(&own, other), ["accept: ours"], "{other}");
+        }
+    }
+
+    #[test]
+    fn a_seed_with_a_password_is_a_login_for_its_origin() {
+        let own = own(&[], &[]).unwrap();
+        assert_eq!(
+            sent(&own, "https://c.example/"),
+            ["accept: ours", "authorization: Basic dTpzZXI6cEBzcw=="]
+        );
+        assert_eq!(sent(&own, "http://c.example/"), ["accept: ours"]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_without_repeating_it() {
+        for (header, says) in [
+            ("secret", "a colon"),
+            (": secret", "a colon"),
+            ("X y: secret", "a colon"),
+            ("X: secret\r\nY: z", "line break"),
+            ("Host: secret", "host"),
+            ("User-Agent: secret", "--user-agent"),
+        ] {
+            let error = own(&[header], &[]).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("secret"), "{header}: {error}");
+        }
+        for (login, says) in [
+            ("secret", "USER:PASSWORD"),
+            ("http://a.example", "ORIGIN=USER:PASSWORD"),
+            ("http://a.example/path=me:secret", "no origin"),
+            ("http://me:secret@a.example=me:secret", "USER:PASSWORD"),
+        ] {
+            let error = own(&[], &[login]).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("secret"), "{login}: {error}");
+        }
+    }
+}

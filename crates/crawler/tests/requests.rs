@@ -1,0 +1,215 @@
+//! What is sent to whom: headers, logins, cookies, and the way through a proxy.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod hostile;
+
+use std::time::Duration;
+
+use crawler::fetch::Secret;
+use crawler::{Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
+use frontier::{FrontierConfig, Reach, ScopeConfig};
+use hostile::server::{Request, Script, Server, html, page, redirect};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+fn options(seed: String) -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![seed],
+        allow_private_addresses: true,
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+fn secrets(texts: &[&str]) -> Vec<Secret> {
+    texts.iter().map(|text| Secret::from(*text)).collect()
+}
+
+/// Two sites that link and redirect to each other, and set a cookie on every page.
+async fn two_sites() -> Server {
+    Server::start(|request| {
+        let port = request.host.rsplit(':').next().unwrap();
+        let other = if request.name() == "home" { "away" } else { "home" };
+        Script::say(match request.target.as_str() {
+            "/" => page(
+                "200 OK",
+                "Content-Type: text/html\r\nSet-Cookie: id=1; Path=/; Domain=localhost\r\n",
+                format!("<a href=/there>t</a><a href=http://u:p@{other}.localhost:{port}/>o</a>"),
+            ),
+            "/there" => redirect(&format!("http://{other}.localhost:{port}/back")),
+            "/back" => html("end"),
+            _ => page("404 Not Found", "", ""),
+        })
+    })
+    .await
+}
+
+fn has(request: &Request, line: &str) -> bool {
+    request.head.lines().any(|header| header == line)
+}
+
+#[tokio::test]
+async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_redirects() {
+    let server = two_sites().await;
+    let home = format!("http://home.localhost:{}", server.port);
+    let options = CrawlOptions {
+        headers: secrets(&["X-Key: 1", "Accept-Language: de"]),
+        logins: secrets(&["me:secret"]),
+        cookies: true,
+        ..options(format!("{home}/"))
+    };
+    let summary = Crawl::new(CrawlConfig::new(options).unwrap())
+        .unwrap()
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(summary.pages, 4, "{summary}");
+    let (at_home, away): (Vec<_>, Vec<_>) = server
+        .requests()
+        .into_iter()
+        .partition(|request| request.name() == "home");
+    assert!(at_home.len() >= 4 && away.len() >= 4);
+    for request in &at_home {
+        for line in ["x-key: 1", "accept-language: de", "authorization: Basic bWU6c2VjcmV0"] {
+            assert!(has(request, line), "{request:?}");
+        }
+        let is_later = !["/", "/robots.txt"].contains(&request.target.as_str());
+        assert_eq!(has(request, "cookie: id=1"), is_later, "{request:?}");
+    }
+    for request in &away {
+        for name in ["x-key", "accept-language", "authorization"] {
+            assert!(!request.head.contains(name), "{request:?}");
+        }
+    }
+    let cookies: Vec<bool> = away.iter().map(|request| has(request, "cookie: id=1")).collect();
+    assert!(
+        cookies.contains(&true) && !cookies[0],
+        "its own, once it has set one: {cookies:?}"
+    );
+}
+
+#[tokio::test]
+async fn no_cookie_is_kept_unless_asked_for() {
+    let server = two_sites().await;
+    let options = options(format!("http://home.localhost:{}/", server.port));
+    Crawl::new(CrawlConfig::new(options).unwrap())
+        .unwrap()
+        .run()
+        .await
+        .unwrap();
+    assert!(server.requests().iter().all(|request| !request.head.contains("cookie")));
+}
+
+#[tokio::test]
+async fn a_seed_with_a_password_logs_in_and_shows_it_nowhere() {
+    let server = two_sites().await;
+    let options = options(format!("http://me:secret@home.localhost:{}/back", server.port));
+    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let summary = crawl.run().await.unwrap();
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| has(request, "authorization: Basic bWU6c2VjcmV0"))
+    );
+    assert!(!format!("{summary:?}{summary}").contains("secret"));
+}
+
+#[tokio::test]
+async fn all_requests_go_through_the_proxy_and_private_addresses_in_urls_do_not() {
+    let proxy = Server::start(|_| Script::say(html("by proxy"))).await;
+    let options = CrawlOptions {
+        proxy: Some(Secret::from(format!("http://me:secret@localhost:{}", proxy.port))),
+        allow_private_addresses: false,
+        ..options("http://far.example/".to_owned())
+    };
+    let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
+    let fetch = |url: &str| fetcher.fetch(Ask::new(url.parse().unwrap(), Want::Page));
+    assert_eq!(fetch("http://far.example/a").await.unwrap().body, b"by proxy");
+    assert_eq!(fetch("http://other.example/b").await.unwrap().body, b"by proxy");
+    for inside in [
+        "http://127.0.0.1/",
+        "http://[::1]/",
+        "http://localhost/",
+        "http://x.localhost./",
+    ] {
+        let error = fetch(inside).await.unwrap_err();
+        assert!(matches!(error, FetchError::AddressForbidden), "{inside}: {error:?}");
+    }
+    let targets: Vec<_> = proxy.requests().into_iter().map(|request| request.target).collect();
+    assert_eq!(targets, ["http://far.example/a", "http://other.example/b"]);
+    assert!(
+        proxy
+            .requests()
+            .iter()
+            .all(|request| has(request, "proxy-authorization: Basic bWU6c2VjcmV0"))
+    );
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // RFC 1928: greeting, no authentication, connect to a name, granted.
+        let mut greeting = [0; 2];
+        stream.read_exact(&mut greeting).await.unwrap();
+        let mut methods = vec![0; usize::from(greeting[1])];
+        stream.read_exact(&mut methods).await.unwrap();
+        stream.write_all(&[5, 0]).await.unwrap();
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).await.unwrap();
+        let mut name = vec![0; usize::from(head[4]) + 2];
+        stream.read_exact(&mut name).await.unwrap();
+        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut request = vec![0; 4096];
+        let _ = stream.read(&mut request).await.unwrap();
+        stream.write_all(&html("by socks")).await.unwrap();
+        name.truncate(name.len() - 2);
+        String::from_utf8(name).unwrap()
+    });
+    let options = CrawlOptions {
+        proxy: Some(Secret::from(format!("socks5h://127.0.0.1:{port}"))),
+        ..options("http://far.example/".to_owned())
+    };
+    let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
+    let answer = fetcher
+        .fetch(Ask::new("http://far.example/".parse().unwrap(), Want::Page))
+        .await
+        .unwrap();
+    assert_eq!(answer.body, b"by socks");
+    assert_eq!(serving.await.unwrap(), "far.example");
+}
+
+#[test]
+fn a_proxy_that_is_none_is_refused_without_repeating_it() {
+    for proxy in [
+        "secret",
+        "ftp://me:secret@proxy.example",
+        "http://",
+        "socks4://me:secret@h:1",
+    ] {
+        let options = CrawlOptions {
+            proxy: Some(Secret::from(proxy)),
+            ..options("http://far.example/".to_owned())
+        };
+        let error = CrawlConfig::new(options).unwrap_err().to_string();
+        assert!(
+            error.contains("socks5h://") && !error.contains("secret"),
+            "{proxy}: {error}"
+        );
+    }
+}
