@@ -2,21 +2,23 @@
 
 mod budgets;
 mod outputs;
+mod requests;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crawler::CrawlOptions;
-use crawler::fetch::Secret;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 use sieve::{Hashing, OnSaturation};
 
 use self::budgets::Budgets;
 pub(crate) use outputs::{Outputs, is_stdout};
+pub(crate) use requests::Requests;
 
 /// Crawl sites politely, to the end, and say what was not fetched and why.
 ///
@@ -56,6 +58,11 @@ pub(crate) struct Site {
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    /// Read options from a TOML file, by the names that they have here: max-pages = 100, sitemaps = true, exclude = ["a", "b"],
+    /// seed-urls = ["example.com"]. The command line wins; lists add up.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
     /// Distinct URLs the seen-set is meant for; it warns above that [URLs].
     #[arg(long, value_name = "N", default_value_t = frontier::config::DEFAULT_CAPACITY, help_heading = "Seen-set")]
     capacity: u64,
@@ -164,48 +171,8 @@ pub(crate) struct Options {
     #[arg(long, help_heading = "Scope")]
     allow_private_addresses: bool,
 
-    /// Send this header, such as "Accept-Language: de", to the origins of the seeds and to no other; may be given more than
-    /// once.
-    #[arg(long, value_name = "NAME: VALUE", help_heading = "Requests")]
-    header: Vec<String>,
-    /// Log in by HTTP's basic authentication: USER:PASSWORD at the origin of the first seed, or ORIGIN=USER:PASSWORD, such as
-    /// https://example.com=me:secret; may be given more than once. Other origins never see it. Users of this machine can see
-    /// the command line; a --config file keeps it from them.
-    #[arg(long, value_name = "LOGIN", help_heading = "Requests")]
-    basic_auth: Vec<String>,
-    /// Keep cookies, for each origin apart, and send them back. None are kept unless given.
-    #[arg(long, help_heading = "Requests")]
-    cookies: bool,
-    /// Send all requests through this proxy: http://, https://, socks5:// or socks5h://, host and port. Which addresses it
-    /// dials cannot be seen from here: only private addresses that stand in URLs are still refused.
-    #[arg(long, value_name = "URL", help_heading = "Requests")]
-    proxy: Option<String>,
-    /// Give up on a connection that takes longer than this [seconds].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value = "10",
-        value_parser = parse_seconds_above_zero,
-        allow_negative_numbers = true,
-        help_heading = "Limits"
-    )]
-    connect_timeout: Duration,
-    /// Take answers of at most so many headers.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_HEADERS - 1),
-        help_heading = "Limits"
-    )]
-    max_headers: NonZeroUsize,
-    /// Take answers with headers of at most so many bytes in all; HTTP/1 has a limit of 400 KiB besides [bytes].
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = crawler::config::DEFAULT_MAX_HEADER_BYTES,
-        help_heading = "Limits"
-    )]
-    max_header_bytes: usize,
+    #[command(flatten)]
+    pub(crate) requests: Requests,
 
     /// Read the sitemaps that robots.txt names; where it names none, look for /sitemap.xml and /sitemap_index.xml.
     #[arg(long, help_heading = "Sitemaps")]
@@ -342,6 +309,13 @@ impl Defaults {
     };
 }
 
+/// Reads the arguments, of which the later win. Ends the process when they make no sense, or ask for help.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
+    let command = Cli::command().args_override_self(true);
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 impl Options {
     /// Turns the arguments into what the library takes; the seeds are still to come.
     ///
@@ -379,25 +353,15 @@ impl Options {
             max_links_per_page: self.max_links_per_page,
             max_time: self.max_time,
             allow_private_addresses: self.allow_private_addresses,
-            headers: secrets(&self.header),
-            logins: secrets(&self.basic_auth),
-            cookies: self.cookies,
-            proxy: self.proxy.as_deref().map(Secret::from),
-            connect_timeout: self.connect_timeout,
-            max_headers: self.max_headers,
-            max_header_bytes: self.max_header_bytes,
             sitemaps: self.sitemaps,
             max_sitemap_bytes: self.max_sitemap_bytes,
             max_sitemap_urls: self.max_sitemap_urls,
             ..CrawlOptions::default()
         };
+        self.requests.ask(&mut crawl);
         self.outputs.ask(&mut crawl);
         self.budgets.write_to(&mut crawl);
         crawl
-    }
-
-    pub(crate) fn has_proxy(&self) -> bool {
-        self.proxy.is_some()
     }
 
     pub(crate) fn ignores_robots(&self) -> bool {
@@ -429,10 +393,6 @@ impl Site {
     pub(crate) fn seeds_file(&self) -> Option<&PathBuf> {
         self.seeds.as_ref()
     }
-}
-
-fn secrets(texts: &[String]) -> Vec<Secret> {
-    texts.iter().map(|text| Secret::from(text.as_str())).collect()
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

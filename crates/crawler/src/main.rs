@@ -1,6 +1,7 @@
 //! The command: arguments → configuration → run → exit code.
 
 mod cli;
+mod config_file;
 mod logging;
 mod progress;
 
@@ -8,7 +9,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use crawler::demo::{self, DemoServer};
 use crawler::output::OutputFile;
 use crawler::output::jsonl::JsonLines;
@@ -19,11 +19,17 @@ use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, StartError, StopHand
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::cli::{Cli, Command, Defaults, Options, Outputs, is_stdout};
+use crate::cli::{Command, Defaults, Options, Outputs, is_stdout};
 use crate::progress::Reporter;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match config_file::arguments(std::env::args_os().collect()) {
+        Ok(arguments) => cli::parse(arguments),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "crawler: {error}");
+            return ExitCode::from(2);
+        }
+    };
     let options = match &cli.command {
         Some(Command::Demo(options)) => options,
         None => &cli.site.options,
@@ -178,7 +184,7 @@ async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Resul
     if let Some(path) = options.outputs.shared_file() {
         return Err(Failure::SharedOutput(path.display().to_string()));
     }
-    if options.has_proxy() {
+    if options.requests.has_proxy() {
         log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
     }
     let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));

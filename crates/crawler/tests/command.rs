@@ -207,3 +207,35 @@ fn json_logs_carry_the_saturation_as_values() {
 fn a_full_disk_ends_the_crawl_with_code_1() {
     fails(&["demo", "--output", "/dev/full"], 1, "cannot be written");
 }
+
+#[test]
+fn a_configuration_file_is_obeyed_unless_the_command_line_says_otherwise() {
+    let folder = std::env::temp_dir().join(format!("crawler-config-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("crawl.toml");
+    let config = path.to_str().unwrap();
+    fs::write(&path, "max-pages = 3\nquiet = 1\n").unwrap();
+    let pages = |arguments: &[&str]| {
+        let output = crawler(arguments);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        number(&stdout, "pages")
+    };
+    assert_eq!(pages(&["demo", "--config", config]), 3);
+    assert_eq!(pages(&["demo", &format!("--config={config}"), "--max-pages", "5"]), 5);
+    fs::write(
+        &path,
+        "seed-urls = ['http://127.0.0.1:1/']\nmax-pages = 3\nbasic-auth = 'secret'\n",
+    )
+    .unwrap();
+    fails(&["--config", config], 2, "USER:PASSWORD");
+    fs::write(&path, "max-pages = 3\nmax-pagse = 4\n").unwrap();
+    fails(&["demo", "--config", config], 2, "line 2");
+    fails(&["demo", "--config", "no/such/file.toml"], 2, "no/such/file.toml");
+    fs::remove_dir_all(&folder).unwrap();
+}
