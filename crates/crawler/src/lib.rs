@@ -21,7 +21,7 @@
 //! # It is, it is not
 //!
 //! It drives; it does not decide. What to fetch next, and when, is the [`frontier`]'s business. It runs no JavaScript, keeps
-//! no cookies, and stores bodies in archives only.
+//! cookies on request only, and stores bodies in archives only.
 //!
 //! # The loop
 //!

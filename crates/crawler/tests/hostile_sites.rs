@@ -260,7 +260,11 @@ async fn an_answer_that_is_cut_at_any_byte_is_told_as_cut_or_broken() {
     let head = whole.find("\r\n\r\n").unwrap() + 4;
     let server = Server::start(move |request| {
         let until: usize = request.target.trim_start_matches('/').parse().unwrap();
-        Script::say(&answer.as_bytes()[..until]).then(if until.is_multiple_of(2) { Then::Close } else { Then::Reset })
+        Script::say(&answer.as_bytes()[..until]).then(if until.is_multiple_of(2) {
+            Then::Close
+        } else {
+            Then::Reset
+        })
     })
     .await;
     let client = client(PATIENCE);

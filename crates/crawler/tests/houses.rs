@@ -115,6 +115,8 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
         "flate2::",
         &["fetch/decoding.rs", "output/warc/file.rs", "sitemap/unpack.rs"],
     );
+    only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
+    only("crawler", "toml::", &["config_file.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
     only(
