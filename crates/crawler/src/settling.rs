@@ -1,5 +1,6 @@
 //! What a task that came back means: the settlement for the frontier, and what follows once it is made.
 
+mod failure;
 pub(crate) mod sitemaps;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::robots::{MAX_ROBOTS_HOPS, Policy, ROBOTS_LIFETIME, RobotsRules};
 use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
+use failure::{Failure, no_target, unusable};
 
 /// What is told to the frontier, and what follows.
 pub(crate) type Conclusion = (Settlement, Aftermath);
@@ -74,12 +76,6 @@ impl Aftermath {
             _ => None,
         }
     }
-}
-
-/// What went wrong, in one word and in full.
-struct Failure {
-    kind: FailureKind,
-    why: String,
 }
 
 /// What an answer to a robots.txt request says.
@@ -188,35 +184,6 @@ fn conclude_page(
             uncrawlable,
         },
     )
-}
-
-/// How much of a `Location` is repeated in a message, in characters: it is a stranger's text, of any length.
-const SHOWN_LOCATION: usize = 200;
-
-fn no_target(answer: &Answer) -> Failure {
-    let location = answer.location.as_deref().unwrap_or_default();
-    let location: String = location.chars().take(SHOWN_LOCATION).collect();
-    Failure {
-        kind: FailureKind::Redirect,
-        why: format!(
-            "status {} redirects to {location:?}, which cannot be crawled",
-            answer.status
-        ),
-    }
-}
-
-/// An answer that asks for another try.
-fn unusable(answer: &Answer) -> Failure {
-    match answer.cut {
-        Some(cut) if cut.is_passing() && (200..300).contains(&answer.status) => Failure {
-            kind: FailureKind::Incomplete,
-            why: format!("the body is cut, because of {}", cut.name()),
-        },
-        _ => Failure {
-            kind: FailureKind::Status,
-            why: format!("status {}", answer.status),
-        },
-    }
 }
 
 fn page_links(entry: &Entry, page: &Page, canonicalizer: &Canonicalizer) -> Vec<Link> {

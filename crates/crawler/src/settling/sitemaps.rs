@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome};
 
-use super::{What, no_target, redirect_target, unusable};
+use super::failure::{no_target, unusable};
+use super::{What, redirect_target};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::Answer;
