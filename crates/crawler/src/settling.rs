@@ -22,6 +22,7 @@ use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, Cut, Extent, FailureKind, FetchError, Fetcher};
 use crate::fingerprint::Fingerprint;
 use crate::judge::{Judgement, judge};
+use crate::links::FoundLink;
 use crate::links::Uncrawlable;
 use crate::page::Page;
 use crate::robots::{MAX_ROBOTS_HOPS, Policy, ROBOTS_LIFETIME, RobotsRules};
@@ -129,18 +130,24 @@ fn conclude_page(
 ) -> (Judgement, Vec<Link>, What) {
     let judgement = judge(&fetched.result);
     let canonicalizer = &config.options().canonicalizer;
-    let links = match &fetched.result {
+    let tells_edges = config.options().tell_edges;
+    let followed = fetched.page.links.len();
+    let mut edges = Vec::new();
+    let links: Vec<_> = match &fetched.result {
         Ok(answer) if judgement.outcome == Outcome::Moved => redirect_target(entry, answer, canonicalizer)
             .map(|target| entry.redirected(target))
             .into_iter()
             .collect(),
-        _ => page_links(entry, &fetched.page, canonicalizer),
+        _ => {
+            if tells_edges {
+                edges = edges::of_page(&fetched.page, canonicalizer);
+            }
+            page_links(entry, std::mem::take(&mut fetched.page.links), canonicalizer)
+        }
     };
-    let edges = match (config.options().tell_edges, judgement.outcome) {
-        (false, _) => Vec::new(),
-        (true, Outcome::Moved) => links.iter().map(edges::redirect).collect(),
-        (true, _) => edges::of_page(&fetched.page, canonicalizer),
-    };
+    if tells_edges && judgement.outcome == Outcome::Moved {
+        edges = links.iter().map(edges::redirect).collect();
+    }
     let (dropped, nofollow) = (fetched.page.links_dropped as u64, fetched.page.links_nofollow as u64);
     let fingerprint = fetched.page.fingerprint;
     let mut uncrawlable = fetched.page.uncrawlable;
@@ -148,7 +155,7 @@ fn conclude_page(
         uncrawlable.unresolvable += usize::from(links.is_empty());
     } else {
         // Such as those to http://../, a host that is nothing but dots.
-        uncrawlable.unresolvable += fetched.page.links.len() - links.len();
+        uncrawlable.unresolvable += followed - links.len();
     }
     let page = std::mem::take(&mut fetched.page);
     let (record, failure) = match &fetched.result {
@@ -156,6 +163,7 @@ fn conclude_page(
         Ok(answer) => {
             let failure = matches!(judgement.outcome, Outcome::Retry { .. }).then(|| unusable(answer));
             let mut record = record(entry, answer, page, started);
+            record.links_found += followed;
             if record.selected.is_none() && !config.options().fields.is_empty() {
                 record.selected = Some(Selected::nothing(&config.options().fields));
             }
@@ -186,13 +194,12 @@ fn conclude_page(
     )
 }
 
-fn page_links(entry: &Entry, page: &Page, canonicalizer: &Canonicalizer) -> Vec<Link> {
+fn page_links(entry: &Entry, found: Vec<FoundLink>, canonicalizer: &Canonicalizer) -> Vec<Link> {
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
-    let urls = page
-        .links
-        .iter()
-        .filter_map(|link| canonicalizer.canonicalize(link.url.clone()).ok());
+    let urls = found
+        .into_iter()
+        .filter_map(|link| canonicalizer.canonicalize(link.url).ok());
     urls.map(|url| Link::found(url, depth, Arc::clone(&referrer))).collect()
 }
 
@@ -216,7 +223,7 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
         body_cut: answer.cut.or(page.cut.then_some(Cut::Markup)),
         fetched_at: Clock::rfc3339(started),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
-        links_found: page.links.len() + page.links_nofollow + page.links_dropped,
+        links_found: page.links_nofollow + page.links_dropped,
         links_new: 0,
         noindex: page.noindex,
         content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
