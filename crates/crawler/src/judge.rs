@@ -6,27 +6,28 @@
 //! | 2xx whose body broke off or did not end in time | retry; in the end, done with what came | |
 //! | 3xx with a `Location` | moved: its target is a new link | |
 //! | 408, 425, 5xx | retry | |
-//! | 429, 503 with `Retry-After` | retry, not before that time | rests until then |
+//! | 429, 503 with `Retry-After` | throttled: retry, without counting the attempt | rests until then, longer each time in a row, and is given up in the end |
 //! | any other status | gone | |
 //! | name not resolved, no connection, no secure one, timeout | retry | down: rests, longer each time, and is given up in the end |
 //! | broken answer | retry | |
+//! | no file handle left | hindered: retry, without counting the attempt | |
 //! | address not public | not fetched | |
-
-use std::time::Duration;
 
 use frontier::{NotFetched, Outcome};
 
 use crate::fetch::{Answer, Cut, FetchError};
 
-/// How long a host rests that answers 429 and does not say how long.
-const DEFAULT_THROTTLE: Duration = Duration::from_secs(5);
-
 /// What is to be told to the frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) outcome: Outcome,
-    /// How long the host is to rest.
-    pub(crate) rest: Option<Duration>,
+}
+
+impl Judgement {
+    /// Says whether an answer is not the final one, if there may be another.
+    pub(crate) fn asks_again(self) -> bool {
+        matches!(self.outcome, Outcome::Retry { .. } | Outcome::Throttled { .. })
+    }
 }
 
 pub(crate) fn judge(result: &Result<Answer, FetchError>) -> Judgement {
@@ -41,8 +42,9 @@ fn judge_answer(answer: &Answer) -> Judgement {
         200..=299 if answer.cut.is_some_and(Cut::is_passing) => outcome(Outcome::Retry { after: None }),
         200..=299 | 304 => outcome(Outcome::Done),
         300..=399 if answer.location.is_some() => outcome(Outcome::Moved),
-        429 => throttled(answer.retry_after.unwrap_or(DEFAULT_THROTTLE)),
-        503 if answer.retry_after.is_some() => throttled(answer.retry_after.unwrap_or_default()),
+        _ if throttles(answer) => outcome(Outcome::Throttled {
+            after: answer.retry_after,
+        }),
         408 | 425 | 500..=599 => outcome(Outcome::Retry { after: None }),
         _ => outcome(Outcome::Gone),
     }
@@ -54,23 +56,25 @@ fn judge_error(error: &FetchError) -> Outcome {
         FetchError::Unresolved(_) | FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout => {
             Outcome::HostDown { until: None }
         }
+        FetchError::OutOfHandles => Outcome::Hindered,
         FetchError::HeadTooLarge(_) | FetchError::Broken(_) | FetchError::Panicked(_) => Outcome::Retry { after: None },
     }
 }
 
 fn outcome(outcome: Outcome) -> Judgement {
-    Judgement { outcome, rest: None }
+    Judgement { outcome }
 }
 
-fn throttled(rest: Duration) -> Judgement {
-    Judgement {
-        outcome: Outcome::Retry { after: Some(rest) },
-        rest: Some(rest),
-    }
+/// Says whether a server asks for less traffic: 429 (RFC 6585, section 4), or 503 with `Retry-After` (RFC 9110, section
+/// 15.6.4). A 503 that does not say when to come back may be a page that fails.
+pub(crate) fn throttles(answer: &Answer) -> bool {
+    answer.status == 429 || answer.status == 503 && answer.retry_after.is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn status(status: u16) -> Outcome {
@@ -94,12 +98,7 @@ mod tests {
             (410, Outcome::Gone),
             (408, retry),
             (425, retry),
-            (
-                429,
-                Outcome::Retry {
-                    after: Some(DEFAULT_THROTTLE),
-                },
-            ),
+            (429, Outcome::Throttled { after: None }),
             (500, retry),
             (503, retry),
             (999, Outcome::Gone),
@@ -123,11 +122,8 @@ mod tests {
                 retry_after: Some(wait),
                 ..Answer::default()
             };
-            let expected = Judgement {
-                outcome: Outcome::Retry { after: Some(wait) },
-                rest: Some(wait),
-            };
-            assert_eq!(judge(&Ok(answer)), expected);
+            let expected = Outcome::Throttled { after: Some(wait) };
+            assert_eq!(judge(&Ok(answer)).outcome, expected);
         }
     }
 }

@@ -4,7 +4,6 @@ mod failure;
 pub(crate) mod sitemaps;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Entry, Fate, FrontierError, Lease, Link, NotFetched, Origin, Outcome, Purpose,
@@ -44,7 +43,6 @@ pub(crate) struct Returned {
 /// What is left to do once a settlement is made.
 pub(crate) struct Aftermath {
     entry: Entry,
-    rest: Option<Duration>,
     what: What,
     capture: Option<Arc<Capture>>,
 }
@@ -116,7 +114,6 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
         Aftermath {
             capture: Capture::of(&entry.url, returned.started, fetched.result),
             entry,
-            rest: judgement.rest,
             what,
         },
     )
@@ -161,7 +158,7 @@ fn conclude_page(
     let (record, failure) = match &fetched.result {
         Ok(answer) if judgement.outcome == Outcome::Moved => (None, links.is_empty().then(|| no_target(answer))),
         Ok(answer) => {
-            let failure = matches!(judgement.outcome, Outcome::Retry { .. }).then(|| unusable(answer));
+            let failure = judgement.asks_again().then(|| unusable(answer));
             let mut record = record(entry, answer, page, started);
             record.links_found += followed;
             if record.selected.is_none() && !config.options().fields.is_empty() {
@@ -243,7 +240,7 @@ fn conclude_robots(
     result: &Result<Answer, FetchError>,
     config: &CrawlConfig,
 ) -> (Judgement, RobotsNext) {
-    let final_answer = |outcome, next| (Judgement { outcome, rest: None }, next);
+    let final_answer = |outcome, next| (Judgement { outcome }, next);
     let allow_all = || RobotsNext::Known(Policy::Rules(RobotsRules::allow_all()));
     match result {
         Ok(answer) => match answer.status {
@@ -282,18 +279,9 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
-        let Aftermath {
-            entry,
-            rest,
-            what,
-            capture,
-        } = aftermath;
+        let Aftermath { entry, what, capture } = aftermath;
         if let Some(capture) = &capture {
             self.tell(&Event::Captured(capture));
-        }
-        if let Some(rest) = rest {
-            let longest = self.options().frontier.retries.longest_wait;
-            self.frontier_mut().block(&entry.queue, now + rest.min(longest), now)?;
         }
         match what {
             What::Robots(origin, next) => self.follow_up_robots(&entry, origin, next, fate, now),

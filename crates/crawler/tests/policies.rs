@@ -10,7 +10,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Summary, Want};
+use crawler::{
+    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Summary, Want,
+};
 use frontier::{Frontier, FrontierConfig, NotFetched, Reach, ScopeConfig};
 use sieve::ExactFilter;
 use tokio::time::{Instant, sleep};
@@ -536,4 +538,109 @@ fn origins_whose_robots_txt_moved_to_a_host_that_is_given_up_are_closed() {
         "the host that is down is asked once: {:?}",
         run.asked
     );
+}
+
+/// The links of a site of 200 pages.
+fn two_hundred_links() -> String {
+    (1..=200).map(|n| format!("<a href=/{n}></a>")).collect()
+}
+
+fn throttling(retry_after: Option<u64>) -> Reply {
+    Ok(Answer {
+        status: 429,
+        retry_after: retry_after.map(Duration::from_secs),
+        ..Answer::default()
+    })
+}
+
+#[test]
+fn a_site_that_throttles_for_two_minutes_loses_no_page() {
+    for (per_host, retry_after) in [(1, None), (4, None), (1, Some(0)), (4, Some(1)), (4, Some(30))] {
+        let started = Mutex::new(None);
+        let mut options = options(&["http://a.example/"], 0);
+        options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+        let links = two_hundred_links();
+        let run = run(options, move |url| {
+            let since = started.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
+            match url {
+                "http://a.example/robots.txt" => body(""),
+                "http://a.example/" => body(&links),
+                _ if since < Duration::from_secs(120) => throttling(retry_after),
+                _ => body(""),
+            }
+        });
+        assert_eq!(run.summary.pages, 201, "{per_host}, {retry_after:?}: {}", run.summary);
+        let while_throttling = run.asked.len() - 202;
+        assert!(
+            while_throttling < 40,
+            "{per_host}, {retry_after:?}: {while_throttling} requests"
+        );
+        assert_eq!(run.summary.retried[&FailureKind::Throttled], while_throttling as u64);
+    }
+}
+
+#[test]
+fn a_host_that_does_nothing_but_throttle_is_given_up_after_twelve_times() {
+    for retry_after in [None, Some(0), Some(86_400)] {
+        let links = two_hundred_links();
+        let run = run(options(&["http://a.example/"], 1), move |url| match url {
+            "http://a.example/robots.txt" => body(""),
+            "http://a.example/" => body(&links),
+            _ => throttling(retry_after),
+        });
+        assert_eq!(run.asked.len(), 2 + 12, "{:?}", run.asked);
+        assert_eq!(run.summary.ending, Ending::Drained);
+        assert_eq!(run.summary.report.pages.lost_with_host, 199);
+        let robots = run_of_throttled_robots(retry_after);
+        assert_eq!(robots.urls(), ["http://a.example/robots.txt"; 12]);
+    }
+}
+
+fn run_of_throttled_robots(retry_after: Option<u64>) -> Run {
+    run(options(&["http://a.example/"], 1), move |_| throttling(retry_after))
+}
+
+#[test]
+fn the_rests_of_a_host_that_throttles_double_up_to_five_minutes() {
+    let run = run_of_throttled_robots(None);
+    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(rests, [5, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300]);
+}
+
+#[test]
+fn a_page_that_always_throttles_ends_though_the_others_of_its_host_are_answered() {
+    let links = two_hundred_links();
+    let run = run(options(&["http://a.example/"], 1), move |url| match url {
+        "http://a.example/" => body(&links),
+        "http://a.example/7" => throttling(None),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.pages, 200);
+    assert_eq!(run.summary.by_status[&429], 1);
+    assert!(run.urls().iter().filter(|url| **url == "http://a.example/7").count() <= 12);
+}
+
+#[test]
+fn having_no_file_handle_left_is_not_the_hosts_failure_and_loses_no_page() {
+    let left = Mutex::new(8);
+    let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
+        let mut left = left.lock().unwrap();
+        *left -= i32::from(*left > 0);
+        if *left > 0 {
+            Err(FetchError::OutOfHandles)
+        } else {
+            body("")
+        }
+    });
+    assert_eq!(run.summary.pages, 2, "{:?}", run.asked);
+    let never = run_without_handles();
+    assert_eq!(never.summary.ending, Ending::Drained);
+    assert_eq!(never.summary.report.pages.lost_with_host, 0);
+}
+
+fn run_without_handles() -> Run {
+    run(options(&["http://a.example/", "http://a.example/2"], 1), |_| {
+        Err(FetchError::OutOfHandles)
+    })
 }

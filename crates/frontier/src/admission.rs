@@ -29,6 +29,7 @@ pub(crate) fn entry(link: &Link) -> Entry {
         depth: link.depth,
         hops: link.hops,
         attempts: 0,
+        put_off: 0,
         purpose: link.sitemap_of.clone().map_or(Purpose::Page, Purpose::Sitemap),
         metadata: Metadata {
             referrer: link.referrer.clone(),

@@ -108,11 +108,17 @@ pub struct RetryPolicy {
     pub longest_wait: Duration,
     /// After how many failures in a row an origin of a host (a scheme and a port) is given up, with all that is queued for it.
     pub max_host_failures: NonZeroU32,
+    /// How long a host rests after it was throttling and did not say how long; it doubles with each further time in a row.
+    pub first_throttle: Duration,
+    /// After how many throttling answers in a row an origin is given up, with all that is queued for it; and after how many
+    /// in all a single URL is, where others of its origin are answered.
+    pub max_throttles: NonZeroU32,
 }
 
 impl Default for RetryPolicy {
     /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a
-    /// host is given up after 6 failures in a row.
+    /// host is given up after 6 failures in a row. After 12 throttling answers in a row too: 5 s, 10 s, 20 s and so on apart,
+    /// that is half an hour.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
@@ -120,6 +126,8 @@ impl Default for RetryPolicy {
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(300),
             max_host_failures: NonZeroU32::MIN.saturating_add(5),
+            first_throttle: Duration::from_secs(5),
+            max_throttles: NonZeroU32::MIN.saturating_add(11),
         }
     }
 }
@@ -127,8 +135,21 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the wait after so many failures in a row: the first wait, doubled by each failure after the first.
     pub fn wait_after(&self, failures: u32) -> Duration {
-        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(31));
-        self.first_wait.saturating_mul(doubled).min(self.longest_wait)
+        self.doubled(self.first_wait, failures)
+    }
+
+    /// Returns how long a host rests after so many throttling answers in a row, of which the last asked for a wait of
+    /// `after`. A host whose own word proves too short, time after time, is given as long as one that failed.
+    pub fn rest_after(&self, throttles: u32, after: Option<Duration>) -> Duration {
+        match after {
+            None => self.doubled(self.first_throttle, throttles),
+            Some(after) => after.max(self.wait_after(throttles)).min(self.longest_wait),
+        }
+    }
+
+    fn doubled(&self, first: Duration, times: u32) -> Duration {
+        let factor = 2_u32.saturating_pow(times.saturating_sub(1).min(31));
+        first.saturating_mul(factor).min(self.longest_wait)
     }
 }
 
@@ -153,5 +174,15 @@ mod tests {
         let policy = RetryPolicy::default();
         let waits = [1, 2, 3, 9, 10, 40, u32::MAX].map(|failures| policy.wait_after(failures).as_secs());
         assert_eq!(waits, [1, 2, 4, 256, 300, 300, 300]);
+    }
+
+    #[test]
+    fn a_host_that_throttles_again_rests_longer_whatever_it_says() {
+        let policy = RetryPolicy::default();
+        let rests = |after| [1, 2, 3, 7, 40].map(|throttles| policy.rest_after(throttles, after).as_secs());
+        assert_eq!(rests(None), [5, 10, 20, 300, 300]);
+        assert_eq!(rests(Some(Duration::ZERO)), [1, 2, 4, 64, 300]);
+        assert_eq!(rests(Some(Duration::from_secs(100))), [100, 100, 100, 100, 300]);
+        assert_eq!(rests(Some(Duration::MAX)), [300; 5]);
     }
 }

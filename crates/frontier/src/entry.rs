@@ -36,6 +36,8 @@ pub struct Entry {
     pub hops: u8,
     /// How often it was handed out already.
     pub attempts: u32,
+    /// How often it came back without an attempt being counted: throttled, or for a reason of our own.
+    pub put_off: u32,
     /// What it is asked for.
     pub purpose: Purpose,
     /// Where it came from.

@@ -105,6 +105,7 @@ impl<F: Filter> Frontier<F> {
             max_hosts: config.max_hosts,
             max_pages_per_host: config.max_pages_per_host,
             max_host_failures: config.retries.max_host_failures.get(),
+            max_throttles: config.retries.max_throttles.get(),
             ask_robots: config.ask_robots,
         };
         let budgets = Budgets::new(&config);
@@ -213,6 +214,7 @@ impl<F: Filter> Frontier<F> {
             depth: 0,
             hops,
             attempts: 0,
+            put_off: 0,
             purpose: Purpose::Robots(origin.clone()),
             metadata: crate::entry::Metadata::default(),
         };

@@ -210,6 +210,7 @@ impl Host {
             return;
         };
         lane.failures = 0;
+        lane.throttles = 0;
         if lane.is_forgettable() {
             self.lanes.remove(origin);
         }
@@ -222,11 +223,24 @@ impl Host {
             return 1;
         };
         lane.failures = lane.failures.saturating_add(1);
-        if lane.failures >= most && !lane.given_up {
-            lane.given_up = true;
-            self.origins_given_up += 1;
-        }
+        self.origins_given_up += lane.give_up_if(lane.failures >= most);
         lane.failures
+    }
+
+    /// The origin of a URL asks for less traffic. Returns how often in a row; with `most` it is given up.
+    ///
+    /// Answers to what was out when the host began to rest are no further reason.
+    pub(crate) fn throttled(&mut self, url: &str, most: u32, now: Time) -> u32 {
+        let is_resting = self.blocked_until > now;
+        let origin = self.lane_of(origin_of(url));
+        let Some(lane) = self.lanes.get_mut(&origin) else {
+            return 1;
+        };
+        if !is_resting || lane.throttles == 0 {
+            lane.throttles = lane.throttles.saturating_add(1);
+        }
+        self.origins_given_up += lane.give_up_if(lane.throttles >= most);
+        lane.throttles
     }
 
     /// Says whether the origin of a URL was given up.
@@ -311,7 +325,7 @@ impl Host {
     fn idle_place(&self, now: Time, rules: &HostRules) -> Place {
         let must_be_kept = self.delay.is_some()
             || self.gave_up_any()
-            || self.lanes.values().any(|lane| lane.failures > 0)
+            || self.lanes.values().any(|lane| !lane.is_well())
             || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
         if must_be_kept {
             return Place::Idle;
@@ -342,6 +356,7 @@ fn robots_of(page: &Entry, now: Time) -> Option<Entry> {
         depth: 0,
         hops: 0,
         attempts: 0,
+        put_off: 0,
         purpose: Purpose::Robots(origin),
         metadata: Metadata::default(),
     })

@@ -31,6 +31,7 @@ pub(crate) struct HostRules {
     pub(crate) max_hosts: usize,
     pub(crate) max_pages_per_host: Option<u64>,
     pub(crate) max_host_failures: u32,
+    pub(crate) max_throttles: u32,
     pub(crate) ask_robots: bool,
 }
 
@@ -204,6 +205,14 @@ impl HostQueues {
         self.hosts
             .get_mut(&entry.queue)
             .map_or(1, |host| host.failed(&entry.url, most))
+    }
+
+    /// The origin that was asked wants less traffic. Returns how often in a row; at the most that is allowed it is given up.
+    pub(crate) fn throttled(&mut self, entry: &Entry, now: Time) -> u32 {
+        let most = self.rules.max_throttles;
+        self.hosts
+            .get_mut(&entry.queue)
+            .map_or(1, |host| host.throttled(&entry.url, most, now))
     }
 
     /// Says whether the origin of an entry was given up.
@@ -411,6 +420,7 @@ mod tests {
             max_hosts: 1000,
             max_pages_per_host: None,
             max_host_failures: 2,
+            max_throttles: 2,
             ask_robots: true,
         };
         HostQueues::new(rules, Budgets::new(&FrontierConfig::default()))

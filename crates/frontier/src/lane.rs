@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     page_is_next: bool,
     /// How often in a row it failed. Nobody listening on one port says nothing of the host's others.
     pub(crate) failures: u32,
+    /// How often in a row it answered that it wants less traffic.
+    pub(crate) throttles: u32,
     pub(crate) given_up: bool,
 }
 
@@ -48,14 +50,15 @@ impl Lane {
     }
 
     /// Takes out the entry whose turn it is: a sitemap and a page in turn, as long as there are both. After a failure, a page
-    /// that has not failed goes before one that has: so a few slow pages are not taken for a host that is down.
+    /// that has not failed goes before one that has: so a few pages that are slow, or always throttle, are not taken for a
+    /// host that is down.
     pub(crate) fn take(&mut self) -> Option<Entry> {
         let sitemap = if self.page_is_next {
             None
         } else {
             self.sitemaps.pop_front()
         };
-        let fresh = if sitemap.is_none() && self.failures > 0 {
+        let fresh = if sitemap.is_none() && !self.is_well() {
             self.pages.pop_front()
         } else {
             sitemap
@@ -81,7 +84,19 @@ impl Lane {
 
     /// Says whether there is nothing to remember it for.
     pub(crate) fn is_forgettable(&self) -> bool {
-        self.is_empty() && self.robots == Robots::Unknown && self.failures == 0 && !self.given_up
+        self.is_empty() && self.robots == Robots::Unknown && self.is_well()
+    }
+
+    /// Gives it up for a reason that holds. Returns how many were given up by that, one or none.
+    pub(crate) fn give_up_if(&mut self, reason: bool) -> u32 {
+        let is_new = reason && !self.given_up;
+        self.given_up |= reason;
+        u32::from(is_new)
+    }
+
+    /// Says whether its last answer was one.
+    pub(crate) fn is_well(&self) -> bool {
+        self.failures == 0 && self.throttles == 0 && !self.given_up
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -52,6 +52,16 @@ pub enum Outcome {
         /// Not before so long from now, by the server's own word; else by the [`RetryPolicy`](crate::RetryPolicy).
         after: Option<Duration>,
     },
+    /// The server asks for less traffic (HTTP 429, or 503 with `Retry-After`): its host rests, longer with each time in a
+    /// row, and the attempt is not counted. An origin that does nothing else is given up after
+    /// [`max_throttles`](crate::RetryPolicy::max_throttles).
+    Throttled {
+        /// The server's own word of how long; at least that, if it is not above the longest wait.
+        after: Option<Duration>,
+    },
+    /// No request was made for a reason of our own, such as no file handle being left. It is asked for again, and neither
+    /// the attempt nor the host is charged; so often at most as a page may be throttled.
+    Hindered,
     /// The host itself failed; none of its URLs is asked for until it has rested.
     HostDown {
         /// Not before this time; else by the [`RetryPolicy`](crate::RetryPolicy).

@@ -71,6 +71,14 @@ pub(crate) struct Budgets {
     /// Give a host up after so many failures in a row, with all that waits for it.
     #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_host_failures, help_heading = "Retries")]
     max_host_failures: NonZeroU32,
+    /// How long a host rests that answers 429 and does not say how long; it doubles with each further time in a row
+    /// [seconds].
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_seconds, help_heading = "Retries")]
+    throttle_wait: Duration,
+    /// Give a host up after so many answers in a row that ask for less traffic (429, or 503 with Retry-After); a page too,
+    /// after so many in all. They are not counted as attempts.
+    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_throttles, help_heading = "Retries")]
+    max_throttles: NonZeroU32,
     /// The longest Crawl-delay of a robots.txt that is obeyed; a longer one is cut to it [seconds].
     #[arg(
         long,
@@ -121,6 +129,8 @@ impl Budgets {
             first_wait: self.retry_wait,
             longest_wait: self.max_retry_wait,
             max_host_failures: self.max_host_failures,
+            first_throttle: self.throttle_wait,
+            max_throttles: self.max_throttles,
             ..frontier.retries
         };
         crawl.max_fingerprints = self.max_fingerprints.get();

@@ -14,6 +14,9 @@ pub enum FetchError {
     /// The host's name cannot be resolved.
     #[error("the name of the host cannot be resolved: {0}")]
     Unresolved(String),
+    /// This process may open no more files or sockets, which says nothing of the host.
+    #[error("out of file handles; raise the limit (ulimit -n), or lower the concurrency or the idle connections")]
+    OutOfHandles,
     /// No connection could be made.
     #[error("no connection: {0}")]
     Connect(String),
@@ -40,6 +43,7 @@ impl FetchError {
         match self {
             Self::AddressForbidden => FailureKind::AddressForbidden,
             Self::Unresolved(_) => FailureKind::Unresolved,
+            Self::OutOfHandles => FailureKind::OutOfHandles,
             Self::Connect(_) => FailureKind::Connect,
             Self::Tls(_) => FailureKind::Tls,
             Self::Timeout => FailureKind::Timeout,
@@ -73,6 +77,10 @@ pub enum FailureKind {
     Incomplete,
     /// A status that asks for another try.
     Status,
+    /// The server asks for less traffic: 429, or 503 with `Retry-After`.
+    Throttled,
+    /// No file handle was left for a connection; a limit of this machine, not the host's failure.
+    OutOfHandles,
     /// A redirect without a target that can be crawled.
     Redirect,
     /// The host was given up, and what waited for it with it.
@@ -94,6 +102,8 @@ impl FailureKind {
             Self::Broken => "broken",
             Self::Incomplete => "incomplete",
             Self::Status => "status",
+            Self::Throttled => "throttled",
+            Self::OutOfHandles => "out_of_handles",
             Self::Redirect => "redirect",
             Self::HostDown => "host_down",
             Self::Panic => "panic",
@@ -114,6 +124,8 @@ pub(super) enum DialError {
     Forbidden,
     #[error("{0}")]
     Unresolved(String),
+    #[error("out of file handles")]
+    OutOfHandles,
 }
 
 /// What the chain of causes of an error says. Its end is what went wrong; what stands before names the step.
@@ -144,7 +156,11 @@ impl Causes {
         match cause.downcast_ref() {
             Some(DialError::Forbidden) => self.dial = Some(FetchError::AddressForbidden),
             Some(DialError::Unresolved(why)) => self.dial = Some(FetchError::Unresolved(why.clone())),
+            Some(DialError::OutOfHandles) => self.dial = Some(FetchError::OutOfHandles),
             None => {}
+        }
+        if cause.downcast_ref().is_some_and(is_out_of_handles) {
+            self.dial = Some(FetchError::OutOfHandles);
         }
         if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             self.tls = Some(explained(error));
@@ -154,6 +170,11 @@ impl Causes {
         }
         self.last = cause.to_string();
     }
+}
+
+/// Says whether the limit of open files was met, the process's or the system's.
+pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// Says what an error of TLS means to whoever runs the crawl.

@@ -1,15 +1,16 @@
 //! The resolver behind the address guard. What it lets through is what is dialled: a second look-up that could answer
 //! otherwise does not happen.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve};
 
-use super::failure::DialError;
+use super::failure::{DialError, is_out_of_handles};
 use crate::address_guard::is_public;
 
 /// A look-up under way.
@@ -19,6 +20,12 @@ pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send
 pub trait Resolver: Send + Sync + 'static {
     /// Looks up a name, which is in ASCII and may end in a dot. No address at all is an error.
     fn resolve(&self, name: &str) -> Resolving;
+}
+
+impl fmt::Debug for dyn Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Resolver")
+    }
 }
 
 /// The resolver of the operating system, but for `localhost` and all below it: RFC 6761, section 6.3, has these never asked of
@@ -52,6 +59,11 @@ pub(super) enum Guard {
     Off,
 }
 
+/// Says whether a socket can be opened no more. A look-up that cannot open its own says only that the name is not known.
+fn none_is_left() -> bool {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_err_and(|error| is_out_of_handles(&error))
+}
+
 /// A resolver that gives only what may be dialled.
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
@@ -67,7 +79,13 @@ impl Resolve for Guarded {
         let looking_up = self.resolver.resolve(name.as_str());
         Box::pin(async move {
             let unresolved = |why: String| DialError::Unresolved(why);
-            let found = looking_up.await.map_err(|error| unresolved(error.to_string()))?;
+            let found = looking_up.await.map_err(|error| {
+                if is_out_of_handles(&error) || none_is_left() {
+                    DialError::OutOfHandles
+                } else {
+                    unresolved(error.to_string())
+                }
+            })?;
             if found.is_empty() {
                 return Err(unresolved("it has no address".to_owned()).into());
             }

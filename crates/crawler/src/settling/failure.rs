@@ -1,6 +1,7 @@
 //! What went wrong with an answer that did come.
 
 use crate::fetch::{Answer, FailureKind};
+use crate::judge::throttles;
 
 /// Characters of a `Location` that a message repeats: it is a stranger's, and may be of any length.
 const SHOWN_LOCATION: usize = 200;
@@ -30,6 +31,10 @@ pub(super) fn unusable(answer: &Answer) -> Failure {
         Some(cut) if cut.is_passing() && (200..300).contains(&answer.status) => Failure {
             kind: FailureKind::Incomplete,
             why: format!("the body is cut, because of {}", cut.name()),
+        },
+        _ if throttles(answer) => Failure {
+            kind: FailureKind::Throttled,
+            why: format!("status {}: the server asks for less traffic", answer.status),
         },
         _ => Failure {
             kind: FailureKind::Status,

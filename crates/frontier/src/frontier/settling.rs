@@ -9,6 +9,7 @@ use crate::lease::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
+use crate::url::HostKey;
 
 impl<F: Filter> Frontier<F> {
     pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
@@ -21,7 +22,7 @@ impl<F: Filter> Frontier<F> {
         };
         let is_page = taken.entry.purpose == Purpose::Page;
         self.leased_pages -= u64::from(is_page);
-        if matches!(settlement.outcome, Outcome::NotFetched(_)) {
+        if matches!(settlement.outcome, Outcome::NotFetched(_) | Outcome::Hindered) {
             self.hosts().unused(&taken, now);
         } else {
             self.hosts().ended(&taken, now);
@@ -103,11 +104,46 @@ impl<F: Filter> Frontier<F> {
                 let until = until.unwrap_or(now + self.retries.wait_after(failures));
                 self.hosts().block(&host, until, now);
                 let fate = self.try_again(entry, until, now);
-                let given_up = self.hosts().take_given_up(&host, &url, now);
-                self.pages.lost_with_host += given_up.iter().filter(|e| e.purpose == Purpose::Page).count() as u64;
-                (fate, given_up)
+                (fate, self.take_given_up(&host, &url, now))
+            }
+            Outcome::Throttled { after } => {
+                let throttles = self.hosts().throttled(&entry, now);
+                let url = entry.url.clone();
+                let until = now + self.retries.rest_after(throttles, after);
+                self.hosts().block(&host, until, now);
+                let fate = self.put_off(entry, until, now);
+                (fate, self.take_given_up(&host, &url, now))
+            }
+            Outcome::Hindered => {
+                let wait = self.retries.wait_after(entry.put_off.saturating_add(1));
+                (self.put_off(entry, now + wait, now), Vec::new())
             }
         }
+    }
+
+    /// Takes out what waits for an origin that was given up.
+    fn take_given_up(&mut self, host: &HostKey, url: &str, now: Time) -> Vec<Entry> {
+        let given_up = self.hosts().take_given_up(host, url, now);
+        self.pages.lost_with_host += given_up.iter().filter(|e| e.purpose == Purpose::Page).count() as u64;
+        given_up
+    }
+
+    /// Queues an entry again without counting the attempt, unless that was done as often as it may be.
+    fn put_off(&mut self, mut entry: Entry, due: Time, now: Time) -> Fate {
+        entry.put_off = entry.put_off.saturating_add(1);
+        if entry.put_off >= self.retries.max_throttles.get() {
+            return self.abandon(&entry);
+        }
+        entry.attempts = entry.attempts.saturating_sub(1);
+        self.try_again(entry, due, now)
+    }
+
+    fn abandon(&mut self, entry: &Entry) -> Fate {
+        if entry.purpose == Purpose::Page {
+            self.pages.gave_up += 1;
+            self.hosts().count_page(&entry.queue);
+        }
+        Fate::GaveUp
     }
 
     /// Queues an entry again, past the filter, unless it failed as often as it may.
@@ -118,11 +154,7 @@ impl<F: Filter> Frontier<F> {
             Purpose::Page | Purpose::Sitemap(_) => self.retries.max_attempts,
         };
         if given_up || entry.attempts >= most.get() {
-            if entry.purpose == Purpose::Page {
-                self.pages.gave_up += 1;
-                self.hosts().count_page(&entry.queue);
-            }
-            return Fate::GaveUp;
+            return self.abandon(&entry);
         }
         self.pages.retries += u64::from(entry.purpose == Purpose::Page);
         entry.due = due;
