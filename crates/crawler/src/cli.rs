@@ -438,6 +438,7 @@ mod tests {
         assert_eq!(options.connect_timeout, defaults.connect_timeout);
         assert_eq!(options.max_headers, defaults.max_headers);
         assert_eq!(options.max_header_bytes, defaults.max_header_bytes);
+        assert_eq!(options.max_idle_connections, defaults.max_idle_connections);
         assert_eq!(options.frontier.delay, defaults.frontier.delay);
         assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
         assert_eq!(options.max_body_bytes, defaults.max_body_bytes);

@@ -24,6 +24,8 @@ pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
 pub const DEFAULT_MAX_HEADERS: usize = 200;
 /// The most bytes of the headers of one answer, unless set: what Chromium takes.
 pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
+/// The most connections that are kept open for later requests, unless set.
+pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 /// The most links of one page that are followed, unless set.
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
 /// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
@@ -68,6 +70,9 @@ pub struct CrawlOptions {
     pub max_headers: NonZeroUsize,
     /// The most bytes that the headers of an answer may have; with HTTP/1 never more than 400 KiB.
     pub max_header_bytes: usize,
+    /// The most connections that are kept open for later requests, each a file handle. With more hosts than that at a
+    /// time, connections are made anew.
+    pub max_idle_connections: NonZeroUsize,
     /// Whether [`Answer::exchange`](crate::Answer::exchange) is filled, for archives. It costs as much memory again as bodies
     /// were compressed to, at most `max_body_bytes` for each request that is out.
     pub keep_exchanges: bool,
@@ -117,6 +122,7 @@ impl Default for CrawlOptions {
             allow_private_addresses: false,
             max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
             max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
+            max_idle_connections: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_IDLE_CONNECTIONS - 1),
             keep_exchanges: false,
             headers: Vec::new(),
             logins: Vec::new(),

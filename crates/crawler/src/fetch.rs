@@ -13,6 +13,7 @@ mod failure;
 mod guard;
 mod headers;
 mod own_headers;
+mod pools;
 
 use std::future::Future;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 mod cli;
 mod config_file;
+mod handles;
 mod logging;
 mod progress;
 
@@ -184,7 +185,7 @@ fn has_default_budgets(crawl: &CrawlOptions) -> bool {
     budgets(crawl) == budgets(&CrawlOptions::default())
 }
 
-async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Result<Summary, Failure> {
+async fn run(mut crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Result<Summary, Failure> {
     if options.ignores_robots() {
         log::warn!("robots.txt is NOT asked for: what sites forbid is fetched, and their Crawl-delay is not known");
     }
@@ -194,6 +195,7 @@ async fn run(crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Resul
     if options.requests.has_proxy() {
         log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
     }
+    handles::fit(&mut crawl);
     let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
     let crawl = attach(crawl, &options.outputs)?;
     tokio::spawn(stop_on_signals(crawl.stop_handle()));

@@ -108,7 +108,12 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only(
         "crawler",
         "reqwest::",
-        &["fetch/client.rs", "fetch/failure.rs", "fetch/guard.rs"],
+        &[
+            "fetch/client.rs",
+            "fetch/failure.rs",
+            "fetch/guard.rs",
+            "fetch/pools.rs",
+        ],
     );
     only(
         "crawler",
@@ -117,6 +122,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     );
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("crawler", "toml::", &["config_file.rs"]);
+    only("crawler", "rlimit::", &["handles.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
     only(

@@ -53,6 +53,15 @@ pub(crate) struct Requests {
         help_heading = "Limits"
     )]
     max_header_bytes: usize,
+    /// Keep at most so many connections open for later requests; fewer, if the limit of open files leaves no room for
+    /// them.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_IDLE_CONNECTIONS - 1),
+        help_heading = "Limits"
+    )]
+    max_idle_connections: NonZeroUsize,
 }
 
 impl Requests {
@@ -66,6 +75,7 @@ impl Requests {
         crawl.connect_timeout = self.connect_timeout;
         crawl.max_headers = self.max_headers;
         crawl.max_header_bytes = self.max_header_bytes;
+        crawl.max_idle_connections = self.max_idle_connections;
     }
 
     pub(crate) fn has_proxy(&self) -> bool {

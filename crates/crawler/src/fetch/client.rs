@@ -1,15 +1,15 @@
-//! The HTTP client: two connection pools, one request at a time.
+//! The HTTP client: one request at a time, by one of two connection pools.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use frontier::Origin;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, USER_AGENT,
 };
-use reqwest::{Client, Method, Request, Response};
+use reqwest::{Method, Request, Response};
 use tokio::time::Instant;
 use url::{Host, Url};
 
@@ -17,9 +17,10 @@ use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
-use super::guard::{Guard, Guarded, Resolver, SystemResolver, is_localhost};
+use super::guard::{Guard, Resolver, SystemResolver, is_localhost};
 use super::headers::{self, is_html};
 use super::own_headers::{OwnHeaders, Secret};
+use super::pools::{Pool, Recipe};
 use super::{
     Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Validators, Want, failure,
 };
@@ -31,8 +32,15 @@ const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,applicat
 
 /// Why a fetcher cannot be made.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP client cannot be set up: {0}")]
-pub struct ClientError(#[from] reqwest::Error);
+#[non_exhaustive]
+pub enum ClientError {
+    /// The HTTP library refuses the options.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Http(#[from] reqwest::Error),
+    /// The certificates that the system trusts cannot be read.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
 
 /// Why a proxy cannot be used. The message does not repeat it, for it may hold a password.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +52,9 @@ pub struct ProxyError;
 /// A proxy for all requests.
 #[derive(Debug, Clone)]
 pub(crate) struct UsableProxy {
-    proxy: reqwest::Proxy,
+    pub(super) proxy: reqwest::Proxy,
     /// Its name as it is looked up.
-    host: String,
+    pub(super) host: String,
 }
 
 impl UsableProxy {
@@ -62,8 +70,8 @@ impl UsableProxy {
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
 pub struct HttpFetcher {
-    guarded: Client,
-    open: Client,
+    guarded: Pool,
+    open: Pool,
     /// Origins that may be dialled whatever their address: the seeds'.
     opened: HashSet<Origin>,
     allow_private: bool,
@@ -76,6 +84,8 @@ pub struct HttpFetcher {
     max_sitemap: u64,
     max_header_bytes: usize,
     keep_exchanges: bool,
+    /// Said once, that there was no file handle left.
+    run_out: Once,
 }
 
 impl HttpFetcher {
@@ -99,14 +109,10 @@ impl HttpFetcher {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (options, seeds) = (config.options(), config.seeds());
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
-        let pool = |guard| {
-            let resolver = Arc::clone(&resolver);
-            let proxy = config.proxy().map(|proxy| proxy.host.clone());
-            client(config, Guarded { resolver, guard, proxy })
-        };
+        let recipe = Recipe::new(config, resolver, Guard::PublicOnly)?;
         Ok(Self {
-            guarded: pool(Guard::PublicOnly)?,
-            open: pool(Guard::Off)?,
+            open: Pool::new(recipe.guarded_by(Guard::Off))?,
+            guarded: Pool::new(recipe)?,
             opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
             allow_private: options.allow_private_addresses,
             headers: common_headers(options),
@@ -117,11 +123,12 @@ impl HttpFetcher {
             max_sitemap: options.max_sitemap_bytes,
             max_header_bytes: options.max_header_bytes,
             keep_exchanges: options.keep_exchanges,
+            run_out: Once::new(),
         })
     }
 
     /// Chooses the pool: connections that were opened without the guard are never used for a guarded origin.
-    fn client_for(&self, url: &Url) -> Result<&Client, FetchError> {
+    fn pool_for(&self, url: &Url) -> Result<&Pool, FetchError> {
         if self.allow_private || Origin::of(url).is_some_and(|origin| self.opened.contains(&origin)) {
             return Ok(&self.open);
         }
@@ -137,6 +144,22 @@ impl HttpFetcher {
             None if self.has_proxy && url.host_str().is_some_and(is_localhost) => Err(FetchError::AddressForbidden),
             _ => Ok(&self.guarded),
         }
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    async fn send(&self, pool: &Pool, request: Request) -> Result<Response, FetchError> {
+        let client = pool.client_for(Origin::of(request.url()));
+        let error = match client.execute(request).await {
+            Ok(response) => return Ok(response),
+            Err(error) => failure::of(&error),
+        };
+        if matches!(error, FetchError::OutOfHandles) {
+            self.run_out
+                .call_once(|| log::warn!("{error}; until then what meets the limit is asked for again"));
+            self.guarded.close_idle();
+            self.open.close_idle();
+        }
+        Err(error)
     }
 
     fn request_headers(&self, url: &Url, validators: Option<&Validators>) -> HeaderMap {
@@ -182,12 +205,12 @@ impl HttpFetcher {
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let started = Instant::now();
-        let client = self.client_for(&ask.url)?;
+        let pool = self.pool_for(&ask.url)?;
         let headers = self.request_headers(&ask.url, ask.validators.as_ref());
         let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
         let mut request = Request::new(Method::GET, ask.url.clone());
         *request.headers_mut() = headers;
-        let mut response = client.execute(request).await.map_err(|error| failure::of(&error))?;
+        let mut response = self.send(pool, request).await?;
         self.check_head(&response)?;
         if let Some(jars) = &self.jars {
             jars.keep(&ask.url, response.headers());
@@ -224,31 +247,6 @@ async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
         }
     };
     receiving.finish(cut, answer);
-}
-
-fn client(config: &CrawlConfig, resolver: Guarded) -> Result<Client, reqwest::Error> {
-    let options = config.options();
-    let max_header_bytes = u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX);
-    // Without a proxy of ours, none of the environment's.
-    let builder = Client::builder().no_proxy();
-    let builder = config
-        .proxy()
-        .map_or(builder, |proxy| Client::builder().proxy(proxy.proxy.clone()));
-    builder
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(options.timeout.min(options.connect_timeout))
-        .timeout(options.timeout)
-        .pool_max_idle_per_host(options.frontier.per_host.get() as usize)
-        .http1_max_headers(options.max_headers.get())
-        .http2_max_header_list_size(max_header_bytes)
-        // As browsers do: a line that is no header costs that line only.
-        .http1_ignore_invalid_headers_in_responses(true)
-        .http1_allow_spaces_after_header_name_in_responses(true)
-        .http1_allow_obsolete_multiline_headers_in_responses(true)
-        .tcp_nodelay(true)
-        .dns_resolver(Arc::new(resolver))
-        .build()
 }
 
 /// In the order in which they are sent.

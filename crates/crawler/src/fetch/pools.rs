@@ -1,0 +1,159 @@
+//! The connections that are kept open between requests: how many, and for how long.
+//!
+//! A pool of the HTTP library bounds what is idle per host, but not in all: a crawl of many hosts would use up the
+//! process's file handles. So a pool is left for a new one once it has served as many origins as may have idle
+//! connections. What was idle in the old one is closed; requests that are out keep their connections to their end.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use frontier::Origin;
+use reqwest::Client;
+use rustls_platform_verifier::ConfigVerifierExt as _;
+
+use super::client::{ClientError, UsableProxy};
+use super::guard::{Guard, Guarded, Resolver};
+use crate::config::CrawlConfig;
+
+/// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
+const KEPT_BEYOND_DELAY: Duration = Duration::from_secs(5);
+
+/// Idle connections are kept no longer: less than the 65 s after which servers such as nginx close them, at the moment when
+/// a request may be on its way.
+const LONGEST_KEPT: Duration = Duration::from_secs(60);
+
+/// One guard's connections.
+#[derive(Debug)]
+pub(super) struct Pool {
+    recipe: Recipe,
+    /// Origins that a client may serve before it is left.
+    max_origins: usize,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    client: Client,
+    /// What it has served.
+    origins: HashSet<Origin>,
+}
+
+impl Pool {
+    pub(super) fn new(recipe: Recipe) -> Result<Self, ClientError> {
+        // There are two pools, and each origin may have several connections.
+        let per_origin = 2 * recipe.per_host;
+        Ok(Self {
+            max_origins: (recipe.max_idle / per_origin).max(1),
+            current: Mutex::new(Current {
+                client: recipe.client()?,
+                origins: HashSet::new(),
+            }),
+            recipe,
+        })
+    }
+
+    /// Returns the client for a request to this origin.
+    pub(super) fn client_for(&self, origin: Option<Origin>) -> Client {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(origin) = origin.filter(|origin| !current.origins.contains(origin)) {
+            if current.origins.len() >= self.max_origins {
+                self.renew(&mut current);
+            }
+            current.origins.insert(origin);
+        }
+        current.client.clone()
+    }
+
+    /// Closes what is idle.
+    pub(super) fn close_idle(&self) {
+        self.renew(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn renew(&self, current: &mut Current) {
+        match self.recipe.client() {
+            Ok(client) => {
+                current.client = client;
+                current.origins.clear();
+            }
+            // What is idle is closed by its timeout, a little later.
+            Err(error) => log::debug!("idle connections stay open: {error}"),
+        }
+    }
+}
+
+/// All that a client is made from. The trusted certificates are read once: later there may be no file handle left for it.
+#[derive(Debug, Clone)]
+pub(super) struct Recipe {
+    timeout: Duration,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+    per_host: usize,
+    max_idle: usize,
+    max_headers: usize,
+    max_header_bytes: u32,
+    proxy: Option<UsableProxy>,
+    resolver: Arc<dyn Resolver>,
+    guard: Guard,
+    tls: rustls::ClientConfig,
+}
+
+impl Recipe {
+    pub(super) fn new(config: &CrawlConfig, resolver: Arc<dyn Resolver>, guard: Guard) -> Result<Self, ClientError> {
+        let mut tls = rustls::ClientConfig::with_platform_verifier()?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let options = config.options();
+        Ok(Self {
+            timeout: options.timeout,
+            connect_timeout: options.timeout.min(options.connect_timeout),
+            idle_timeout: options
+                .frontier
+                .delay
+                .saturating_add(KEPT_BEYOND_DELAY)
+                .min(LONGEST_KEPT),
+            per_host: options.frontier.per_host.get() as usize,
+            max_idle: options.max_idle_connections.get(),
+            max_headers: options.max_headers.get(),
+            max_header_bytes: u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX),
+            proxy: config.proxy().cloned(),
+            resolver,
+            guard,
+            tls,
+        })
+    }
+
+    pub(super) fn guarded_by(&self, guard: Guard) -> Self {
+        Self { guard, ..self.clone() }
+    }
+
+    fn client(&self) -> Result<Client, reqwest::Error> {
+        let resolver = Guarded {
+            resolver: Arc::clone(&self.resolver),
+            guard: self.guard,
+            proxy: self.proxy.as_ref().map(|proxy| proxy.host.clone()),
+        };
+        // Without a proxy of ours, none of the environment's.
+        let builder = Client::builder().no_proxy();
+        let builder = self
+            .proxy
+            .as_ref()
+            .map_or(builder, |proxy| Client::builder().proxy(proxy.proxy.clone()));
+        builder
+            .tls_backend_preconfigured(self.tls.clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(self.connect_timeout)
+            .timeout(self.timeout)
+            .pool_max_idle_per_host(self.per_host)
+            .pool_idle_timeout(self.idle_timeout)
+            .http1_max_headers(self.max_headers)
+            .http2_max_header_list_size(self.max_header_bytes)
+            // As browsers do: a line that is no header costs that line only.
+            .http1_ignore_invalid_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .tcp_nodelay(true)
+            .dns_resolver(Arc::new(resolver))
+            .build()
+    }
+}
