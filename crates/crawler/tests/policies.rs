@@ -13,7 +13,7 @@ use std::time::Duration;
 use crawler::{
     Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Summary, Want,
 };
-use frontier::{Frontier, FrontierConfig, NotFetched, Reach, ScopeConfig};
+use frontier::{Frontier, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use sieve::ExactFilter;
 use tokio::time::{Instant, sleep};
 
@@ -67,6 +67,10 @@ fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
             scope: ScopeConfig {
                 reach: Reach::Any,
                 ..ScopeConfig::default()
+            },
+            retries: RetryPolicy {
+                jitter_percent: 0,
+                ..RetryPolicy::default()
             },
             ..FrontierConfig::default()
         },

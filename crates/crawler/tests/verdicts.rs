@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Summary};
-use frontier::{Frontier, FrontierConfig, NotFetched};
+use frontier::{Frontier, FrontierConfig, NotFetched, RetryPolicy};
 use sieve::ExactFilter;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -60,6 +60,10 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
         user_agent: "ourbot/1.0".to_owned(),
         frontier: FrontierConfig {
             ask_robots: false,
+            retries: RetryPolicy {
+                jitter_percent: 0,
+                ..RetryPolicy::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()

@@ -113,12 +113,16 @@ pub struct RetryPolicy {
     /// After how many throttling answers in a row an origin is given up, with all that is queued for it; and after how many
     /// in all a single URL is, where others of its origin are answered.
     pub max_throttles: NonZeroU32,
+    /// How much is added to a wait at most, in percent of it, unless the server has named its length: another share for
+    /// each URL and attempt, so that what failed together is not asked for together again. Waits may exceed `longest_wait`
+    /// by it.
+    pub jitter_percent: u8,
 }
 
 impl Default for RetryPolicy {
     /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a
     /// host is given up after 6 failures in a row. After 12 throttling answers in a row too: 5 s, 10 s, 20 s and so on apart,
-    /// that is half an hour.
+    /// that is half an hour. Waits are up to a quarter longer, by another share for each URL.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
@@ -128,6 +132,7 @@ impl Default for RetryPolicy {
             max_host_failures: NonZeroU32::MIN.saturating_add(5),
             first_throttle: Duration::from_secs(5),
             max_throttles: NonZeroU32::MIN.saturating_add(11),
+            jitter_percent: 25,
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod entry;
 mod frontier;
 mod host;
 mod hosts;
+mod jitter;
 mod lane;
 pub mod lease;
 pub mod link;

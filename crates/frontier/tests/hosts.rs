@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, FrontierError, Lease, Leasing, Link, NotFetched,
-    Origin, Outcome, Purpose, Reach, Refusal, ScopeConfig, Settled, Settlement, Time, Verdict,
+    Origin, Outcome, Purpose, Reach, Refusal, RetryPolicy, ScopeConfig, Settled, Settlement, Time, Verdict,
 };
 use sieve::{ExactFilter, Filter, Load};
 
@@ -38,6 +38,10 @@ fn config() -> FrontierConfig {
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            jitter_percent: 0,
+            ..RetryPolicy::default()
         },
         ..FrontierConfig::default()
     }
@@ -282,4 +286,32 @@ fn a_call_that_was_cut_short_leaves_a_frontier_that_says_so() {
     assert!(broken.is_err());
     assert_eq!(frontier.lease(START, 1), Err(FrontierError::Poisoned));
     assert_eq!(frontier.offer(&[], START), Err(FrontierError::Poisoned));
+}
+
+#[test]
+fn what_failed_together_is_not_asked_for_together_again() {
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        retries: RetryPolicy::default(),
+        ..config()
+    })
+    .unwrap();
+    let urls: Vec<String> = (0..20).map(|n| format!("https://h{n}.example/")).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    offer(&mut frontier, &urls, START);
+    let Leasing::Ready(leases) = frontier.lease(START, 20).unwrap() else {
+        panic!("all hosts are due")
+    };
+    let due = |lease: &Lease| match settle(&mut frontier, lease, DOWN, START).fate {
+        Fate::Requeued { due } => due.since(START),
+        other => panic!("{other:?}"),
+    };
+    let mut waits: Vec<Duration> = leases.iter().map(due).collect();
+    let second = Duration::from_secs(1);
+    assert!(
+        waits.iter().all(|wait| (second..second * 5 / 4).contains(wait)),
+        "{waits:?}"
+    );
+    waits.sort();
+    waits.dedup();
+    assert!(waits.len() > 10, "{waits:?}");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, NotFetched, Origin, Outcome,
-    Purpose, Reach, Refusal, ScopeConfig, Settlement, Time, Verdict, Why,
+    Purpose, Reach, Refusal, RetryPolicy, ScopeConfig, Settlement, Time, Verdict, Why,
 };
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -36,6 +36,10 @@ fn config() -> FrontierConfig {
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            jitter_percent: 0,
+            ..RetryPolicy::default()
         },
         ..FrontierConfig::default()
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach,
-    Refusal, ScopeConfig, Settlement, Time, Verdict,
+    Refusal, RetryPolicy, ScopeConfig, Settlement, Time, Verdict,
 };
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -43,6 +43,10 @@ fn config() -> FrontierConfig {
     FrontierConfig {
         delay: Duration::ZERO,
         ask_robots: false,
+        retries: RetryPolicy {
+            jitter_percent: 0,
+            ..RetryPolicy::default()
+        },
         ..FrontierConfig::default()
     }
 }

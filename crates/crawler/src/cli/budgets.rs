@@ -79,6 +79,16 @@ pub(crate) struct Budgets {
     /// after so many in all. They are not counted as attempts.
     #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_throttles, help_heading = "Retries")]
     max_throttles: NonZeroU32,
+    /// Add up to so much to the waits of retries, another share for each URL and attempt, so that what failed together is
+    /// not asked for together again [percent].
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = RetryPolicy::default().jitter_percent,
+        value_parser = clap::value_parser!(u8).range(0..=100),
+        help_heading = "Retries"
+    )]
+    retry_jitter: u8,
     /// The longest Crawl-delay of a robots.txt that is obeyed; a longer one is cut to it [seconds].
     #[arg(
         long,
@@ -131,6 +141,7 @@ impl Budgets {
             max_host_failures: self.max_host_failures,
             first_throttle: self.throttle_wait,
             max_throttles: self.max_throttles,
+            jitter_percent: self.retry_jitter,
             ..frontier.retries
         };
         crawl.max_fingerprints = self.max_fingerprints.get();

@@ -1,10 +1,13 @@
 //! What settles a lease, and what becomes of its entry.
 
+use std::time::Duration;
+
 use sieve::Filter;
 
 use super::Frontier;
 use crate::admission::entry;
 use crate::entry::{Entry, Purpose};
+use crate::jitter::spread;
 use crate::lease::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -93,15 +96,18 @@ impl<F: Filter> Frontier<F> {
             Outcome::Retry { after } => {
                 self.hosts().answered(&entry);
                 let wait = after.unwrap_or_else(|| self.retries.wait_after(entry.attempts));
-                (
-                    self.try_again(entry, now + wait.min(self.retries.longest_wait), now),
-                    Vec::new(),
-                )
+                let wait = wait.min(self.retries.longest_wait);
+                let wait = if after.is_none() {
+                    self.spread(wait, &entry)
+                } else {
+                    wait
+                };
+                (self.try_again(entry, now + wait, now), Vec::new())
             }
             Outcome::HostDown { until } => {
                 let failures = self.hosts().failed(&entry);
                 let url = entry.url.clone();
-                let until = until.unwrap_or(now + self.retries.wait_after(failures));
+                let until = until.unwrap_or(now + self.spread(self.retries.wait_after(failures), &entry));
                 self.hosts().block(&host, until, now);
                 let fate = self.try_again(entry, until, now);
                 (fate, self.take_given_up(&host, &url, now))
@@ -109,16 +115,28 @@ impl<F: Filter> Frontier<F> {
             Outcome::Throttled { after } => {
                 let throttles = self.hosts().throttled(&entry, now);
                 let url = entry.url.clone();
-                let until = now + self.retries.rest_after(throttles, after);
+                let wait = self.retries.rest_after(throttles, after);
+                let until = now
+                    + if after.is_none() {
+                        self.spread(wait, &entry)
+                    } else {
+                        wait
+                    };
                 self.hosts().block(&host, until, now);
                 let fate = self.put_off(entry, until, now);
                 (fate, self.take_given_up(&host, &url, now))
             }
             Outcome::Hindered => {
                 let wait = self.retries.wait_after(entry.put_off.saturating_add(1));
+                let wait = self.spread(wait, &entry);
                 (self.put_off(entry, now + wait, now), Vec::new())
             }
         }
+    }
+
+    fn spread(&self, wait: Duration, entry: &Entry) -> Duration {
+        let times = entry.attempts.wrapping_add(entry.put_off);
+        spread(wait, self.retries.jitter_percent, &entry.url, times)
     }
 
     /// Takes out what waits for an origin that was given up.
