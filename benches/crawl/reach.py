@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Compares what this crawler fetches of whole documentation sites with what an independent walk finds.
+
+    benches/crawl/reach.py [--sites python,javadoc] [--crawler PATH]
+
+The walk shares no code with the crawler: it is the oracle of .ci/real-site. The fetched pages must be the same, and none may
+have been asked for twice, by the server's log. Rust's manuals take the walk some minutes.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+
+import run
+
+sys.path.insert(0, str(run.ROOT / ".ci/real_site"))
+import bfs  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sites", type=lambda text: text.split(","), default=list(run.SITES))
+    parser.add_argument("--crawler", help="a crawler that was built before")
+    arguments = parser.parse_args()
+    arguments.peers = ["ours"]
+    sites = {name: run.SITES[name] for name in arguments.sites}
+    run.install([package for package, _, _ in sites.values()] + ["nginx-light"])
+    programs = run.build(arguments)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work, run.Server(pathlib.Path(work), sites) as server:
+        differing = [name for name in sites if not is_same(name, server, programs, pathlib.Path(work))]
+    sys.exit(f"they differ: {', '.join(differing)}" if differing else 0)
+
+
+def is_same(name, server, programs, work):
+    start, records = server.starts[name], work / "pages.jsonl"
+    server.forget()
+    command = [*run.ours(programs, start, work), "--output", records]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    asked = Counter(request["uri"] for request in server.asked())
+    pages = (page for page in map(json.loads, records.open()) if page["status"] == 200)
+    ours = {bfs.normal_form(page["url"]) for page in pages if page["content_type"].startswith("text/html")}
+    theirs = {visit.url for visit in bfs.crawl(start) if visit.status == 200 and visit.content_type == "text/html"}
+    twice = [uri for uri, times in asked.items() if times > 1]
+    missed, only_ours = sorted(theirs - ours), sorted(ours - theirs)
+    print(f"{name}: {len(ours)} pages, {len(theirs)} by the walk; {len(missed)} missed, {len(only_ours)} only here, {len(twice)} asked for twice", flush=True)
+    for what, urls in [("missed", missed), ("only here", only_ours), ("twice", twice)]:
+        for url in urls[:5]:
+            print(f"  {what}: {url}")
+    return not (missed or only_ours or twice)
+
+
+if __name__ == "__main__":
+    main()

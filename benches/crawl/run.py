@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Crawls whole documentation sites with this crawler and its peers, side by side.
+
+    benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3]
+
+The sites are Debian packages served by nginx on loopback, from copies whose pages are compressed beforehand, so that the server
+takes next to no time. All contenders run on the same machine, one after the other, in turn, with no delay and as many
+connections as serve each best. A run's pages are the HTML pages that nginx answered with 200; processor time and memory are the
+crawler's own, by the kernel's account. The best of all rounds counts.
+
+Wants Debian 12, Python 3.11, cargo, and root where a package is missing.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+CONNECTIONS = 16
+
+# Name, package, how the path of its start page ends, and where that page lies on the site.
+SITES = {
+    "python": ("python3.11-doc", "/html/index.html", ""),
+    "postgresql": ("postgresql-doc-15", "/html/index.html", ""),
+    "libstdc++": ("libstdc++-12-doc", "/user/index.html", "index.html"),
+    "javadoc": ("openjdk-17-doc", "/api/index.html", ""),
+    "rust": ("rust-doc", "/html/index.html", ""),
+    "git": ("git-doc", "/git.html", "git.html"),
+    "apache2": ("apache2-doc", "/manual/en/index.html", "en/index.html"),
+}
+PACKAGES = ["nginx-light", "wget", "wget2", "httrack"]
+
+
+def main():
+    arguments = parse()
+    sites = {name: SITES[name] for name in arguments.sites}
+    install([package for package, _, _ in sites.values()] + PACKAGES)
+    programs = build(arguments)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work, Server(pathlib.Path(work), sites) as server:
+        rows = {}
+        for name in sites:
+            for turn in range(arguments.rounds):
+                for peer in arguments.peers:
+                    run = measure(peer, programs, server, name, pathlib.Path(work))
+                    print(f"{name} {peer} {turn}: {run}", file=sys.stderr)
+                    best = rows.setdefault((peer, name), run)
+                    rows[peer, name] = min(best, run, key=lambda one: one["seconds"] / max(one["pages"], 1))
+    print(table(arguments.peers, list(sites), rows))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = lambda text: text.split(",")
+    parser.add_argument("--sites", type=names, default=["python", "postgresql", "libstdc++", "javadoc", "rust"])
+    parser.add_argument("--peers", type=names, default=["ours", "wget2", "spider", "wget", "list"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--crawler", help="a crawler that was built before")
+    return parser.parse_args()
+
+
+def files_of(package):
+    found = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True)
+    return found.stdout.splitlines() if found.returncode == 0 else []
+
+
+def site_root(package, marker, page):
+    for line in files_of(package):
+        if line.endswith(marker) and os.path.exists(line):
+            return os.path.realpath(line)[: -len(page or "index.html") - 1]
+    return None
+
+
+def install(packages):
+    sites = {site[0]: site for site in SITES.values()}
+
+    def is_missing(package):
+        return site_root(*sites[package]) is None if package in sites else not files_of(package)
+
+    missing = [package for package in packages if is_missing(package)]
+    if not missing:
+        return
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    quiet = {"check": True, "env": environment, "stdout": sys.stderr}
+    subprocess.run(["apt-get", "-q", "update"], **quiet)
+    # Container images tell dpkg to leave /usr/share/doc out, and that is all we came for.
+    keep = ["-o", "Dpkg::Options::=--path-include=/usr/share/doc/*"]
+    command = ["apt-get", "-q", "install", "--yes", "--no-install-recommends", "--reinstall", *keep, *missing]
+    subprocess.run(command, **quiet)
+
+
+def copy_of(name, root):
+    """A copy of a site with each page as it is and compressed; Debian has long ones compressed only."""
+    if root is None:
+        sys.exit(f"the package of {name} is installed, but its pages are missing")
+    copy = TARGET / "crawl-sites" / name
+    if copy.exists():
+        return copy
+    unfinished = copy.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(root, unfinished, ignore_dangling_symlinks=True)
+    for command in ["gunzip --keep --force", "gzip --keep --force"]:
+        pattern = "*.html.gz" if command.startswith("gunzip") else "*.html"
+        find = f"find . -name '{pattern}' -print0 | xargs -0 -r -n 500 -P 2 {command}"
+        subprocess.run(["sh", "-c", find], cwd=unfinished, check=True)
+    unfinished.rename(copy)
+    return copy
+
+
+def build(arguments):
+    target = TARGET
+    cargo = ["cargo", "build", "--release", "--quiet"]
+    if not arguments.crawler:
+        subprocess.run([*cargo, "--manifest-path", ROOT / "Cargo.toml"], check=True)
+    programs = {"ours": arguments.crawler or target / "release/crawler"}
+    if {"list", "spider"} & set(arguments.peers):
+        manifest = HERE / "peers/Cargo.toml"
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
+        subprocess.run([*cargo, "--locked", "--manifest-path", manifest], check=True, env=environment)
+        for name in ["fetch_list", "spider_peer"]:
+            programs[name] = target / "crawl-peers/release" / name
+    return programs
+
+
+class Server:
+    """nginx on a free port per site, which says what it was asked for."""
+
+    def __init__(self, work, sites):
+        self.work = work
+        # The workers run as another user.
+        work.chmod(0o755)
+        self.log = work / "access.log"
+        self.starts = {}
+        blocks = []
+        for name, (package, marker, page) in sites.items():
+            root = copy_of(name, site_root(package, marker, page))
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                port = probe.getsockname()[1]
+            self.starts[name] = f"http://127.0.0.1:{port}/{page}"
+            blocks.append(f"server {{ listen 127.0.0.1:{port} backlog=1024; server_name 127.0.0.1; root {root}; }}")
+        (work / "nginx.conf").write_text(CONFIG.format(work=work, servers="\n".join(blocks)))
+
+    def __enter__(self):
+        command = ["nginx", "-e", self.work / "error.log", "-c", self.work / "nginx.conf", "-g", "daemon off;"]
+        self.process = subprocess.Popen(command)
+        # Once this file is there, a signal is heard.
+        pid = self.work / "nginx.pid"
+        for _ in range(100):
+            if pid.exists() and pid.stat().st_size:
+                return self
+            time.sleep(0.1)
+        sys.exit("nginx did not start")
+
+    def forget(self):
+        self.log.rename(self.work / "access.old")
+        self.process.send_signal(signal.SIGUSR1)
+        while not self.log.exists():
+            time.sleep(0.01)
+
+    def asked(self):
+        """All requests since the last call of `forget`, once nginx has written them."""
+        size = -1
+        while size != self.log.stat().st_size:
+            size = self.log.stat().st_size
+            time.sleep(1.2)
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+CONFIG = """
+user www-data;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid {work}/nginx.pid;
+events {{ worker_connections 1024; }}
+http {{
+    include /etc/nginx/mime.types;
+    default_type application/octet-stream;
+    log_format bench escape=json '{{"uri":"$request_uri","status":$status,"type":"$sent_http_content_type"}}';
+    access_log {work}/access.log bench buffer=256k flush=1s;
+    error_log {work}/error.log;
+    client_body_temp_path {work}/body;
+    proxy_temp_path {work}/proxy;
+    fastcgi_temp_path {work}/fastcgi;
+    uwsgi_temp_path {work}/uwsgi;
+    scgi_temp_path {work}/scgi;
+    index index.html;
+    sendfile on;
+    open_file_cache max=40000;
+    keepalive_timeout 65s;
+    keepalive_requests 1000000;
+    gzip_static on;
+    {servers}
+}}
+"""
+
+
+def measure(peer, programs, server, site, work):
+    start = server.starts[site]
+    out = work / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    if peer == "list":
+        known = work / f"known-{site}.txt"
+        if not known.exists():
+            known.write_text(known_list(programs, start, out))
+        command = [programs["fetch_list"], known, str(CONNECTIONS)]
+    else:
+        command = COMMANDS[peer](programs, start, out)
+    server.forget()
+    began = time.perf_counter()
+    process = subprocess.Popen(command, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    asked = server.asked()
+    pages = [one["uri"] for one in asked if one["status"] == 200 and one["type"].startswith("text/html")]
+    return {
+        "pages": len(set(pages)),
+        "requests": len(asked),
+        "seconds": round(seconds, 3),
+        "cpu": round(usage.ru_utime + usage.ru_stime, 3),
+        "mib": round(usage.ru_maxrss / 1024),
+    }
+
+
+def ours(programs, start, _out):
+    connections = str(CONNECTIONS)
+    return [programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
+
+
+def wget2(_programs, start, _out):
+    # With --follow-tags it would ask for the names of anchors, too.
+    tags = "--ignore-tags=img,link,script"
+    return ["wget2", "-q", "--recursive", "--level=0", "--max-threads=8", "--no-config", "--robots=on", tags, start]
+
+
+def wget(_programs, start, _out):
+    return ["wget", "-q", "--recursive", "--level=inf", "--follow-tags=a,area,frame,iframe", "--compression=auto", start]
+
+
+def httrack(_programs, start, _out):
+    return ["httrack", start, "--quiet", "-%c1000", "-c16", "--max-rate=0", "--disable-security-limits", "-p1"]
+
+
+def spider(programs, start, _out):
+    return [programs["spider_peer"], start, str(CONNECTIONS)]
+
+
+COMMANDS = {"ours": ours, "wget2": wget2, "wget": wget, "httrack": httrack, "spider": spider}
+
+
+def known_list(programs, start, out):
+    pages = out / "pages.jsonl"
+    subprocess.run([*ours(programs, start, out), "--output", pages], check=True, stderr=subprocess.DEVNULL)
+    records = (json.loads(line) for line in pages.read_text().splitlines())
+    return "\n".join(record["url"] for record in records if record["status"] == 200)
+
+
+def table(peers, sites, rows):
+    lines = ["pages/s · CPU seconds per 1 000 pages · peak MiB (pages)", ""]
+    lines += ["| crawler | " + " | ".join(sites) + " |", "|---" * (len(sites) + 1) + "|"]
+    for peer in peers:
+        cells = []
+        for site in sites:
+            run = rows[peer, site]
+            pages = max(run["pages"], 1)
+            cells.append(
+                f"{pages / run['seconds']:.0f} · {run['cpu'] / pages * 1000:.2f} · {run['mib']} ({run['pages']})"
+            )
+        lines.append(f"| {peer} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
