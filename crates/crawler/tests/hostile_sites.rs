@@ -48,6 +48,7 @@ fn options(seed: &str, timeout: Duration) -> CrawlOptions {
             },
             retries: RetryPolicy {
                 max_attempts: NonZeroU32::MIN.saturating_add(1),
+                max_throttles: NonZeroU32::MIN.saturating_add(1),
                 first_wait: Duration::from_millis(10),
                 longest_wait: Duration::from_millis(20),
                 ..RetryPolicy::default()
@@ -131,8 +132,8 @@ fn complaint(behaviour: &Behaviour, told: &Told) -> Option<String> {
         Ends::KeptAfter(kind, status, cut) => {
             page == Some((status, Extent::Truncated, Some(cut))) && is_given_up && kinds == [kind, kind]
         }
-        Ends::GivesUp(status) => {
-            page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [FailureKind::Status; 2]
+        Ends::GivesUp(kind, status) => {
+            page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [kind; 2]
         }
         Ends::Leaves => page.is_none() && kinds.is_empty(),
     };
@@ -243,9 +244,7 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
         Ends::KeptAfter(kind, _, cut) => {
             one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)) && one(summary.bodies_cut.get(&cut))
         }
-        Ends::GivesUp(_) => {
-            one(summary.failed.get(&FailureKind::Status)) && one(summary.retried.get(&FailureKind::Status))
-        }
+        Ends::GivesUp(kind, _) => one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)),
     };
     (!is_right).then(|| format!("{}: counted as\n{summary}", behaviour.name))
 }

@@ -29,8 +29,8 @@ pub(crate) enum Ends {
     Fails(FailureKind),
     /// A page in the end, after failures of this kind: what came is kept.
     KeptAfter(FailureKind, u16, Cut),
-    /// A page that says to come back, until nobody does.
-    GivesUp(u16),
+    /// A page that says to come back, until nobody does, after failures of this kind.
+    GivesUp(FailureKind, u16),
     /// Neither page nor failure: a redirect to what may not be, or need not be, fetched.
     Leaves,
 }
@@ -700,33 +700,39 @@ pub(crate) fn table() -> Vec<Behaviour> {
             2,
         ),
         // Asking to come back.
-        row("busy-for-ever", "is always busy", |_| busy("0"), GivesUp(503), 2),
+        row(
+            "busy-for-ever",
+            "is always busy",
+            |_| busy("0"),
+            GivesUp(FailureKind::Throttled, 503),
+            2,
+        ),
         row(
             "busy-for-years",
             "is busy for a century",
             |_| busy("3153600000"),
-            GivesUp(503),
+            GivesUp(FailureKind::Throttled, 503),
             2,
         ),
         row(
             "busy-until",
             "is busy until a date of the past",
             |_| busy("Thu, 01 Jan 1970 00:00:00 GMT"),
-            GivesUp(503),
+            GivesUp(FailureKind::Throttled, 503),
             2,
         ),
         row(
             "busy-nonsense",
             "is busy until nonsense",
             |_| busy("\u{fc}ber morgen"),
-            GivesUp(503),
+            GivesUp(FailureKind::Status, 503),
             2,
         ),
         row(
             "throttles",
             "always says that we ask too much",
             |_| Script::say(page("429 Too Many", "Retry-After: 0\r\n", "")),
-            GivesUp(429),
+            GivesUp(FailureKind::Throttled, 429),
             2,
         ),
         // Pages.
