@@ -77,6 +77,9 @@ fn many_hosts_are_crawled_with_few_file_handles() {
     assert!(line(&summary, "pages").starts_with("201 "), "{summary}{log}");
     assert!(line(&summary, "failed").starts_with("0 given up"), "{summary}{log}");
     assert_eq!(line(&summary, "not fetched"), "none", "{log}");
+    // What meets the limit is asked for again; here nothing does.
+    assert_eq!(line(&summary, "retried because"), "none", "{log}");
+    assert!(!log.contains("out of file handles"), "{log}");
 }
 
 #[test]
