@@ -182,7 +182,6 @@ class Server:
 CONFIG = """
 user www-data;
 worker_processes 1;
-worker_rlimit_nofile 65536;
 pid {work}/nginx.pid;
 events {{ worker_connections 1024; }}
 http {{
@@ -198,7 +197,7 @@ http {{
     scgi_temp_path {work}/scgi;
     index index.html;
     sendfile on;
-    open_file_cache max=40000;
+    open_file_cache max=8000;
     keepalive_timeout 65s;
     keepalive_requests 1000000;
     gzip_static on;
@@ -225,6 +224,8 @@ def measure(peer, programs, server, site, work):
     _, _, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
     asked = server.asked()
+    if any(one["status"] >= 500 for one in asked):
+        sys.exit(f"nginx failed; its reasons: {(work / 'error.log').read_text()[-1000:]}")
     pages = [one["uri"] for one in asked if one["status"] == 200 and one["type"].startswith("text/html")]
     return {
         "pages": len(set(pages)),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierError, Lease, Leasing, Link, Origin, Outcome, Purpose, Settlement, Time};
+use frontier::{Entry, Frontier, FrontierError, Lease, Leasing, Link, Origin, Outcome, Purpose, Settlement, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -16,9 +16,11 @@ use crate::clock::Clock;
 use crate::comparing::Draw;
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::duplicates::Duplicates;
+use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Ask, ClientError, Fetcher, HttpFetcher, Want};
-use crate::links::Uncrawlable;
+use crate::fetch::{Ask, Fetcher, HttpFetcher, Want};
+use crate::links::{KnownLinks, Uncrawlable};
+use crate::page::Wanted;
 use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
 use crate::settling::{Conclusion, Returned, conclude};
@@ -29,39 +31,13 @@ use crate::task::{Fetched, fetch};
 /// How often observers are told how far the crawl is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// Why a crawl cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The frontier cannot be built.
-    #[error(transparent)]
-    Frontier(#[from] frontier::ConfigError),
-    /// The HTTP client cannot be set up.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-}
-
-/// Why a crawl cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CrawlError {
-    /// An observer, such as an output file, gave an error. What was out was finished first.
-    #[error("the output cannot be written: {0}")]
-    Observer(#[source] io::Error),
-    /// The frontier can no longer be trusted.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-    /// The frontier waits for a lease that is not out. This is a defect of the crawler.
-    #[error("the crawl waits for something that will not happen; please report this")]
-    Stalled,
-}
-
 /// One crawl: [`run`](Self::run) takes it to its end.
 pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
     frontier: Frontier<F>,
     policies: Policies,
+    known: Arc<KnownLinks>,
     pub(crate) duplicates: Duplicates,
     pub(crate) draw: Draw,
     observers: Vec<Box<dyn Observer>>,
@@ -115,6 +91,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             fetcher: Arc::new(fetcher),
             frontier,
             policies: Policies::default(),
+            known: Arc::default(),
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -252,8 +229,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                     };
                     let ask = Ask::new(url, want);
                     let started = self.clock.now();
-                    let fingerprint = self.wants_fingerprint(&lease.entry);
-                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask, fingerprint);
+                    let wanted = self.wanted(&lease.entry);
+                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask, wanted);
                     let task = concluded(fetched, lease.clone(), started, Arc::clone(&self.config));
                     self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
                 }
@@ -269,6 +246,16 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
         self.frontier.settle(&unwanted, self.clock.now())?;
         Ok(())
+    }
+
+    fn wanted(&self, entry: &Entry) -> Wanted {
+        let options = self.config.options();
+        // Each link of a page that is as deep as may be is refused for that; and a graph has all of them.
+        let too_deep = options.frontier.scope.max_depth.is_some_and(|most| entry.depth >= most);
+        Wanted {
+            fingerprint: self.wants_fingerprint(entry),
+            known: (!too_deep && !options.tell_edges).then(|| Arc::clone(&self.known)),
+        }
     }
 
     fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
@@ -346,6 +333,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     pub(crate) fn options(&self) -> &CrawlOptions {
         self.config.options()
+    }
+
+    pub(crate) fn known(&self) -> &KnownLinks {
+        &self.known
     }
 
     pub(crate) fn frontier(&self) -> &Frontier<F> {

@@ -17,6 +17,7 @@
 
 use std::fmt;
 
+use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Bits in which the simhashes of near-duplicates may differ.
@@ -72,10 +73,9 @@ impl SimHash {
     /// Never fails. One pass, in constant memory.
     pub fn of_markup(markup: &str) -> Option<Self> {
         let mut features = Features::default();
-        let mut rest = markup;
+        let mut rest = markup.as_bytes();
         while !rest.is_empty() {
-            let read = features.read_text(rest.as_bytes());
-            // Text ends at a `<`, which no character of UTF-8 has within.
+            let read = features.read_text(rest);
             rest = after_tag(rest.get(read..).unwrap_or_default());
         }
         features.finish()
@@ -118,16 +118,15 @@ impl fmt::Debug for SimHash {
 
 /// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What
 /// is left open hides all that follows, as it mostly does in a browser.
-fn after_tag(tag: &str) -> &str {
-    let bytes = tag.as_bytes();
-    match bytes.get(1) {
-        Some(b'!') if tag.starts_with("<!--") => after(tag, "-->"),
-        Some(b's' | b'S') => match RAW.iter().find(|name| starts_with(&bytes[1..], name)) {
+fn after_tag(tag: &[u8]) -> &[u8] {
+    match tag.get(1) {
+        Some(b'!') if tag.starts_with(b"<!--") => after(tag, memmem::find(tag, b"-->"), 3),
+        Some(b's' | b'S') => match RAW.iter().find(|name| starts_with(&tag[1..], name)) {
             Some(name) => after_raw(tag, name),
             None => after_mark(tag),
         },
         Some(b'!' | b'/' | b'?' | b'a'..=b'z' | b'A'..=b'Z') => after_mark(tag),
-        _ => tag.get(1..).unwrap_or_default(),
+        _ => after(tag, Some(0), 1),
     }
 }
 
@@ -141,23 +140,24 @@ fn starts_with(bytes: &[u8], name: &[u8]) -> bool {
     begins && !bytes.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-fn after_raw<'m>(tag: &'m str, name: &[u8]) -> &'m str {
+fn after_raw<'m>(tag: &'m [u8], name: &[u8]) -> &'m [u8] {
     let mut rest = tag;
-    while let Some(at) = rest.find("</") {
-        rest = &rest[at + 2..];
-        if starts_with(rest.as_bytes(), name) {
+    while let Some(at) = memmem::find(rest, b"</") {
+        rest = after(rest, Some(at), 2);
+        if starts_with(rest, name) {
             return after_mark(rest);
         }
     }
-    ""
+    &[]
 }
 
-fn after_mark(tag: &str) -> &str {
-    tag.find('>').map_or("", |at| &tag[at + 1..])
+fn after_mark(tag: &[u8]) -> &[u8] {
+    after(tag, memchr(b'>', tag), 1)
 }
 
-fn after<'m>(text: &'m str, end: &str) -> &'m str {
-    text.find(end).map_or("", |at| &text[at + end.len()..])
+/// What follows so many bytes from here; nothing if there is no such place.
+fn after(text: &[u8], at: Option<usize>, length: usize) -> &[u8] {
+    at.and_then(|at| text.get(at + length..)).unwrap_or_default()
 }
 
 /// What a byte is to a word.

@@ -11,6 +11,7 @@ mod attributes;
 mod collector;
 mod construction;
 pub(crate) mod document;
+pub(crate) mod known;
 mod references;
 mod refresh;
 mod repeats;
@@ -25,6 +26,7 @@ use encoding_rs::Encoding;
 use url::Url;
 
 pub use construction::NeedsTree;
+pub(crate) use known::{KnownLinks, Wording};
 pub use robots_meta::RobotsMeta;
 pub use scan::extract_without_tree;
 pub use tree::extract_with_tree;
@@ -124,6 +126,34 @@ impl LinkSource {
 pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions<'_>) -> Extracted {
     extract_without_tree(html, encoding, page_url, options)
         .unwrap_or_else(|_| extract_with_tree(html, encoding, page_url, options))
+}
+
+/// What was found in a page, but for links that are known.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) extracted: Extracted,
+    /// How each link is written, in their order.
+    pub(crate) wordings: Vec<Wording>,
+    /// Links that are known, each URL once.
+    pub(crate) known: usize,
+}
+
+/// Finds what [`extract`] finds, but leaves out links to follow that are known in these very words. A tree knows none.
+pub(crate) fn extract_news(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+    known: Option<&KnownLinks>,
+) -> News {
+    scan::extract_news(html, encoding, page_url, options, known).unwrap_or_else(|_| {
+        let extracted = extract_with_tree(html, encoding, page_url, options);
+        News {
+            wordings: vec![Wording::NONE; extracted.links.len()],
+            extracted,
+            known: 0,
+        }
+    })
 }
 
 /// Reads a `Refresh` header, which browsers obey like the meta element (HTML standard, 7.4.6, "load a document").

@@ -1,12 +1,14 @@
 //! From an answer to what is on the page.
 
+use std::sync::Arc;
+
 use url::Url;
 
 use crate::charset;
 use crate::config::CrawlConfig;
 use crate::fetch::{Answer, Extent, is_html};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
-use crate::links::{self, FoundLink, LinkOptions, RobotsMeta, Uncrawlable};
+use crate::links::{self, FoundLink, KnownLinks, LinkOptions, RobotsMeta, Uncrawlable, Wording};
 use crate::select::{self, Selected};
 
 /// What was found on a page.
@@ -14,6 +16,10 @@ use crate::select::{self, Selected};
 pub struct Page {
     /// The links to follow.
     pub links: Vec<FoundLink>,
+    /// How each of them is written.
+    pub(crate) wordings: Vec<Wording>,
+    /// Links to follow that are not among the `links`, because the frontier has seen them in the same words.
+    pub(crate) known: usize,
     /// Links beyond the cap, which were dropped.
     pub links_dropped: usize,
     /// Links that are not followed because the page or the link says `nofollow`.
@@ -34,10 +40,19 @@ pub struct Page {
     pub fingerprint: Fingerprint,
 }
 
+/// What is wanted of a page besides what every page gives.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// Whether it is compared with others.
+    pub(crate) fingerprint: bool,
+    /// Links that it need not give.
+    pub(crate) known: Option<Arc<KnownLinks>>,
+}
+
 /// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What
 /// is not HTML has only what its headers and its bytes say.
-pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
-    let mut page = read_body(answer, url, config, fingerprint);
+pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
+    let mut page = read_body(answer, url, config, wanted);
     let refresh = answer
         .refresh
         .as_deref()
@@ -47,15 +62,16 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint
             page.links_nofollow += 1;
         } else {
             page.links.push(link);
+            page.wordings.push(Wording::NONE);
         }
     }
     page
 }
 
-fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool) -> Page {
+fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
     let agent = config.product_token();
     // The beginning of a body says nothing about its end.
-    let is_comparable = fingerprint && answer.extent == Extent::Complete;
+    let is_comparable = wanted.fingerprint && answer.extent == Extent::Complete;
     let content = is_comparable.then(|| ContentHash::of(&answer.body)).flatten();
     if answer.body.is_empty() || !is_html(answer.content_type.as_deref()) {
         return Page {
@@ -69,18 +85,28 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, fingerprint: bool
         max_links: config.options().max_links_per_page,
         agent,
     };
-    let found = links::extract(&decoded.text, decoded.encoding, url, &options);
+    let news = links::extract_news(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
+    let found = news.extracted;
     let robots = with_headers(found.robots, answer, agent);
-    let is_followed = |link: &FoundLink| !robots.nofollow && !link.nofollow;
-    let (links, mut unfollowed): (Vec<_>, Vec<_>) = found.links.into_iter().partition(is_followed);
-    let links_nofollow = unfollowed.len();
+    let is_followed = |(link, _): &(FoundLink, Wording)| !robots.nofollow && !link.nofollow;
+    let written = found.links.into_iter().zip(news.wordings);
+    let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
+    let (links, wordings) = followed.into_iter().unzip();
+    let (known, mut links_nofollow) = if robots.nofollow {
+        (0, news.known)
+    } else {
+        (news.known, 0)
+    };
+    links_nofollow += unfollowed.len();
     if !config.options().tell_edges {
-        unfollowed = Vec::new();
+        unfollowed.clear();
     }
     Page {
         links_nofollow,
         links,
-        unfollowed,
+        wordings,
+        known,
+        unfollowed: unfollowed.into_iter().map(|(link, _)| link).collect(),
         selected: select_fields(&decoded.text, config),
         links_dropped: found.dropped,
         title: found.title,

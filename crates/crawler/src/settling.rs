@@ -1,6 +1,7 @@
 //! What a task that came back means: the settlement for the frontier, and what follows once it is made.
 
 mod failure;
+mod robots;
 pub(crate) mod sitemaps;
 
 use std::sync::Arc;
@@ -21,14 +22,14 @@ use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, Cut, Extent, FailureKind, FetchError, Fetcher};
 use crate::fingerprint::Fingerprint;
 use crate::judge::{Judgement, judge};
-use crate::links::FoundLink;
-use crate::links::Uncrawlable;
+use crate::links::{Uncrawlable, Wording};
 use crate::page::Page;
-use crate::robots::{MAX_ROBOTS_HOPS, Policy, ROBOTS_LIFETIME, RobotsRules};
+use crate::robots::Policy;
 use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
 use failure::{Failure, no_target, unusable};
+use robots::RobotsNext;
 
 /// What is told to the frontier, and what follows.
 pub(crate) type Conclusion = (Settlement, Aftermath);
@@ -54,6 +55,8 @@ enum What {
         /// No request was made after all, for this reason.
         refused: Option<NotFetched>,
         edges: Vec<Edge>,
+        wordings: Vec<Wording>,
+        known: usize,
         dropped: u64,
         nofollow: u64,
         fingerprint: Fingerprint,
@@ -77,14 +80,6 @@ impl Aftermath {
     }
 }
 
-/// What an answer to a robots.txt request says.
-enum RobotsNext {
-    Known(Policy),
-    Follow(CanonicalUrl),
-    /// Nothing yet; when the frontier gives up, everything is forbidden.
-    Unknown,
-}
-
 pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     let Lease { id, entry, .. } = returned.lease;
     let mut fetched = returned.result.unwrap_or_else(|panic| Fetched {
@@ -95,7 +90,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     let (judgement, links, what) = match entry.purpose.clone() {
         Purpose::Page => conclude_page(&entry, &mut fetched, returned.started, config),
         Purpose::Robots(origin) => {
-            let (judgement, next) = conclude_robots(&entry, &fetched.result, config);
+            let (judgement, next) = robots::conclude(&entry, &fetched.result, config);
             let links = match &next {
                 RobotsNext::Known(Policy::Rules(rules)) => sitemaps::named_by(&entry, &origin, rules, config),
                 _ => Vec::new(),
@@ -128,18 +123,18 @@ fn conclude_page(
     let judgement = judge(&fetched.result);
     let canonicalizer = &config.options().canonicalizer;
     let tells_edges = config.options().tell_edges;
-    let followed = fetched.page.links.len();
+    let (found, known) = (fetched.page.links.len(), fetched.page.known);
     let mut edges = Vec::new();
-    let links: Vec<_> = match &fetched.result {
+    let (links, wordings): (Vec<_>, Vec<_>) = match &fetched.result {
         Ok(answer) if judgement.outcome == Outcome::Moved => redirect_target(entry, answer, canonicalizer)
-            .map(|target| entry.redirected(target))
+            .map(|target| (entry.redirected(target), Wording::NONE))
             .into_iter()
-            .collect(),
+            .unzip(),
         _ => {
             if tells_edges {
                 edges = edges::of_page(&fetched.page, canonicalizer);
             }
-            page_links(entry, std::mem::take(&mut fetched.page.links), canonicalizer)
+            page_links(entry, &mut fetched.page, canonicalizer)
         }
     };
     if tells_edges && judgement.outcome == Outcome::Moved {
@@ -152,7 +147,7 @@ fn conclude_page(
         uncrawlable.unresolvable += usize::from(links.is_empty());
     } else {
         // Such as those to http://../, a host that is nothing but dots.
-        uncrawlable.unresolvable += followed - links.len();
+        uncrawlable.unresolvable += found - links.len();
     }
     let page = std::mem::take(&mut fetched.page);
     let (record, failure) = match &fetched.result {
@@ -160,7 +155,7 @@ fn conclude_page(
         Ok(answer) => {
             let failure = judgement.asks_again().then(|| unusable(answer));
             let mut record = record(entry, answer, page, started);
-            record.links_found += followed;
+            record.links_found += found + known;
             if record.selected.is_none() && !config.options().fields.is_empty() {
                 record.selected = Some(Selected::nothing(&config.options().fields));
             }
@@ -183,6 +178,8 @@ fn conclude_page(
             failure,
             refused,
             edges,
+            wordings,
+            known,
             dropped,
             nofollow,
             fingerprint,
@@ -191,13 +188,16 @@ fn conclude_page(
     )
 }
 
-fn page_links(entry: &Entry, found: Vec<FoundLink>, canonicalizer: &Canonicalizer) -> Vec<Link> {
+/// The links of a page that can be crawled, and how each is written.
+fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> (Vec<Link>, Vec<Wording>) {
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
-    let urls = found
-        .into_iter()
-        .filter_map(|link| canonicalizer.canonicalize(link.url).ok());
-    urls.map(|url| Link::found(url, depth, Arc::clone(&referrer))).collect()
+    let written = std::mem::take(&mut page.links).into_iter().zip(&page.wordings);
+    let links = written.filter_map(|(link, wording)| {
+        let url = canonicalizer.canonicalize(link.url).ok()?;
+        Some((Link::found(url, depth, Arc::clone(&referrer)), *wording))
+    });
+    links.unzip()
 }
 
 /// Resolves a `Location` (RFC 9110, section 10.2.2).
@@ -233,43 +233,6 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
     }
 }
 
-/// What the answer to a robots.txt request means (RFC 9309, section 2.3.1). 429 counts as a server error, as it does for
-/// Google's crawlers: a server that asks for less traffic has not said that everything may be fetched.
-fn conclude_robots(
-    entry: &Entry,
-    result: &Result<Answer, FetchError>,
-    config: &CrawlConfig,
-) -> (Judgement, RobotsNext) {
-    let final_answer = |outcome, next| (Judgement { outcome }, next);
-    let allow_all = || RobotsNext::Known(Policy::Rules(RobotsRules::allow_all()));
-    match result {
-        Ok(answer) => match answer.status {
-            // Rules that did not arrive may be those that forbid.
-            200..=299 if answer.cut.is_some_and(|cut| cut != Cut::Size) => {
-                final_answer(Outcome::Retry { after: None }, RobotsNext::Unknown)
-            }
-            200..=299 => {
-                let rules = RobotsRules::parse(&answer.body, config.product_token());
-                final_answer(Outcome::Done, RobotsNext::Known(Policy::Rules(rules)))
-            }
-            300..=399 => {
-                let target = redirect_target(entry, answer, &config.options().canonicalizer);
-                let next = target
-                    .filter(|_| entry.hops < MAX_ROBOTS_HOPS)
-                    .map_or_else(allow_all, RobotsNext::Follow);
-                final_answer(Outcome::Moved, next)
-            }
-            429 | 500.. => (judge(result), RobotsNext::Unknown),
-            _ => final_answer(Outcome::Gone, allow_all()),
-        },
-        Err(FetchError::AddressForbidden) => (
-            judge(result),
-            RobotsNext::Known(Policy::Closed(NotFetched::AddressForbidden)),
-        ),
-        Err(_) => (judge(result), RobotsNext::Unknown),
-    }
-}
-
 impl<S: Fetcher, F: Filter> Crawl<S, F> {
     /// Does what is left to do once a settlement is made.
     pub(crate) fn follow_up(
@@ -296,6 +259,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 failure,
                 refused,
                 mut edges,
+                wordings,
+                known,
                 dropped,
                 nofollow,
                 fingerprint: _,
@@ -303,6 +268,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             } => {
                 self.count_uncrawlable(uncrawlable);
                 self.count_links(dropped, nofollow);
+                self.remember(&wordings, verdicts, known);
                 if !edges.is_empty() {
                     edges::judge(&mut edges, verdicts);
                     self.tell(&Event::Edges {
@@ -334,36 +300,14 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
     }
 
-    fn follow_up_robots(
-        &mut self,
-        entry: &Entry,
-        origin: Origin,
-        next: RobotsNext,
-        fate: Fate,
-        now: Time,
-    ) -> Result<(), FrontierError> {
-        match (fate, next) {
-            (Fate::Final, RobotsNext::Known(policy)) => self.know(origin, policy, ROBOTS_LIFETIME, now),
-            (Fate::Final, RobotsNext::Follow(target)) => {
-                self.frontier_mut()
-                    .follow_robots(&origin, &target, entry.hops.saturating_add(1), now)
-            }
-            (Fate::Requeued { .. } | Fate::Stale, _) => Ok(()),
-            (Fate::Final | Fate::GaveUp, _) => self.close(&origin, now),
-        }
-    }
-
-    /// The robots.txt of an origin could not be had: what was known of it holds on, or nothing of it may be fetched, until it is
-    /// time to ask again.
-    pub(crate) fn close(&mut self, origin: &Origin, now: Time) -> Result<(), FrontierError> {
-        let (policy, rest) = self.policies().without_robots(origin);
-        match &policy {
-            Policy::Rules(_) => log::warn!("the robots.txt of {origin} cannot be had, so its last one holds on"),
-            Policy::Closed(why) => {
-                log::warn!("nothing of {origin} is fetched for {} s: {why}", rest.as_secs());
+    /// What the frontier has seen need not be offered again.
+    fn remember(&mut self, wordings: &[Wording], verdicts: &[Verdict], known: usize) {
+        self.frontier_mut().count_seen(known as u64);
+        for (wording, verdict) in wordings.iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Queued | Verdict::Seen) {
+                self.known().remember(*wording);
             }
         }
-        self.know(origin.clone(), policy, rest, now)
     }
 
     /// An entry was taken out of the queue because its host is down.

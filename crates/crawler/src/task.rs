@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::config::CrawlConfig;
 use crate::fetch::{Answer, Ask, Cut, FetchError, Fetcher, Want};
-use crate::page::{self, Page};
+use crate::page::{self, Page, Wanted};
 use crate::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
 
 /// A body above this many bytes is parsed off the threads that wait for sockets.
@@ -34,12 +34,7 @@ impl Fetched {
     }
 }
 
-pub(crate) async fn fetch<S: Fetcher>(
-    fetcher: Arc<S>,
-    config: Arc<CrawlConfig>,
-    ask: Ask,
-    fingerprint: bool,
-) -> Fetched {
+pub(crate) async fn fetch<S: Fetcher>(fetcher: Arc<S>, config: Arc<CrawlConfig>, ask: Ask, wanted: Wanted) -> Fetched {
     let want = ask.want;
     let url = ask.url.clone();
     let answer = match fetcher.fetch(ask).await {
@@ -55,9 +50,9 @@ pub(crate) async fn fetch<S: Fetcher>(
         return Fetched::unread(Ok(answer));
     }
     if answer.body.len() <= inline {
-        return read(answer, want, fingerprint, &url, &config);
+        return read(answer, want, &wanted, &url, &config);
     }
-    match tokio::task::spawn_blocking(move || read(answer, want, fingerprint, &url, &config)).await {
+    match tokio::task::spawn_blocking(move || read(answer, want, &wanted, &url, &config)).await {
         Ok(fetched) => fetched,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -66,10 +61,10 @@ pub(crate) async fn fetch<S: Fetcher>(
     }
 }
 
-fn read(mut answer: Answer, want: Want, fingerprint: bool, url: &Url, config: &CrawlConfig) -> Fetched {
+fn read(mut answer: Answer, want: Want, wanted: &Wanted, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if want == Want::Page {
-        let page = page::read(&answer, url, config, fingerprint);
+        let page = page::read(&answer, url, config, wanted);
         return Fetched {
             page,
             ..Fetched::unread(Ok(answer))

@@ -341,6 +341,14 @@ impl<F: Filter> Frontier<F> {
         verdicts
     }
 
+    /// Counts links that were not offered, because each of them was [`Queued`](Verdict::Queued) or
+    /// [`Seen`](Verdict::Seen) when it was offered before.
+    ///
+    /// Whoever remembers such links may leave them out: what is seen stays seen, and says nothing more. O(1).
+    pub fn count_seen(&mut self, links: u64) {
+        self.links.seen += links;
+    }
+
     fn count(&mut self, link: &Link, verdict: Verdict) {
         let counts = match link.sitemap_of {
             Some(_) => &mut self.sitemaps.counts,

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::resolve::Resolver;
 use super::tag::Attribute;
-use super::{Extracted, FoundLink, LinkOptions, LinkSource, Uncrawlable, refresh};
+use super::{Extracted, FoundLink, KnownLinks, LinkOptions, LinkSource, News, Uncrawlable, Wording, refresh};
 
 /// Characters of a title that are kept.
 const TITLE_CHARS: usize = 512;
@@ -38,13 +38,25 @@ pub(super) enum Kind {
     SvgAnchor,
 }
 
+/// What the elements with one URL say of it.
+struct Said {
+    /// Where it was first met.
+    source: LinkSource,
+    /// Whether all of them say `nofollow`.
+    nofollow: bool,
+    /// How it was first written, if that is to be remembered.
+    words: Option<u64>,
+}
+
 /// Gathers what the elements of one document say.
 pub(super) struct Collector<'a> {
     options: &'a LinkOptions<'a>,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in the order of the document: where each was first met, and whether all say `nofollow`.
-    links: IndexMap<Url, (LinkSource, bool)>,
+    /// The links in the order of the document.
+    links: IndexMap<Url, Said>,
+    /// The targets of links that are known.
+    known: HashSet<u64>,
     /// The links that can be no page.
     uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
@@ -53,6 +65,8 @@ pub(super) struct Collector<'a> {
     base_seen: bool,
     refresh_seen: bool,
     base_used: bool,
+    /// The words of the link that is being taken.
+    words: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -62,24 +76,70 @@ impl<'a> Collector<'a> {
             resolver,
             extracted: Extracted::default(),
             links: IndexMap::new(),
+            known: HashSet::new(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             title_seen: false,
             base_seen: false,
             refresh_seen: false,
             base_used: false,
+            words: None,
         }
     }
 
     /// Everything that was gathered.
+    pub(super) fn into_news(mut self, links: Option<&KnownLinks>) -> News {
+        let mut wordings = vec![Wording::NONE; self.links.len()];
+        let found = self.links.iter_mut().zip(&mut wordings);
+        for (links, ((url, said), wording)) in links.into_iter().cycle().zip(found) {
+            let target = links.target_of(url);
+            if self.known.remove(&target) {
+                // It is written in another way besides, in which somebody follows it.
+                said.nofollow = false;
+            }
+            if let Some(words) = said.words {
+                *wording = Wording { words, target };
+            }
+        }
+        News {
+            wordings,
+            known: self.known.len(),
+            extracted: self.into_extracted(),
+        }
+    }
+
+    /// Everything that was gathered, if no link is known.
     pub(super) fn into_extracted(self) -> Extracted {
         let links = self.links.into_iter();
         Extracted {
             links: links
-                .map(|(url, (source, nofollow))| FoundLink { url, source, nofollow })
+                .map(|(url, Said { source, nofollow, .. })| FoundLink { url, source, nofollow })
                 .collect(),
             ..self.extracted
         }
+    }
+
+    /// Takes note of a link to follow that is known; false if there was no room for it.
+    pub(super) fn visit_known(&mut self, target: u64) -> bool {
+        self.base_used = true;
+        if self.is_full() && !self.known.contains(&target) {
+            self.extracted.dropped += 1;
+            return false;
+        }
+        self.known.insert(target);
+        true
+    }
+
+    /// Takes an anchor that is written in these words.
+    pub(super) fn visit_anchor(&mut self, element: &impl Element, words: Option<u64>) -> bool {
+        self.words = words;
+        let taken = self.visit(Kind::Anchor, element);
+        self.words = None;
+        taken
+    }
+
+    fn is_full(&self) -> bool {
+        self.links.len() + self.known.len() >= self.options.max_links
     }
 
     /// Takes note of an element; false if it has a link for which there was no room.
@@ -107,8 +167,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Resolves what follows on this base.
-    pub(super) fn rebase(&mut self, href: &str) {
+    pub(super) fn rebase(&mut self, href: &str) -> &Resolver {
         self.resolver.rebase(href);
+        &self.resolver
     }
 
     fn visit_link(&mut self, element: &impl Element) -> bool {
@@ -197,12 +258,17 @@ impl<'a> Collector<'a> {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
-        let is_full = self.links.len() >= self.options.max_links;
+        let is_full = self.is_full();
+        let words = self.words;
         match self.links.entry(url) {
-            Entry::Occupied(mut known) => known.get_mut().1 &= nofollow,
+            Entry::Occupied(mut said) => said.get_mut().nofollow &= nofollow,
             Entry::Vacant(new) if !is_full && self.room >= new.key().as_str().len() => {
                 self.room -= new.key().as_str().len();
-                new.insert((source, nofollow));
+                new.insert(Said {
+                    source,
+                    nofollow,
+                    words,
+                });
             }
             Entry::Vacant(_) => {
                 self.extracted.dropped += 1;

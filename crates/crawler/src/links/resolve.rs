@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use url::Url;
 
+use super::known::{Directory, KnownLinks};
+
 /// Longest URL that is ever made, in bytes.
 ///
 /// A short link on top of a long base gives a long URL: a base of a megabyte under a thousand links would fill a
@@ -39,6 +41,11 @@ impl Resolver {
         {
             self.base = base;
         }
+    }
+
+    /// Where relative links start from.
+    pub(super) fn directory(&self, known: &KnownLinks) -> Option<Directory> {
+        known.directory(&self.base, self.encoding)
     }
 
     /// The URL that this text stands for, if it stands for one.

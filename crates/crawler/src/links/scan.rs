@@ -8,12 +8,13 @@ use url::Url;
 
 use super::collector::{self, Collector, Element as _, Kind};
 use super::construction::{Construction, Element, NeedsTree};
+use super::known::Directory;
 use super::references::{Place, decoded};
 use super::repeats::Repeats;
 use super::resolve::Resolver;
 use super::tag::{Attribute, Attributes, Name, Tag, code};
 use super::tokens::{self, Next, Sink};
-use super::{Extracted, LinkOptions};
+use super::{Extracted, KnownLinks, LinkOptions, News};
 
 /// Finds what [`extract`](super::extract) finds, in one pass and without a tree, or says why it cannot.
 ///
@@ -27,17 +28,28 @@ pub fn extract_without_tree(
     page_url: &Url,
     options: &LinkOptions<'_>,
 ) -> Result<Extracted, NeedsTree> {
-    let mut scan = Scan::new(Resolver::new(page_url, encoding), options, html.len());
+    extract_news(html, encoding, page_url, options, None).map(|news| news.extracted)
+}
+
+/// The same, but for links that are known.
+pub(super) fn extract_news(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+    known: Option<&KnownLinks>,
+) -> Result<News, NeedsTree> {
+    let mut scan = Scan::new(Resolver::new(page_url, encoding), options, known, html.len());
     tokens::tokenize(html, &mut scan)?;
     if let Some(base) = scan.late_base {
         // It holds for the links before it too, and no other base can come before it.
         let mut resolver = Resolver::new(page_url, encoding);
         resolver.rebase(&base);
-        scan = Scan::new(resolver, options, html.len());
+        scan = Scan::new(resolver, options, known, html.len());
         scan.base_is_set = true;
         tokens::tokenize(html, &mut scan)?;
     }
-    Ok(scan.collector.into_extracted())
+    Ok(scan.collector.into_news(known))
 }
 
 /// Takes a document's tokens, and passes on what a tree would hold.
@@ -45,6 +57,7 @@ struct Scan<'a, 'o> {
     construction: Construction,
     collector: Collector<'o>,
     repeats: Repeats<'a>,
+    known: Option<(&'o KnownLinks, Directory)>,
     /// Whether the raw text that comes next is that of a title.
     title_is_open: bool,
     /// Whether links are resolved on the first base already.
@@ -54,8 +67,9 @@ struct Scan<'a, 'o> {
 }
 
 impl<'a, 'o> Scan<'a, 'o> {
-    fn new(resolver: Resolver, options: &'o LinkOptions<'o>, length: usize) -> Self {
+    fn new(resolver: Resolver, options: &'o LinkOptions<'o>, known: Option<&'o KnownLinks>, length: usize) -> Self {
         Self {
+            known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
             collector: Collector::new(resolver, options),
             repeats: Repeats::new(length),
@@ -88,7 +102,18 @@ impl<'a, 'o> Scan<'a, 'o> {
             .raw(Attribute::Href)
             .map(without_fragment)
             .unwrap_or_default();
-        if !self.repeats.is_known(target, nofollow) && self.collector.visit(Kind::Anchor, attributes) {
+        if self.repeats.is_known(target, nofollow) {
+            return;
+        }
+        let words = self
+            .known
+            .filter(|_| !nofollow)
+            .and_then(|(known, directory)| known.words(directory, target));
+        let taken = match words.and_then(|words| self.known?.0.target(words)) {
+            Some(target) => self.collector.visit_known(target),
+            None => self.collector.visit_anchor(attributes, words),
+        };
+        if taken {
             self.repeats.remember(target, nofollow);
         }
     }
@@ -99,7 +124,10 @@ impl<'a, 'o> Scan<'a, 'o> {
             if self.collector.has_used_base() {
                 self.late_base = Some(href.into_owned());
             } else {
-                self.collector.rebase(&href);
+                let resolver = self.collector.rebase(&href);
+                self.known = self
+                    .known
+                    .and_then(|(known, _)| Some((known, resolver.directory(known)?)));
             }
         }
         self.collector.visit(Kind::Base, attributes);

@@ -212,7 +212,7 @@ impl<'a> Tokenizer<'a> {
     fn tag_name(&mut self) -> Name<'a> {
         let start = self.at;
         let rest = self.bytes().get(start..).unwrap_or_default();
-        let length = rest.iter().position(|byte| ends_tag_name(*byte));
+        let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
         self.at = start + length.unwrap_or(rest.len());
         Name::new(self.slice(start, self.at))
     }
@@ -228,7 +228,7 @@ impl<'a> Tokenizer<'a> {
                     self.at += 1;
                     self_closing = self.byte(self.at) == Some(b'>');
                 }
-                Some(byte) if byte.is_ascii_whitespace() => self.at += 1,
+                Some(byte) if is(byte, SPACE) => self.at += 1,
                 Some(_) => {
                     if self.attribute(keep).is_none() {
                         break None;
@@ -247,7 +247,7 @@ impl<'a> Tokenizer<'a> {
         let start = self.at;
         // The first byte may be a `=` and still belongs to the name.
         let rest = self.bytes().get(start + 1..)?;
-        let name_end = start + 1 + rest.iter().position(|byte| ends_attribute_name(*byte))?;
+        let name_end = start + 1 + rest.iter().position(|byte| is(*byte, ENDS_ATTRIBUTE_NAME))?;
         self.at = name_end;
         let value = if self.skip_space()? == b'=' {
             self.at += 1;
@@ -272,9 +272,7 @@ impl<'a> Tokenizer<'a> {
             _ => {
                 let start = self.at;
                 let rest = self.bytes().get(start..)?;
-                let length = rest
-                    .iter()
-                    .position(|byte| *byte == b'>' || byte.is_ascii_whitespace())?;
+                let length = rest.iter().position(|byte| is(*byte, ENDS_VALUE))?;
                 self.at = start + length;
                 Some(self.slice(start, self.at))
             }
@@ -286,7 +284,7 @@ impl<'a> Tokenizer<'a> {
     fn skip_space(&mut self) -> Option<u8> {
         loop {
             let byte = self.byte(self.at)?;
-            if !byte.is_ascii_whitespace() {
+            if !is(byte, SPACE) {
                 return Some(byte);
             }
             self.at += 1;
@@ -294,10 +292,33 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-fn ends_tag_name(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
-}
+/// White space, within tags.
+const SPACE: u8 = 1;
+/// What ends a tag's name.
+const ENDS_TAG_NAME: u8 = 2;
+/// What ends an attribute's name behind its first byte.
+const ENDS_ATTRIBUTE_NAME: u8 = 4;
+/// What ends a value without quotes.
+const ENDS_VALUE: u8 = 8;
 
-fn ends_attribute_name(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=')
+/// What each byte is in a tag: one look instead of up to eight comparisons.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        classes[at] = match at as u8 {
+            byte if byte.is_ascii_whitespace() => SPACE | ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME | ENDS_VALUE,
+            b'>' => ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME | ENDS_VALUE,
+            b'/' => ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME,
+            b'=' => ENDS_ATTRIBUTE_NAME,
+            _ => 0,
+        };
+        at += 1;
+    }
+    classes
+};
+
+#[inline]
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
 }

@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr2};
 
 use super::super::tag::Name;
-use super::{Next, Sink, Tokenizer, ends_tag_name};
+use super::{ENDS_TAG_NAME, Next, Sink, Tokenizer, is};
 
 impl<'a> Tokenizer<'a> {
     /// Gives the text that a start tag has switched to, and passes over the end tag.
@@ -46,7 +46,7 @@ fn is_end_tag(text: &[u8], name: &str) -> bool {
 
 fn is_word(text: &[u8], word: &str) -> bool {
     text.split_at_checked(word.len()).is_some_and(|(start, rest)| {
-        start.eq_ignore_ascii_case(word.as_bytes()) && rest.first().is_some_and(|byte| ends_tag_name(*byte))
+        start.eq_ignore_ascii_case(word.as_bytes()) && rest.first().is_some_and(|byte| is(*byte, ENDS_TAG_NAME))
     })
 }
 

@@ -1,0 +1,105 @@
+//! Links that need not be offered again, known by how they are written.
+//!
+//! Nine of ten links of a site's pages are those of its menus, in the same words on every page of a directory. Once the
+//! frontier has such a link among what it has seen, there is nothing more that it could say, so that the link need not
+//! even be made a URL.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use encoding_rs::Encoding;
+use url::{Position, Url};
+
+/// How many are remembered; 1 MiB.
+const PLACES: usize = 1 << 16;
+
+/// How a link is written on the pages of one directory, and what it leads to, as keyed hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wording {
+    /// 0 for a link that is not remembered.
+    pub(super) words: u64,
+    pub(super) target: u64,
+}
+
+impl Wording {
+    /// That of a link which is not remembered.
+    pub(crate) const NONE: Self = Self { words: 0, target: 0 };
+}
+
+/// Where relative links start from: nothing else of a page's URL counts for those that are remembered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Directory(u64);
+
+/// The links of a crawl that the frontier has seen.
+///
+/// Every link has one place, which it shares with others: the last one stays. So it never grows, and what it forgets
+/// costs time only. Its hashes are those of the standard library's SipHash under a random key: no page can make up a
+/// link that is taken for another.
+///
+/// Any thread reads; only one writes, or a target might be told of another link, and a page's links counted wrongly.
+#[derive(Debug)]
+pub(crate) struct KnownLinks {
+    key: RandomState,
+    places: Box<[Place]>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    words: AtomicU64,
+    target: AtomicU64,
+}
+
+impl Default for KnownLinks {
+    fn default() -> Self {
+        Self {
+            key: RandomState::new(),
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+        }
+    }
+}
+
+impl KnownLinks {
+    /// The directory that links on this base start from; none for a base that has none.
+    pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
+        let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
+        (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
+    }
+
+    /// The words of a link, if it starts with a path or with a whole URL: others depend on more than the directory.
+    pub(super) fn words(&self, directory: Directory, href: &str) -> Option<u64> {
+        let first = href.bytes().next()?;
+        let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
+        starts_path.then(|| self.key.hash_one((directory.0, href)).max(1))
+    }
+
+    /// What a link in these words leads to, if it is known.
+    pub(super) fn target(&self, words: u64) -> Option<u64> {
+        let place = self.place(words);
+        let is_there = || place.words.load(Ordering::Acquire) == words;
+        // While a place is written it holds no words: those before and behind belong to the target between them.
+        let target = is_there().then(|| place.target.load(Ordering::Acquire))?;
+        is_there().then_some(target)
+    }
+
+    /// The URL as it is remembered.
+    pub(super) fn target_of(&self, url: &Url) -> u64 {
+        self.key.hash_one(url.as_str())
+    }
+
+    /// Remembers a link that the frontier has seen, and forgets what was at its place.
+    pub(crate) fn remember(&self, link: Wording) {
+        if link == Wording::NONE {
+            return;
+        }
+        let place = self.place(link.words);
+        place.words.store(0, Ordering::Release);
+        place.target.store(link.target, Ordering::Release);
+        place.words.store(link.words, Ordering::Release);
+    }
+
+    fn place(&self, words: u64) -> &Place {
+        // The low bits are as good as any others.
+        &self.places[words as usize % PLACES]
+    }
+}
