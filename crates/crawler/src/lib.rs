@@ -27,8 +27,10 @@
 //!
 //! One task owns the frontier and does everything that changes it: it leases what may be fetched now, spawns a task for
 //! each, waits for a task to come back, for the next host to be due or for a stop, and settles what came back together
-//! with the links it led to. Fetch tasks share nothing and return one value. No lock, and no channel that feeds back
-//! into itself.
+//! with the links it led to. Fetch tasks return one value and change nothing that they share: they read which links the
+//! frontier has seen, so as not to return those again. No lock, and no channel that feeds back into itself.
+
+#![forbid(unsafe_code)]
 
 pub mod address_guard;
 mod capture;

@@ -1,5 +1,7 @@
 //! The command: arguments → configuration → run → exit code.
 
+#[cfg(not(target_env = "msvc"))]
+mod allocator;
 mod cli;
 mod config_file;
 mod handles;
@@ -22,11 +24,6 @@ use sieve::OnSaturation;
 
 use crate::cli::{Command, Defaults, Options, Outputs, is_stdout};
 use crate::progress::Reporter;
-
-/// What one thread reads another frees: with glibc's allocator, threads spend an eighth of their time waiting for its locks.
-#[cfg(not(target_env = "msvc"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let cli = match config_file::arguments(std::env::args_os().collect()) {

@@ -1,4 +1,4 @@
-//! What runs in a fetch task: fetch, then read. It shares nothing, and returns one value.
+//! What runs in a fetch task: fetch, then read. It changes nothing that is shared, and returns one value.
 
 use std::sync::Arc;
 

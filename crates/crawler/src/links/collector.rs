@@ -1,7 +1,7 @@
 //! What the elements of one document say, gathered in the order of the document.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -45,7 +45,7 @@ struct Said {
     /// Whether all of them say `nofollow`.
     nofollow: bool,
     /// How it was first written, if that is to be remembered.
-    words: Option<u64>,
+    wording: Wording,
 }
 
 /// Gathers what the elements of one document say.
@@ -55,8 +55,11 @@ pub(super) struct Collector<'a> {
     extracted: Extracted,
     /// The links in the order of the document.
     links: IndexMap<Url, Said>,
-    /// The targets of links that are known.
+    /// What the frontier has seen, and the targets of those of this page; none of them is among the `links`.
+    known_links: Option<&'a KnownLinks>,
     known: HashSet<u64>,
+    /// Where among the `links` each target is, if links may be known.
+    targets: HashMap<u64, usize>,
     /// The links that can be no page.
     uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
@@ -70,13 +73,15 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(resolver: Resolver, options: &'a LinkOptions<'a>) -> Self {
+    pub(super) fn new(resolver: Resolver, options: &'a LinkOptions<'a>, known_links: Option<&'a KnownLinks>) -> Self {
         Self {
             options,
             resolver,
             extracted: Extracted::default(),
             links: IndexMap::new(),
+            known_links,
             known: HashSet::new(),
+            targets: HashMap::new(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             title_seen: false,
@@ -88,21 +93,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Everything that was gathered.
-    pub(super) fn into_news(mut self, links: Option<&KnownLinks>) -> News {
-        let mut wordings = vec![Wording::NONE; self.links.len()];
-        let found = self.links.iter_mut().zip(&mut wordings);
-        for (links, ((url, said), wording)) in links.into_iter().cycle().zip(found) {
-            let target = links.target_of(url);
-            if self.known.remove(&target) {
-                // It is written in another way besides, in which somebody follows it.
-                said.nofollow = false;
-            }
-            if let Some(words) = said.words {
-                *wording = Wording { words, target };
-            }
-        }
+    pub(super) fn into_news(self) -> News {
         News {
-            wordings,
+            wordings: self.links.values().map(|said| said.wording).collect(),
             known: self.known.len(),
             extracted: self.into_extracted(),
         }
@@ -122,11 +115,17 @@ impl<'a> Collector<'a> {
     /// Takes note of a link to follow that is known; false if there was no room for it.
     pub(super) fn visit_known(&mut self, target: u64) -> bool {
         self.base_used = true;
-        if self.is_full() && !self.known.contains(&target) {
-            self.extracted.dropped += 1;
-            return false;
+        let found = self.targets.get(&target).and_then(|at| self.links.get_index_mut(*at));
+        if let Some((_, said)) = found {
+            // It was written in another way before.
+            said.nofollow = false;
+        } else if !self.known.contains(&target) {
+            if self.is_full() {
+                self.extracted.dropped += 1;
+                return false;
+            }
+            self.known.insert(target);
         }
-        self.known.insert(target);
         true
     }
 
@@ -258,8 +257,13 @@ impl<'a> Collector<'a> {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
+        let target = self.known_links.map(|known| known.target_of(&url));
+        if target.is_some_and(|target| self.known.contains(&target)) {
+            // Written in another way, it is known.
+            return true;
+        }
         let is_full = self.is_full();
-        let words = self.words;
+        let at = self.links.len();
         match self.links.entry(url) {
             Entry::Occupied(mut said) => said.get_mut().nofollow &= nofollow,
             Entry::Vacant(new) if !is_full && self.room >= new.key().as_str().len() => {
@@ -267,8 +271,14 @@ impl<'a> Collector<'a> {
                 new.insert(Said {
                     source,
                     nofollow,
-                    words,
+                    wording: match (self.words, target) {
+                        (Some(words), Some(target)) => Wording { words, target },
+                        _ => Wording::NONE,
+                    },
                 });
+                if let Some(target) = target {
+                    self.targets.insert(target, at);
+                }
             }
             Entry::Vacant(_) => {
                 self.extracted.dropped += 1;

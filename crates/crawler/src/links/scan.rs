@@ -49,7 +49,7 @@ pub(super) fn extract_news(
         scan.base_is_set = true;
         tokens::tokenize(html, &mut scan)?;
     }
-    Ok(scan.collector.into_news(known))
+    Ok(scan.collector.into_news())
 }
 
 /// Takes a document's tokens, and passes on what a tree would hold.
@@ -71,7 +71,7 @@ impl<'a, 'o> Scan<'a, 'o> {
         Self {
             known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
-            collector: Collector::new(resolver, options),
+            collector: Collector::new(resolver, options, known),
             repeats: Repeats::new(length),
             title_is_open: false,
             base_is_set: false,

@@ -28,7 +28,7 @@ pub fn extract_with_tree(
     if let Some(href) = elements(&document).find_map(base_href) {
         resolver.rebase(href);
     }
-    let mut collector = Collector::new(resolver, options);
+    let mut collector = Collector::new(resolver, options, None);
     elements(&document).for_each(|element| visit(&mut collector, element));
     Extracted {
         cut,
