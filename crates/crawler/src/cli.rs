@@ -141,6 +141,10 @@ pub(crate) struct Options {
     /// Requests that may be out to one host at a time.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "Politeness")]
     per_host: NonZeroU32,
+    /// Count requests by IP address as well: hosts of one address together keep to --per-host and --delay. The address of
+    /// each host is looked up first.
+    #[arg(long, help_heading = "Politeness")]
+    per_address: bool,
     /// Time between the end of one request to a host and the start of the next [seconds, 0 allowed]; a longer Crawl-delay of
     /// its robots.txt counts instead. 1 unless given; 0 in the demo.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = "Politeness")]
@@ -336,6 +340,7 @@ impl Options {
             on_saturation: self.on_saturation.into(),
             scope,
             per_host: self.per_host,
+            per_address: self.per_address,
             delay: self.delay.unwrap_or(defaults.delay),
             max_queued: self.max_queued,
             max_pages: self.max_pages,

@@ -182,6 +182,11 @@ pub enum ConfigError {
     /// The proxy cannot be used.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
+    /// Requests are to count by address, but a proxy looks up the addresses.
+    #[error(
+        "through a proxy, which looks up the addresses itself, requests cannot count by address: leave out one of the two"
+    )]
+    AddressesBehindProxy,
 }
 
 impl CrawlConfig {
@@ -219,6 +224,9 @@ impl CrawlConfig {
         let urls: Vec<Url> = urls.collect();
         let own_headers = OwnHeaders::new(&urls, &options.headers, &options.logins)?;
         let proxy = options.proxy.as_ref().map(UsableProxy::new).transpose()?;
+        if proxy.is_some() && options.frontier.per_address {
+            return Err(ConfigError::AddressesBehindProxy);
+        }
         Ok(Self {
             options,
             seeds,

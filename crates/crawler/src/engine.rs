@@ -26,7 +26,7 @@ use crate::settling::sitemaps::well_known;
 use crate::settling::{Conclusion, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
 use crate::summary::{Counts, Ending, Summary};
-use crate::task::{Fetched, fetch};
+use crate::task::{Fetched, fetch, look_up};
 
 /// How often observers are told how far the crawl is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -221,19 +221,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let mut unwanted = Vec::new();
         for lease in leases {
             match self.refusal(&lease) {
-                Ok(url) => {
-                    let want = match lease.entry.purpose {
-                        Purpose::Page => Want::Page,
-                        Purpose::Robots(_) => Want::Robots,
-                        Purpose::Sitemap(_) => Want::Sitemap,
-                    };
-                    let ask = Ask::new(url, want);
-                    let started = self.clock.now();
-                    let wanted = self.wanted(&lease.entry);
-                    let fetched = fetch(Arc::clone(&self.fetcher), Arc::clone(&self.config), ask, wanted);
-                    let task = concluded(fetched, lease.clone(), started, Arc::clone(&self.config));
-                    self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
-                }
+                Ok(url) => self.spawn(lease, url),
                 Err(outcome) => {
                     self.tell_not_fetched(&lease.entry, outcome);
                     unwanted.push(Settlement {
@@ -246,6 +234,30 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
         self.frontier.settle(&unwanted, self.clock.now())?;
         Ok(())
+    }
+
+    fn spawn(&mut self, lease: Lease, url: Url) {
+        let started = self.clock.now();
+        let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
+        let want = match lease.entry.purpose {
+            Purpose::Page => Want::Page,
+            Purpose::Robots(_) => Want::Robots,
+            Purpose::Sitemap(_) => Want::Sitemap,
+            Purpose::Address => {
+                let looked_up = look_up(fetcher, lease.entry.queue.clone());
+                let task = concluded(looked_up, lease.clone(), started, config);
+                self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
+                return;
+            }
+        };
+        let fetched = fetch(
+            fetcher,
+            Arc::clone(&config),
+            Ask::new(url, want),
+            self.wanted(&lease.entry),
+        );
+        let task = concluded(fetched, lease.clone(), started, config);
+        self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
     }
 
     fn wanted(&self, entry: &Entry) -> Wanted {
@@ -262,7 +274,9 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
         let forbidden = self.policies.forbids(&url);
         match forbidden.or_else(|| self.frontier.second_thought(lease)) {
-            Some(why) if !matches!(lease.entry.purpose, Purpose::Robots(_)) => Err(Outcome::NotFetched(why)),
+            Some(why) if !matches!(lease.entry.purpose, Purpose::Robots(_) | Purpose::Address) => {
+                Err(Outcome::NotFetched(why))
+            }
             _ => Ok(url),
         }
     }

@@ -16,6 +16,7 @@ mod own_headers;
 mod pools;
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use url::Url;
@@ -173,4 +174,10 @@ impl Cut {
 pub trait Fetcher: Send + Sync + 'static {
     /// Asks once, and follows nothing.
     fn fetch(&self, ask: Ask) -> impl Future<Output = Result<Answer, FetchError>> + Send;
+
+    /// Looks up the IP address by which requests to a host count, where they count by address: a name, or an address as it
+    /// stands in a URL. The same one for all hosts that have the same addresses; `None` if there is none, and by default.
+    fn address(&self, _host: &str) -> impl Future<Output = Option<IpAddr>> + Send {
+        std::future::ready(None)
+    }
 }

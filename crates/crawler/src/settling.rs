@@ -4,7 +4,9 @@ mod failure;
 mod robots;
 pub(crate) mod sitemaps;
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Entry, Fate, FrontierError, Lease, Link, NotFetched, Origin, Outcome, Purpose,
@@ -30,6 +32,9 @@ use crate::sitemap;
 use crate::task::Fetched;
 use failure::{Failure, no_target, unusable};
 use robots::RobotsNext;
+
+/// How long the address of a host counts before it is looked up again.
+const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// What is told to the frontier, and what follows.
 pub(crate) type Conclusion = (Settlement, Aftermath);
@@ -63,6 +68,7 @@ enum What {
         uncrawlable: Uncrawlable,
     },
     Robots(Origin, RobotsNext),
+    Address(Option<IpAddr>),
     Sitemap(Box<SitemapRecord>),
 }
 
@@ -82,11 +88,9 @@ impl Aftermath {
 
 pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     let Lease { id, entry, .. } = returned.lease;
-    let mut fetched = returned.result.unwrap_or_else(|panic| Fetched {
-        result: Err(FetchError::Panicked(panic)),
-        page: Page::default(),
-        sitemap: None,
-    });
+    let mut fetched = returned
+        .result
+        .unwrap_or_else(|panic| Fetched::unread(Err(FetchError::Panicked(panic))));
     let (judgement, links, what) = match entry.purpose.clone() {
         Purpose::Page => conclude_page(&entry, &mut fetched, returned.started, config),
         Purpose::Robots(origin) => {
@@ -98,6 +102,10 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
             (judgement, links, What::Robots(origin, next))
         }
         Purpose::Sitemap(origin) => sitemaps::conclude(&entry, &origin, &mut fetched, config),
+        Purpose::Address => {
+            let judgement = Judgement { outcome: Outcome::Done };
+            (judgement, Vec::new(), What::Address(fetched.address))
+        }
     };
     let settlement = Settlement {
         lease: id,
@@ -248,6 +256,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
         match what {
             What::Robots(origin, next) => self.follow_up_robots(&entry, origin, next, fate, now),
+            What::Address(address) => {
+                let until = now + ADDRESS_LIFETIME;
+                self.frontier_mut().address_known(&entry.queue, address, until, now)
+            }
             What::Sitemap(record) => {
                 if matches!(fate, Fate::Final | Fate::GaveUp) {
                     self.tell(&Event::Sitemap(&record));
@@ -314,6 +326,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     pub(crate) fn give_up(&mut self, entry: &Entry, now: Time) -> Result<(), FrontierError> {
         match &entry.purpose {
             Purpose::Robots(origin) => self.close(origin, now),
+            // It never waits in a queue.
+            Purpose::Address => Ok(()),
             Purpose::Sitemap(_) => {
                 self.tell(&Event::Sitemap(&sitemaps::lost(
                     entry,
@@ -339,7 +353,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let Outcome::NotFetched(why) = outcome else { return };
         match entry.purpose {
             Purpose::Sitemap(_) => self.tell(&Event::Sitemap(&sitemaps::lost(entry, why.to_string()))),
-            Purpose::Page | Purpose::Robots(_) => self.tell(&Event::NotFetched {
+            Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.tell(&Event::NotFetched {
                 url: &entry.url,
                 why,
                 entry,

@@ -1,7 +1,9 @@
 //! What runs in a fetch task: fetch, then read. It changes nothing that is shared, and returns one value.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use frontier::HostKey;
 use url::Url;
 
 use crate::config::CrawlConfig;
@@ -22,15 +24,26 @@ pub(crate) struct Fetched {
     pub(crate) page: Page,
     /// What a sitemap lists, if one was asked for and answered.
     pub(crate) sitemap: Option<Result<Sitemap, NotASitemap>>,
+    /// The address of a host, if one was looked up and found.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl Fetched {
-    fn unread(result: Result<Answer, FetchError>) -> Self {
+    pub(crate) fn unread(result: Result<Answer, FetchError>) -> Self {
         Self {
             result,
             page: Page::default(),
             sitemap: None,
+            address: None,
         }
+    }
+}
+
+/// Looks up the address of a host.
+pub(crate) async fn look_up<S: Fetcher>(fetcher: Arc<S>, host: HostKey) -> Fetched {
+    Fetched {
+        address: fetcher.address(host.as_str()).await,
+        ..Fetched::unread(Ok(Answer::default()))
     }
 }
 

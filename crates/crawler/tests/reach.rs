@@ -7,6 +7,7 @@
 )]
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,6 +43,8 @@ struct Node {
 struct World {
     nodes: Vec<Node>,
     hosts: usize,
+    /// Of how many addresses the hosts are, if that counts.
+    addresses: Option<usize>,
     workers: usize,
     per_host: u32,
     delay_ms: u64,
@@ -77,11 +80,13 @@ fn worlds() -> impl Strategy<Value = World> {
             1_u32..4,
             prop_oneof![Just(0_u64), 1_u64..2000],
             prop::collection::vec(0_u64..500, 1..9),
+            prop::option::of(1_usize..4),
         );
         (prop::collection::vec(node, count), timing).prop_map(
-            move |(nodes, (workers, per_host, delay_ms, milliseconds))| World {
+            move |(nodes, (workers, per_host, delay_ms, milliseconds, addresses))| World {
                 nodes,
                 hosts,
+                addresses,
                 workers,
                 per_host,
                 delay_ms,
@@ -95,6 +100,13 @@ impl World {
     fn url(&self, n: usize) -> String {
         let place = if self.nodes[n].forbidden { "forbidden" } else { "open" };
         format!("http://host{}.example/{place}/{n}", n % self.hosts)
+    }
+
+    /// The address of a host; the fourth has none.
+    fn address(&self, host: &str) -> Option<IpAddr> {
+        let n: usize = host.strip_prefix("host")?.strip_suffix(".example")?.parse().unwrap();
+        let address = u8::try_from(n % self.addresses?).unwrap();
+        (n != 3).then_some([192, 0, 2, address].into())
     }
 
     /// The pages that a walk over the tables finds, and every URL it asks for.
@@ -145,10 +157,22 @@ struct Scripted {
 }
 
 impl Scripted {
+    /// Those that a request counts for: the host, and its address if that counts.
+    fn counted(&self, host: &str) -> Vec<String> {
+        let address = self.world.address(host).map(|address| address.to_string());
+        address.into_iter().chain([host.to_owned()]).collect()
+    }
+
     fn start(&self, host: &str) -> Duration {
+        self.counted(host).iter().for_each(|counted| self.start_at(counted));
         let mut journal = self.journal.lock().unwrap();
         journal.requests += 1;
         let takes = self.world.milliseconds[journal.requests % self.world.milliseconds.len()];
+        Duration::from_millis(takes)
+    }
+
+    fn start_at(&self, host: &str) {
+        let mut journal = self.journal.lock().unwrap();
         let delay = Duration::from_millis(self.world.delay_ms);
         let entry = journal.hosts.entry(host.to_owned()).or_default();
         entry.out += 1;
@@ -165,14 +189,15 @@ impl Scripted {
             ));
         }
         journal.complaints.extend(complaint);
-        Duration::from_millis(takes)
     }
 
     fn end(&self, host: &str) {
         let mut journal = self.journal.lock().unwrap();
-        let entry = journal.hosts.get_mut(host).unwrap();
-        entry.out -= 1;
-        entry.ends.push(Instant::now());
+        for counted in self.counted(host) {
+            let entry = journal.hosts.get_mut(&counted).unwrap();
+            entry.out -= 1;
+            entry.ends.push(Instant::now());
+        }
     }
 
     fn robots(&self, host: &str) -> Answer {
@@ -228,6 +253,15 @@ impl Scripted {
 const SCRIPTED_PANIC: &str = "a panic by the script";
 
 impl Fetcher for Scripted {
+    async fn address(&self, host: &str) -> Option<IpAddr> {
+        let requests = self.journal.lock().unwrap().requests;
+        sleep(Duration::from_millis(
+            self.world.milliseconds[requests % self.world.milliseconds.len()],
+        ))
+        .await;
+        self.world.address(host)
+    }
+
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let host = ask.url.host_str().unwrap().to_owned();
         let takes = self.start(&host);
@@ -245,6 +279,7 @@ fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Sum
     let journal = Arc::new(Mutex::new(Journal::default()));
     let config = FrontierConfig {
         per_host: NonZeroU32::new(world.per_host).unwrap(),
+        per_address: world.addresses.is_some(),
         delay: Duration::from_millis(world.delay_ms),
         scope: ScopeConfig {
             reach: Reach::Any,

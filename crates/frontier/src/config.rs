@@ -43,6 +43,10 @@ pub struct FrontierConfig {
     pub scope: ScopeConfig,
     /// Requests that may be out to one host at a time.
     pub per_host: NonZeroU32,
+    /// Whether requests count by IP address as well: then hosts of one address together have no more requests out than one
+    /// host may have, and keep the `delay` between them. Leases for addresses
+    /// ([`Purpose::Address`](crate::entry::Purpose::Address)) are handed out then.
+    pub per_address: bool,
     /// The least time between the end of one request to a host and the start of the next. With a `per_host` above one,
     /// starts keep the same distance.
     pub delay: Duration,
@@ -80,6 +84,7 @@ impl Default for FrontierConfig {
             on_saturation: sieve::OnSaturation::default(),
             scope: ScopeConfig::default(),
             per_host: NonZeroU32::MIN,
+            per_address: false,
             delay: DEFAULT_DELAY,
             max_queued: DEFAULT_MAX_QUEUED,
             max_hosts: DEFAULT_MAX_HOSTS,

@@ -11,6 +11,9 @@ use crate::url::{CanonicalUrl, HostKey, Origin};
 pub enum Purpose {
     /// A page: it went through the filter and counts against the budgets.
     Page,
+    /// The IP address of a host, which is to be looked up before anything else where requests count by address as well. This
+    /// is no request to the host: it spends no delay.
+    Address,
     /// The robots.txt of an origin: it passes the filter and the budgets by, but not politeness.
     Robots(Origin),
     /// A sitemap of an origin, wherever it lies: it passes the filter and the page budgets by, but neither robots.txt nor
@@ -75,7 +78,7 @@ impl Entry {
             lastmod: self.metadata.lastmod,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
-                Purpose::Page | Purpose::Robots(_) => None,
+                Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,
             },
         }
     }

@@ -4,6 +4,7 @@ mod duplicates;
 mod settling;
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use sieve::{Filter, RefusedBy, SeenSet, Sieve};
@@ -100,6 +101,7 @@ impl<F: Filter> Frontier<F> {
     pub fn with_filter(config: FrontierConfig, filter: F) -> Result<Self, ConfigError> {
         let rules = HostRules {
             per_host: config.per_host.get(),
+            per_address: config.per_address,
             delay: config.delay,
             max_queued: config.max_queued,
             max_hosts: config.max_hosts,
@@ -192,6 +194,23 @@ impl<F: Filter> Frontier<F> {
     /// Only when the frontier is poisoned.
     pub fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) -> Result<(), FrontierError> {
         self.commit(|frontier| frontier.hosts().robots_known(origin, until, now))
+    }
+
+    /// Says which IP address a host has, until a time; `None` if it has none that is known, and then it shares none. With
+    /// [`per_address`](FrontierConfig::per_address), until this is said after a lease for an address nothing else of the
+    /// host is handed out. Of several addresses, say the same one for every host that has them, such as the lowest.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn address_known(
+        &mut self,
+        host: &HostKey,
+        address: Option<IpAddr>,
+        until: Time,
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        self.commit(|frontier| frontier.hosts().address_known(host, address, until, now))
     }
 
     /// Asks for the robots.txt of an origin at another URL: where its own redirects to. It passes filter and budgets by.

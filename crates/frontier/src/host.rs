@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
 
+use crate::addresses::Address;
 use crate::entry::{Entry, Metadata, Purpose};
 use crate::hosts::HostRules;
 use crate::lane::{Lane, Robots};
+use crate::pace::Pace;
 use crate::time::Time;
 use crate::url::Origin;
 
@@ -21,6 +24,8 @@ pub(crate) enum Place {
     Idle,
     /// In the round of hosts that can be asked now.
     Due,
+    /// In line at its address, which other hosts share.
+    InLine,
     /// Waiting for its time.
     Waiting(Time),
     /// Nothing can be handed out until something is settled: all its leases are out, or its robots.txt is being asked for.
@@ -45,12 +50,13 @@ pub(crate) struct Host {
     queued: u64,
     queued_pages: u64,
     arrivals: u64,
-    pub(crate) leased: u32,
+    pub(crate) pace: Pace,
+    pub(crate) address: Address,
+    /// The address that let it into the round, until its turn comes.
+    pub(crate) let_in_by: Option<IpAddr>,
     leased_pages: u64,
     pub(crate) settled_pages: u64,
     pub(crate) delay: Option<Duration>,
-    last_start: Option<Time>,
-    last_end: Option<Time>,
     pub(crate) blocked_until: Time,
     origins_given_up: u32,
     pub(crate) requests: u64,
@@ -87,6 +93,13 @@ impl Host {
     /// turns.
     pub(crate) fn take(&mut self, now: Time, rules: &HostRules) -> Option<Entry> {
         self.bring_due(now);
+        if rules.per_address && !self.knows_address(now) {
+            let look_up = self.waiting().next().and_then(|entry| look_up_for(entry, now));
+            if look_up.is_some() {
+                self.address = Address::Asking;
+                return look_up;
+            }
+        }
         if let Some(at) = self.urgent.iter().position(|entry| entry.due <= now) {
             self.queued = self.queued.saturating_sub(1);
             return Some(self.urgent.remove(at));
@@ -167,16 +180,14 @@ impl Host {
 
     /// Notes that an entry was handed out; returns how long after the end of the last request.
     pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
-        self.leased += 1;
         self.leased_pages += u64::from(entry.purpose == Purpose::Page);
-        self.last_start = Some(now);
-        self.last_end.map(|end| now.since(end))
+        self.pace.start(now)
     }
 
     /// Notes that a request has ended, which had started `gap` after the end of the one before.
     pub(crate) fn ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
         self.give_back(entry);
-        self.last_end = Some(now);
+        self.pace.end(now);
         self.requests += 1;
         self.shortest_gap = [self.shortest_gap, gap].into_iter().flatten().min();
     }
@@ -184,12 +195,10 @@ impl Host {
     /// Notes that a lease came back without a request having been made.
     pub(crate) fn unused(&mut self, entry: &Entry, started: Time) {
         self.give_back(entry);
-        // Another request may have started since, and starts keep their distance from that.
-        self.last_start = self.last_start.filter(|last| *last != started);
+        self.pace.take_back(started);
     }
 
     fn give_back(&mut self, entry: &Entry) {
-        self.leased = self.leased.saturating_sub(1);
         if entry.purpose == Purpose::Page {
             self.leased_pages = self.leased_pages.saturating_sub(1);
         }
@@ -284,24 +293,15 @@ impl Host {
     /// Returns from when on the next request may start.
     pub(crate) fn free_from(&self, rules: &HostRules) -> Time {
         let delay = self.delay.map_or(rules.delay, |own| own.max(rules.delay));
-        if delay.is_zero() {
-            return self.blocked_until;
-        }
-        let after_end = self.last_end.map_or(Time::EPOCH, |end| end + delay);
-        // With one request at a time the end of the last is after its start; with several, starts keep the delay too.
-        let after_start = self
-            .last_start
-            .filter(|_| rules.per_host > 1)
-            .map_or(Time::EPOCH, |start| start + delay);
-        after_end.max(after_start).max(self.blocked_until)
+        self.pace.free_from(delay, rules.per_host).max(self.blocked_until)
     }
 
     /// Returns where the host belongs, now that something has changed.
     pub(crate) fn next_place(&mut self, now: Time, rules: &HostRules) -> Place {
-        if self.queued() == 0 && self.leased == 0 {
+        if self.queued() == 0 && self.pace.out == 0 {
             return self.idle_place(now, rules);
         }
-        if self.leased >= rules.per_host {
+        if self.pace.out >= rules.per_host || (rules.per_address && self.address == Address::Asking) {
             return Place::Held;
         }
         self.bring_due(now);
@@ -312,6 +312,18 @@ impl Host {
                 time => Place::Waiting(time),
             },
         }
+    }
+
+    /// Returns the address that it shares with others, as far as that is known.
+    pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
+        match self.address {
+            Address::Known(address, until) if until > now => address,
+            _ => None,
+        }
+    }
+
+    fn knows_address(&self, now: Time) -> bool {
+        matches!(self.address, Address::Known(_, until) if until > now)
     }
 
     /// Returns when the first entry is due that nothing but time holds back.
@@ -348,18 +360,29 @@ fn origin_of(url: &str) -> &str {
 
 fn robots_of(page: &Entry, now: Time) -> Option<Entry> {
     let origin = Origin::of(&Url::parse(&page.url).ok()?)?;
-    Some(Entry {
+    let url = origin.robots_url().as_str().into();
+    Some(ahead_of(page, url, Purpose::Robots(origin), now))
+}
+
+fn look_up_for(page: &Entry, now: Time) -> Option<Entry> {
+    let origin = Origin::of(&Url::parse(&page.url).ok()?)?;
+    Some(ahead_of(page, origin.to_string().into(), Purpose::Address, now))
+}
+
+/// What must be known before a page can be asked for.
+fn ahead_of(page: &Entry, url: Box<str>, purpose: Purpose, now: Time) -> Entry {
+    Entry {
         queue: page.queue.clone(),
-        url: origin.robots_url().as_str().into(),
+        url,
         key: None,
         due: now,
         depth: 0,
         hops: 0,
         attempts: 0,
         put_off: 0,
-        purpose: Purpose::Robots(origin),
+        purpose,
         metadata: Metadata::default(),
-    })
+    }
 }
 
 /// An entry that waits for its time; the earliest is the greatest, as a heap wants it.

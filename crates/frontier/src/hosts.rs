@@ -5,14 +5,18 @@
 //! host rests until its next time has passed, so that a new link cannot jump the delay, and is kept for longer when
 //! something is known of it that must not be lost: a delay of its own, a page count, that it was given up.
 //!
+//! Where requests count by address as well, a host whose turn has come first stands **in line** at its address.
+//!
 //! Handing out goes round the due hosts, one entry each, so that a host with a long queue never delays another.
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::addresses::{Address, Addresses};
 use crate::admission::entry;
 use crate::budgets::Budgets;
 use crate::entry::Entry;
@@ -26,6 +30,7 @@ use crate::url::{HostKey, Origin};
 #[derive(Debug, Clone)]
 pub(crate) struct HostRules {
     pub(crate) per_host: u32,
+    pub(crate) per_address: bool,
     pub(crate) delay: Duration,
     pub(crate) max_queued: u64,
     pub(crate) max_hosts: usize,
@@ -50,6 +55,7 @@ pub(crate) struct HostQueues {
     rules: HostRules,
     hosts: HashMap<HostKey, Host>,
     due: VecDeque<HostKey>,
+    addresses: Addresses,
     // A host whose time has changed since leaves its old mark behind in these two; it is known by the time, and dropped when
     // that comes or at the next sweep.
     waiting: Agenda,
@@ -66,6 +72,8 @@ pub(crate) struct Taken {
     pub(crate) gap: Option<Duration>,
     /// When.
     started: Time,
+    /// The address that was asked, if that counts.
+    address: Option<IpAddr>,
     /// Its links are not followed, because its page is one of too many near-duplicates.
     pub(crate) is_repeat: bool,
 }
@@ -74,6 +82,7 @@ impl HostQueues {
     pub(crate) fn new(rules: HostRules, budgets: Budgets) -> Self {
         Self {
             budgets,
+            addresses: Addresses::new(rules.per_host, rules.delay),
             rules,
             hosts: HashMap::new(),
             due: VecDeque::new(),
@@ -116,22 +125,25 @@ impl HostQueues {
 
     /// Hands out the next entry that may be asked for now. With the last lease a host may have, it is taken away.
     pub(crate) fn take(&mut self, now: Time) -> Option<Taken> {
-        self.wake(now);
-        while let Some(key) = self.due.pop_front() {
-            let Some(host) = self.hosts.get_mut(&key) else { continue };
-            host.place = Place::Idle;
-            // What made it due may have changed since.
-            let is_due = host.next_place(now, &self.rules) == Place::Due;
+        while let Some(key) = self.first_due(now) {
+            let let_in_by = self.leave_round();
+            let host = self.hosts.get_mut(&key)?;
             let before = host.queued();
-            let entry = if is_due { host.take(now, &self.rules) } else { None };
+            let entry = host.take(now, &self.rules);
+            let address = host.shared_address(now);
             self.queued = self.queued + host.queued() - before;
             let taken = entry.map(|entry| Taken {
                 gap: host.lease(&entry, now),
+                address,
                 entry,
                 started: now,
                 is_repeat: false,
             });
+            if let (Some(address), Some(_)) = (address, &taken) {
+                self.addresses.start(address, now);
+            }
             self.place(&key, now);
+            self.serve(let_in_by, now);
             if taken.is_some() {
                 return taken;
             }
@@ -141,48 +153,74 @@ impl HostQueues {
 
     /// Says whether something can be handed out now, without doing so.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
+        self.first_due(now).is_some()
+    }
+
+    /// Finds the host whose turn it is, and lets it stay at the head of the round.
+    fn first_due(&mut self, now: Time) -> Option<HostKey> {
         self.wake(now);
         while let Some(key) = self.due.front().cloned() {
-            let Some(host) = self.hosts.get_mut(&key) else {
+            if let Some(host) = self.hosts.get_mut(&key) {
+                let is_due = host.next_place(now, &self.rules) == Place::Due;
+                let address = host.let_in_by;
+                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now)) {
+                    return Some(key);
+                }
+                // What made it due has changed since.
+                let let_in_by = self.leave_round();
+                self.place(&key, now);
+                self.serve(let_in_by, now);
+            } else {
                 self.due.pop_front();
-                continue;
-            };
-            if host.next_place(now, &self.rules) == Place::Due {
-                return true;
             }
-            // What made it due has changed since.
-            self.due.pop_front();
-            host.place = Place::Idle;
-            self.place(&key, now);
         }
-        false
+        None
+    }
+
+    /// Takes the host at the head of the round out of it. Returns the address that had let it in, which may let in another.
+    fn leave_round(&mut self) -> Option<IpAddr> {
+        let key = self.due.pop_front()?;
+        let host = self.hosts.get_mut(&key)?;
+        host.place = Place::Idle;
+        let address = host.let_in_by.take()?;
+        self.addresses.leave(address);
+        Some(address)
     }
 
     /// Returns when the next host will be due, if any waits for its time.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
+        let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.waiting.peek() {
             if self
                 .hosts
                 .get(key)
                 .is_some_and(|host| host.place == Place::Waiting(*time))
             {
-                return Some(*time);
+                return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
             self.waiting.pop();
         }
-        None
+        of_address
     }
 
     /// A request has ended, and the host's delay counts from now.
     pub(crate) fn ended(&mut self, taken: &Taken, now: Time) {
+        if let Some(address) = taken.address {
+            self.addresses.end(address, now);
+        }
         self.change(&taken.entry.queue, now, |host| host.ended(&taken.entry, taken.gap, now));
+        self.serve(taken.address, now);
     }
 
     /// A lease came back without a request having been made: it spends no delay.
     pub(crate) fn unused(&mut self, taken: &Taken, now: Time) {
+        if let Some(address) = taken.address {
+            self.addresses.take_back(address, taken.started);
+        }
         self.change(&taken.entry.queue, now, |host| {
             host.unused(&taken.entry, taken.started);
         });
+        self.serve(taken.address, now);
     }
 
     /// Counts a page as settled, for its host's budget.
@@ -248,6 +286,11 @@ impl HostQueues {
         self.change(origin.host(), now, |host| host.robots_known(origin, until));
     }
 
+    /// The address of a host is known until a time, if it has one: what waits for it may be handed out.
+    pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
+        self.change(key, now, |host| host.address = Address::Known(address, until));
+    }
+
     pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }
@@ -279,11 +322,15 @@ impl HostQueues {
 
     fn place(&mut self, key: &HostKey, now: Time) {
         let Some(host) = self.hosts.get_mut(key) else { return };
-        if host.place == Place::Due {
+        if matches!(host.place, Place::Due | Place::InLine) {
             // It is looked at anew when its turn comes.
             return;
         }
-        let place = host.next_place(now, &self.rules);
+        let mut place = host.next_place(now, &self.rules);
+        let address = host.shared_address(now).filter(|_| place == Place::Due);
+        if address.is_some() {
+            place = Place::InLine;
+        }
         if place == host.place {
             return;
         }
@@ -292,9 +339,30 @@ impl HostQueues {
             Place::Due => self.due.push_back(key.clone()),
             Place::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
             Place::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
-            Place::Held | Place::Idle => {}
+            Place::Held | Place::Idle | Place::InLine => {}
+        }
+        if let Some(address) = address {
+            self.addresses.line_up(address, key.clone());
+            self.serve(Some(address), now);
         }
         self.sweep();
+    }
+
+    /// Lets hosts of an address into the round, as many as it may be asked by now.
+    fn serve(&mut self, address: Option<IpAddr>, now: Time) {
+        let Some(address) = address else { return };
+        while let Some(key) = self.addresses.next(address, now) {
+            let Some(host) = self.hosts.get_mut(&key) else { continue };
+            host.place = Place::Idle;
+            if host.shared_address(now) == Some(address) && host.next_place(now, &self.rules) == Place::Due {
+                host.place = Place::Due;
+                host.let_in_by = Some(address);
+                self.addresses.let_in(address);
+                self.due.push_back(key);
+            } else {
+                self.place(&key, now);
+            }
+        }
     }
 
     /// Rebuilds an agenda once most of its marks are old ones. A host that runs empty after each page leaves one behind each
@@ -329,6 +397,9 @@ impl HostQueues {
                 host.place = Place::Idle;
                 self.place(&key, now);
             }
+        }
+        while let Some(address) = self.addresses.wake(now) {
+            self.serve(Some(address), now);
         }
         let kept = HOSTS_KEPT.min(self.rules.max_hosts / 2);
         while self.hosts.len() > kept
@@ -415,6 +486,7 @@ mod tests {
     fn queues(per_host: u32, delay: Duration) -> HostQueues {
         let rules = HostRules {
             per_host,
+            per_address: false,
             delay,
             max_queued: 1000,
             max_hosts: 1000,

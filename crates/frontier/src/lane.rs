@@ -37,7 +37,7 @@ impl Lane {
     pub(crate) fn push(&mut self, entry: Entry) {
         match entry.purpose {
             Purpose::Sitemap(_) => self.sitemaps.push_back(entry),
-            Purpose::Page | Purpose::Robots(_) => self.pages.push_back(entry),
+            Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.pages.push_back(entry),
         }
     }
 
@@ -45,7 +45,7 @@ impl Lane {
     pub(crate) fn push_again(&mut self, entry: Entry) {
         match entry.purpose {
             Purpose::Sitemap(_) => self.sitemaps.push_back(entry),
-            Purpose::Page | Purpose::Robots(_) => self.retries.push_back(entry),
+            Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.retries.push_back(entry),
         }
     }
 

@@ -24,6 +24,7 @@
 //! The one permitted error is the seen-set's: a new URL that is taken for a seen one, at the stated rate, counted in
 //! [`Report::saturation`].
 
+mod addresses;
 pub mod admission;
 mod budgets;
 pub mod canonical;
@@ -36,6 +37,7 @@ mod jitter;
 mod lane;
 pub mod lease;
 pub mod link;
+mod pace;
 mod repeats;
 pub mod report;
 pub mod scope;

@@ -7,6 +7,7 @@
 )]
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct World {
     delay_ms: u64,
     slots: usize,
     ask_robots: bool,
+    /// Of how many addresses the hosts are, if that counts; and for how long an address is known.
+    addresses: Option<(usize, u64)>,
     /// What each URL links to, and how its first requests end: 0 done, 1 retry, 2 host down, 3 redirect, 4 gone.
     pages: Vec<(Vec<usize>, Vec<u8>)>,
     /// How long each request takes, in turn.
@@ -43,18 +46,22 @@ fn worlds() -> impl Strategy<Value = World> {
                 prop_oneof![Just(0_u64), 1_u64..3000],
                 1_usize..9,
                 any::<bool>(),
+                prop::option::of((1_usize..4, 1_u64..20_000)),
             ),
             prop::collection::vec(page, count),
             prop::collection::vec(0_u64..900, 1..20),
         )
-            .prop_map(|((per_host, delay_ms, slots, ask_robots), pages, milliseconds)| World {
-                per_host,
-                delay_ms,
-                slots,
-                ask_robots,
-                pages,
-                milliseconds,
-            })
+            .prop_map(
+                |((per_host, delay_ms, slots, ask_robots, addresses), pages, milliseconds)| World {
+                    per_host,
+                    delay_ms,
+                    slots,
+                    ask_robots,
+                    addresses,
+                    pages,
+                    milliseconds,
+                },
+            )
     })
 }
 
@@ -67,7 +74,13 @@ fn number(url: &str) -> usize {
     url.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// What a host has out, and when its last request started and ended.
+/// The address of a host; one of them has none.
+fn address(host: &str, addresses: usize) -> Option<IpAddr> {
+    let n: usize = host.strip_prefix("host")?.strip_suffix(".example")?.parse().unwrap();
+    (n != 3).then(|| [192, 0, 2, u8::try_from(n % addresses).unwrap()].into())
+}
+
+/// What a host, or an address, has out, and when its last request started and ended.
 #[derive(Default)]
 struct Watched {
     out: u32,
@@ -100,6 +113,7 @@ impl Walk {
                 ..ScopeConfig::default()
             },
             ask_robots: world.ask_robots,
+            per_address: world.addresses.is_some(),
             retries: RetryPolicy {
                 max_host_failures: NonZeroU32::MAX,
                 ..RetryPolicy::default()
@@ -152,27 +166,34 @@ impl Walk {
         );
     }
 
+    /// Those that a request counts for: the host, and its address if that counts. Looking up an address is no request.
+    fn counted(&self, lease: &Lease) -> Vec<String> {
+        if lease.entry.purpose == Purpose::Address {
+            return Vec::new();
+        }
+        let host = lease.entry.queue.as_str();
+        let address = self.world.addresses.and_then(|(addresses, _)| address(host, addresses));
+        address
+            .map(|address| address.to_string())
+            .into_iter()
+            .chain([host.to_owned()])
+            .collect()
+    }
+
     fn started(&mut self, lease: Lease) {
         let delay = Duration::from_millis(self.world.delay_ms);
-        let host = self.hosts.entry(lease.entry.queue.to_string()).or_default();
-        host.out += 1;
-        assert!(
-            host.out <= self.world.per_host,
-            "{} is asked too often at once",
-            lease.entry.queue
-        );
-        let early = |since: Option<Time>| since.is_some_and(|since| self.now.since(since) < delay);
-        assert!(
-            !early(host.last_end),
-            "{} is asked too early after an end",
-            lease.entry.queue
-        );
-        assert!(
-            self.world.per_host == 1 || !early(host.last_start),
-            "{} is asked too early",
-            lease.entry.queue
-        );
-        host.last_start = Some(self.now);
+        for counted in self.counted(&lease) {
+            let host = self.hosts.entry(counted.clone()).or_default();
+            host.out += 1;
+            assert!(host.out <= self.world.per_host, "{counted} is asked too often at once");
+            let early = |since: Option<Time>| since.is_some_and(|since| self.now.since(since) < delay);
+            assert!(!early(host.last_end), "{counted} is asked too early after an end");
+            assert!(
+                self.world.per_host == 1 || !early(host.last_start),
+                "{counted} is asked too early"
+            );
+            host.last_start = Some(self.now);
+        }
         self.requests += 1;
         let takes = self.world.milliseconds[self.requests % self.world.milliseconds.len()];
         self.out.push((self.now + Duration::from_millis(takes), lease));
@@ -231,13 +252,29 @@ impl Walk {
         self.sitemaps -= usize::from(!matches!(settled.fate, Fate::Requeued { .. }));
     }
 
+    fn address_came_back(&mut self, lease: &Lease) {
+        let (addresses, milliseconds) = self.world.addresses.expect("nobody wants to know an address");
+        let done = Settlement {
+            lease: lease.id,
+            outcome: Outcome::Done,
+            links: Vec::new(),
+        };
+        self.frontier.settle(&[done], self.now).unwrap();
+        let (host, until) = (&lease.entry.queue, self.now + Duration::from_millis(milliseconds));
+        let address = address(host.as_str(), addresses);
+        self.frontier.address_known(host, address, until, self.now).unwrap();
+    }
+
     fn came_back(&mut self, lease: Lease) {
-        let host = self.hosts.get_mut(lease.entry.queue.as_str()).unwrap();
-        host.out -= 1;
-        host.last_end = Some(self.now);
+        for counted in self.counted(&lease) {
+            let host = self.hosts.get_mut(&counted).unwrap();
+            host.out -= 1;
+            host.last_end = Some(self.now);
+        }
         match &lease.entry.purpose {
             Purpose::Robots(origin) => return self.robots_came_back(&lease, origin),
             Purpose::Sitemap(_) => return self.sitemap_came_back(&lease),
+            Purpose::Address => return self.address_came_back(&lease),
             Purpose::Page => {}
         }
         let n = number(&lease.entry.url);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 use frontier::Origin;
 use hyper::header::{
@@ -10,14 +11,14 @@ use hyper::header::{
     IF_NONE_MATCH, USER_AGENT,
 };
 use reqwest::{Method, Request, Response};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use url::{Host, Url};
 
 use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
-use super::guard::{Guard, Resolver, SystemResolver, is_localhost};
+use super::guard::{Guard, Resolver, SystemResolver, is_localhost, order};
 use super::headers::{self, is_html};
 use super::own_headers::{OwnHeaders, Secret};
 use super::pools::{Pool, Recipe};
@@ -75,6 +76,9 @@ pub struct HttpFetcher {
     /// Origins that may be dialled whatever their address: the seeds'.
     opened: HashSet<Origin>,
     allow_private: bool,
+    resolver: Arc<dyn Resolver>,
+    /// How long looking up an address may take.
+    look_up_timeout: Duration,
     /// What is sent with every request.
     headers: HeaderMap,
     own_headers: OwnHeaders,
@@ -109,12 +113,14 @@ impl HttpFetcher {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (options, seeds) = (config.options(), config.seeds());
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
-        let recipe = Recipe::new(config, resolver, Guard::PublicOnly)?;
+        let recipe = Recipe::new(config, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
             open: Pool::new(recipe.guarded_by(Guard::Off))?,
             guarded: Pool::new(recipe)?,
             opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
             allow_private: options.allow_private_addresses,
+            resolver,
+            look_up_timeout: options.timeout.min(options.connect_timeout),
             headers: common_headers(options),
             own_headers: config.own_headers().clone(),
             jars: options.cookies.then(Jars::default),
@@ -203,6 +209,19 @@ impl HttpFetcher {
 }
 
 impl Fetcher for HttpFetcher {
+    async fn address(&self, host: &str) -> Option<IpAddr> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let found = match bare.parse() {
+            Ok(address) => vec![address],
+            Err(_) => timeout(self.look_up_timeout, self.resolver.resolve(host))
+                .await
+                .ok()?
+                .ok()?,
+        };
+        let found = found.into_iter().map(|address: IpAddr| address.to_canonical());
+        found.min_by_key(order)
+    }
+
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let started = Instant::now();
         let pool = self.pool_for(&ask.url)?;

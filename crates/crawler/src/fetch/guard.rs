@@ -59,6 +59,11 @@ pub(super) enum Guard {
     Off,
 }
 
+/// The order in which the addresses of a host are tried where requests count by address: the first is that by which they do.
+pub(super) fn order(address: &IpAddr) -> (bool, IpAddr) {
+    (!is_public(*address), *address)
+}
+
 /// Says whether a socket can be opened no more. A look-up that cannot open its own says only that the name is not known.
 fn none_is_left() -> bool {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_err_and(|error| is_out_of_handles(&error))
@@ -70,22 +75,28 @@ pub(super) struct Guarded {
     pub(super) guard: Guard,
     /// The host of the proxy, which may be anywhere.
     pub(super) proxy: Option<String>,
+    /// Whether the addresses of a host are tried in the same [`order`] each time.
+    pub(super) in_order: bool,
 }
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
         let is_proxy = self.proxy.as_deref() == Some(name.as_str());
         let guard = if is_proxy { Guard::Off } else { self.guard };
+        let in_order = self.in_order;
         let looking_up = self.resolver.resolve(name.as_str());
         Box::pin(async move {
             let unresolved = |why: String| DialError::Unresolved(why);
-            let found = looking_up.await.map_err(|error| {
+            let mut found = looking_up.await.map_err(|error| {
                 if is_out_of_handles(&error) || none_is_left() {
                     DialError::OutOfHandles
                 } else {
                     unresolved(error.to_string())
                 }
             })?;
+            if in_order {
+                found.sort_by_key(order);
+            }
             if found.is_empty() {
                 return Err(unresolved("it has no address".to_owned()).into());
             }

@@ -94,6 +94,7 @@ pub(super) struct Recipe {
     max_header_bytes: u32,
     proxy: Option<UsableProxy>,
     resolver: Arc<dyn Resolver>,
+    in_order: bool,
     guard: Guard,
     tls: rustls::ClientConfig,
 }
@@ -117,6 +118,7 @@ impl Recipe {
             max_header_bytes: u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX),
             proxy: config.proxy().cloned(),
             resolver,
+            in_order: options.frontier.per_address,
             guard,
             tls,
         })
@@ -131,6 +133,7 @@ impl Recipe {
             resolver: Arc::clone(&self.resolver),
             guard: self.guard,
             proxy: self.proxy.as_ref().map(|proxy| proxy.host.clone()),
+            in_order: self.in_order,
         };
         // Without a proxy of ours, none of the environment's.
         let builder = Client::builder().no_proxy();

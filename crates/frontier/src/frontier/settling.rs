@@ -25,6 +25,14 @@ impl<F: Filter> Frontier<F> {
         };
         let is_page = taken.entry.purpose == Purpose::Page;
         self.leased_pages -= u64::from(is_page);
+        if taken.entry.purpose == Purpose::Address {
+            self.hosts().unused(&taken, now);
+            return Settled {
+                fate: Fate::Final,
+                verdicts: Vec::new(),
+                given_up: Vec::new(),
+            };
+        }
         if matches!(settlement.outcome, Outcome::NotFetched(_) | Outcome::Hindered) {
             self.hosts().unused(&taken, now);
         } else {
@@ -169,7 +177,7 @@ impl<F: Filter> Frontier<F> {
         let given_up = self.sieve.queue().gave_up(&entry);
         let most = match entry.purpose {
             Purpose::Robots(_) => self.retries.max_robots_attempts,
-            Purpose::Page | Purpose::Sitemap(_) => self.retries.max_attempts,
+            Purpose::Page | Purpose::Sitemap(_) | Purpose::Address => self.retries.max_attempts,
         };
         if given_up || entry.attempts >= most.get() {
             return self.abandon(&entry);
