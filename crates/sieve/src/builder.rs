@@ -69,13 +69,14 @@ impl SieveBuilder {
         self
     }
 
-    /// Hashes with MurmurHash3 from this seed; 0 unless set, so that equal input gives equal filters.
+    /// Hashes with MurmurHash3 from this seed; 0 unless set, so that equal input gives equal filters. It takes the place of what
+    /// [`hashing`](Self::hashing) has set before.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.hashing(Hashing::Murmur3 { seed })
     }
 
-    /// Sets the hash, with its seed or key.
+    /// Sets the hash, with its seed or key; MurmurHash3 with seed 0 unless set. [`hash`](crate::hash) says which to take against whom.
     #[must_use]
     pub fn hashing(mut self, hashing: Hashing) -> Self {
         self.hashing = hashing;

@@ -14,7 +14,7 @@ const LOCK: u64 = 1 << 63;
 /// both think they won. Here a thread first locks the key's block, by the one bit of it that is no probe. So there is one
 /// locked instruction per key, and none in another cache line: two threads only ever wait for each other within one block of 511 bits.
 ///
-/// A crawl does not need it: a [`Sieve`](crate::Sieve) is owned by one task, by design, and is faster so. It is for those who share one
+/// It is no [`Filter`](crate::Filter): it stands in no `Sieve`, does not grow, counts no loss and logs nothing. A crawl does not need it: a [`Sieve`](crate::Sieve) is owned by one task, by design, and is faster so. It is for those who share one
 /// seen-set among threads that each have a queue of their own. What it holds can be looked at by [`to_filter`](Self::to_filter), and
 /// saved from there; [`from_filter`](Self::from_filter) is the way back.
 ///

@@ -56,15 +56,15 @@
 //!
 //! # The rest of the book
 //!
-//! The [`guide`] says which filter, how large, under which hash and at what cost; [`sizing`] has the formulas, [`saturation`] what is measured and said,
-//! [`hash`] the attackers, [`snapshot`] the file.
+//! The [`guide`] says which filter, how large, under which hash and at what cost, and has recipes; [`sizing`] has the formulas, [`saturation`] what is
+//! measured and said, [`hash`] the attackers, [`snapshot`] the file, [`sources`] where every figure comes from.
 //!
 //! # Saturation
 //!
 //! Each level of fill is reported once, with target `sieve::saturation`: an `info` line at 0.8 of the capacity, a `warn`
 //! line above the capacity and one each at 1.5, 2, 3, 5, 10, 20, … times. Every line names the estimated number of keys,
 //! the present false-positive rate and the number of keys lost so far, also as key-values of the `log` record. See
-//! [`saturation`].
+//! [`saturation`]. They are seen only through a logger that lets them pass: `env_logger`, for one, wants `RUST_LOG=sieve=info`.
 //!
 //! # Features
 //!
@@ -96,6 +96,8 @@ mod seen_set;
 mod sieve;
 pub mod sizing;
 pub mod snapshot;
+#[doc = include_str!("../SOURCES.md")]
+pub mod sources {}
 mod sync;
 
 pub use algebra::AlgebraError;

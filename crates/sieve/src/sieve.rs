@@ -1,10 +1,10 @@
 //! The filter in front of the queue.
 
 mod batch;
+mod saving;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use batch::Fate;
@@ -18,7 +18,6 @@ use crate::queue::{Accepts, Fifo, Queue};
 use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
 use crate::sizing::ConfigError;
-use crate::snapshot::{Counts, Snapshot, SnapshotError};
 
 /// Why an item was neither queued nor taken for seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +124,8 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
 }
 
 impl Sieve {
-    /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %.
+    /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %, under MurmurHash3 with seed 0. For URLs of
+    /// strangers take a random secret seed, by the [`builder`](Self::builder): see [`hash`](crate::hash).
     ///
     /// # Errors
     ///
@@ -204,7 +204,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Queues all items whose keys were not seen, and returns how many were.
     ///
     /// Faster than as many [`push`](Self::push)es: a batch of keys is hashed, and the filter's memory fetched for all of them at once,
-    /// before the first is marked. Give it the links of a page at once.
+    /// before the first is marked. Give it the links of a page at once. What a bounded queue, or a filter that refuses, turns away is
+    /// counted in the [`tally`](Self::tally) and dropped: [`try_push_all`](Self::try_push_all) hands it back.
     pub fn push_all<T: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = T>) -> usize
     where
         Q: Accepts<T>,
@@ -367,59 +368,6 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if let Some(notice) = self.watch.look(&saturation, self.filter.ones(), ones_above) {
             lines::report(&saturation, &notice, self.on_saturation);
         }
-    }
-}
-
-impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
-    /// Writes the filter and what was counted beside it in the format of [`snapshot`](crate::snapshot). The queue is not part of it.
-    ///
-    /// # Errors
-    ///
-    /// What the writer says.
-    pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
-        let counts = Counts {
-            accepted: self.tally.accepted,
-            lost: self.loss.lost(),
-        };
-        self.filter.write_to(&counts, writer)
-    }
-
-    /// Reads a filter that [`save_filter`](Self::save_filter) wrote and puts it in front of a queue: the loss is counted on
-    /// from where it was, and levels that were reported are not reported again. The policy is not part of the file: set it again by
-    /// [`on_saturation`](Self::on_saturation), or a sieve that refused goes on under [`OnSaturation::Warn`]. Of the [`tally`](Self::tally),
-    /// only the accepted keys are.
-    ///
-    /// # Errors
-    ///
-    /// As [`Snapshot::read_from`].
-    ///
-    /// ```
-    /// use std::collections::VecDeque;
-    /// use sieve::Sieve;
-    ///
-    /// let mut to_visit = Sieve::new(1000)?;
-    /// to_visit.push("https://example.com/");
-    /// let mut file = Vec::new();
-    /// to_visit.save_filter(&mut file)?;
-    ///
-    /// let limit = file.len() as u64;
-    /// let mut again: Sieve = Sieve::resume(&mut file.as_slice(), limit, None, VecDeque::new())?;
-    /// assert!(!again.push("https://example.com/"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn resume(
-        reader: &mut impl Read,
-        limit: u64,
-        secret: Option<[u8; 16]>,
-        queue: Q,
-    ) -> Result<Self, SnapshotError> {
-        let (filter, counts) = F::read_from(reader, limit, secret)?;
-        let mut sieve = Self::from_parts(filter, queue);
-        sieve.tally.accepted = counts.accepted;
-        sieve.loss.resume(counts.lost);
-        let saturation = sieve.saturation();
-        sieve.watch.resume(&saturation, |keys| sieve.filter.ones_above(keys));
-        Ok(sieve)
     }
 }
 

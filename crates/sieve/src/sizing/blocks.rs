@@ -23,9 +23,9 @@ use super::{ConfigError, Layout, MAX_BITS, Sizing, best_hashes, textbook_bits};
 pub(crate) const WORDS: usize = 8;
 /// The bits of a block that can be probes.
 pub(crate) const BLOCK_BITS: u64 = 511;
-/// The most probes per key in this layout: two in each word.
+/// The most probes per key in blocks: two in each word.
 pub const MAX_BLOCK_HASHES: u32 = 16;
-/// The least rate that this layout is sized for: below it, rounding in the alternating sum would show.
+/// The least rate that blocks are sized for: below it, rounding in the alternating sum would show.
 pub const MIN_BLOCK_RATE: f64 = 1e-7;
 
 /// Returns how many bits a key that starts at word `start` has in word `word`.

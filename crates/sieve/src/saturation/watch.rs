@@ -1,0 +1,130 @@
+//! When a line is due.
+
+use std::time::Duration;
+
+use super::{Level, Saturation, SelfCheck};
+
+/// When a line is due, and when the next will be at the present pace.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch {
+    level: Level,
+    due_at_ones: Option<u64>,
+    full_at_ones: Option<u64>,
+    now: Option<Duration>,
+    paced_from: Option<(Duration, f64)>,
+    accused: bool,
+    check_at: u64,
+    layers: u32,
+}
+
+/// The first number of accepted keys at which the self-check is made between levels; then at each doubling.
+const FIRST_CHECK: u64 = 1024;
+
+impl Watch {
+    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>, layers: u32) -> Self {
+        let mut watch = Self {
+            level: Level::HEALTHY,
+            due_at_ones: None,
+            full_at_ones: None,
+            now: None,
+            paced_from: None,
+            accused: false,
+            check_at: FIRST_CHECK,
+            layers,
+        };
+        watch.wait_for_next(ones_above, capacity);
+        watch
+    }
+
+    /// Goes on where an earlier watch over the same filter was: what it must have said is not said again.
+    pub(crate) fn resume(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
+        self.level = saturation.level;
+        self.layers = saturation.layers;
+        while saturation.accepted >= self.check_at {
+            self.check_at = self.check_at.saturating_mul(2);
+        }
+        self.wait_for_next(ones_above, saturation.capacity);
+    }
+
+    /// Takes the time, for the forecasts; the first call starts the pace.
+    pub(crate) fn set_now(&mut self, now: Duration, estimated: impl Fn() -> f64) {
+        self.now = Some(now);
+        if self.paced_from.is_none() {
+            self.paced_from = Some((now, estimated()));
+        }
+    }
+
+    /// Says, with three comparisons, whether [`look`](Self::look) might have something to say.
+    #[inline]
+    pub(crate) fn is_due(&self, ones: u64, accepted: u64, layers: u32) -> bool {
+        self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at || layers > self.layers
+    }
+
+    /// Says whether nothing can become due before there are so many ones and accepted keys.
+    #[inline]
+    pub(crate) fn is_quiet_until(&self, ones: u64, accepted: u64) -> bool {
+        self.due_at_ones.is_none_or(|due| ones < due) && accepted < self.check_at
+    }
+
+    /// Says whether the estimate exceeds the capacity now: unlike a level, that ends when enough keys are forgotten.
+    #[inline]
+    pub(crate) fn is_past_capacity(&self, ones: u64) -> bool {
+        self.full_at_ones.is_some_and(|full| ones >= full)
+    }
+
+    /// Looks at a measurement: which notice is to be given, if any. Gives each level at most once.
+    pub(crate) fn look(
+        &mut self,
+        saturation: &Saturation,
+        ones: u64,
+        ones_above: impl Fn(f64) -> Option<u64>,
+    ) -> Option<Notice> {
+        while saturation.accepted >= self.check_at {
+            self.check_at = self.check_at.saturating_mul(2);
+        }
+        if saturation.layers > self.layers {
+            self.layers = saturation.layers;
+            self.wait_for_next(ones_above, saturation.capacity);
+            return Some(Notice::Grown);
+        }
+        let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
+        // A filter that grows passes the levels below its capacity in silence, whenever the self-check looks.
+        let due = self.due_at_ones.is_some_and(|due| ones >= due);
+        if due && saturation.level > self.level {
+            self.level = saturation.level;
+            self.accused |= suspicious;
+            self.wait_for_next(ones_above, saturation.capacity);
+            let next_level_in = self.forecast(saturation);
+            self.paced_from = self.now.map(|now| (now, saturation.estimated));
+            return Some(Notice::Level { next_level_in });
+        }
+        if suspicious && !self.accused {
+            self.accused = true;
+            return Some(Notice::Suspicion);
+        }
+        None
+    }
+
+    fn wait_for_next(&mut self, ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) {
+        self.due_at_ones = capacity.and_then(|capacity| ones_above(self.level.next().threshold() * capacity as f64));
+        self.full_at_ones = capacity.and_then(|capacity| ones_above(capacity as f64));
+    }
+
+    fn forecast(&self, saturation: &Saturation) -> Option<Duration> {
+        let (from, keys_then) = self.paced_from?;
+        let seconds = self.now?.checked_sub(from)?.as_secs_f64();
+        let pace = (saturation.estimated - keys_then) / seconds;
+        let missing = self.level.next().threshold() * saturation.capacity? as f64 - saturation.estimated;
+        Duration::try_from_secs_f64(missing / pace).ok()
+    }
+}
+
+/// What the sieve has to say.
+pub(crate) enum Notice {
+    /// A level was exceeded; the next will be after this time, at the present pace.
+    Level { next_level_in: Option<Duration> },
+    /// The self-check failed between two levels.
+    Suspicion,
+    /// The filter has added a layer.
+    Grown,
+}
