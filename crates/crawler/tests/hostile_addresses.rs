@@ -213,3 +213,53 @@ async fn a_server_without_tls_under_https_is_told_as_one() {
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn requests_count_by_the_same_address_however_a_name_server_orders_them() {
+    let v4 = |last| IpAddr::from([93, 184, 216, last]);
+    for (said, counted) in [
+        (vec![v4(9), v4(7)], Some(v4(7))),
+        (vec![v4(7), v4(9)], Some(v4(7))),
+        (vec!["2606:4700::1".parse().unwrap(), v4(9)], Some(v4(9))),
+        (vec!["::ffff:93.184.216.7".parse().unwrap()], Some(v4(7))),
+        // What may not be dialled does not count while there is something that may.
+        (
+            vec![[10, 0, 0, 1].into(), [93, 184, 216, 34].into()],
+            Some([93, 184, 216, 34].into()),
+        ),
+        (vec![[10, 0, 0, 1].into()], Some([10, 0, 0, 1].into())),
+        (Vec::new(), None),
+    ] {
+        let names = Said(said.clone());
+        let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), names).unwrap();
+        assert_eq!(fetcher.address("a.example").await, counted, "{said:?}");
+    }
+    let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), Said(vec![v4(1)])).unwrap();
+    assert_eq!(fetcher.address("93.184.216.7").await, Some(v4(7)));
+    assert_eq!(fetcher.address("[::1]").await, Some("::1".parse().unwrap()));
+}
+
+/// Says the same of every name.
+struct Said(Vec<IpAddr>);
+
+impl Resolver for Said {
+    fn resolve(&self, _: &str) -> Resolving {
+        let addresses = self.0.clone();
+        Box::pin(async move { Ok(addresses) })
+    }
+}
+
+#[test]
+fn what_a_proxy_looks_up_cannot_be_counted_by() {
+    let options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        proxy: Some("http://127.0.0.1:8080".into()),
+        frontier: FrontierConfig {
+            per_address: true,
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    };
+    let error = CrawlConfig::new(options).unwrap_err().to_string();
+    assert!(error.contains("leave out one of the two"), "{error}");
+}

@@ -1,6 +1,7 @@
 //! The frontier: offer, lease, settle.
 
 mod duplicates;
+mod look;
 mod settling;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +17,7 @@ use crate::entry::{Entry, Purpose};
 use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
 use crate::lease::{Lease, LeaseId, Leasing, NotFetched, Settled, Settlement, Verdict};
 use crate::link::Link;
-use crate::report::{HostReceipt, LinkCounts, PageCounts, Report, Why};
+use crate::report::{LinkCounts, PageCounts};
 use crate::scope::{Refusal, Scope};
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
@@ -243,69 +244,6 @@ impl<F: Filter> Frontier<F> {
     /// Says whether nothing is queued and nothing is leased.
     pub fn is_drained(&self) -> bool {
         self.sieve.is_empty() && self.leases.is_empty()
-    }
-
-    /// Says why a URL was or was not fetched.
-    ///
-    /// Cost: the length of its host's queue.
-    pub fn why(&self, url: &CanonicalUrl) -> Why {
-        let key = url.key();
-        if let Some(taken) = self.leases.values().find(|taken| taken.entry.key() == key) {
-            return Why::Leased {
-                attempt: taken.entry.attempts,
-            };
-        }
-        let queues = self.sieve.queue();
-        if let Some(host) = queues
-            .get(&url.host())
-            .filter(|host| host.waiting().any(|entry| entry.key() == key))
-        {
-            return Why::Queued {
-                host: url.host(),
-                host_free_from: host.free_from(queues.rules()),
-            };
-        }
-        if self.sieve.contains(key) {
-            return Why::Seen {
-                false_positive_rate: self.sieve.saturation().rate,
-            };
-        }
-        let link = Link {
-            depth: 0,
-            ..Link::found(url.clone(), 0, "".into())
-        };
-        match self.scope.judge(&link).and_then(|()| queues.admit(&link)) {
-            Ok(()) => Why::NeverOffered,
-            Err(refusal) => Why::Refused(refusal),
-        }
-    }
-
-    /// Returns the numbers. Cost: O(1).
-    pub fn report(&self) -> Report {
-        Report {
-            queued: self.sieve.len() as u64,
-            leased: self.leases.len() as u64,
-            pages: self.pages,
-            not_fetched: self.not_fetched.clone(),
-            links: self.links.clone(),
-            sitemaps: self.sitemaps.counts.clone(),
-            hosts: self.sieve.queue().iter().len() as u64,
-            closed_prefixes: self.sieve.queue().budgets().repeats.closed_ever(),
-            saturation: self.sieve.saturation(),
-        }
-    }
-
-    /// Goes through the hosts that are remembered, each with what it was asked and how politely.
-    pub fn receipts(&self) -> impl Iterator<Item = HostReceipt> {
-        let default = self.sieve.queue().rules().delay;
-        self.sieve.queue().iter().map(move |(key, host)| HostReceipt {
-            host: key.clone(),
-            requests: host.requests,
-            delay: host.delay.map_or(default, |own| own.max(default)),
-            shortest_gap: host.shortest_gap,
-            queued: host.queued(),
-            given_up: host.gave_up_any(),
-        })
     }
 
     fn hosts(&mut self) -> &mut HostQueues {

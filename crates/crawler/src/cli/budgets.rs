@@ -8,7 +8,7 @@ use crawler::CrawlOptions;
 use frontier::canonical::Rules;
 use frontier::{Canonicalizer, RetryPolicy, config, scope};
 
-use super::{parse_seconds, parse_seconds_above_zero};
+use super::values::{parse_seconds, parse_seconds_above_zero};
 
 #[derive(Debug, Args)]
 pub(crate) struct Budgets {

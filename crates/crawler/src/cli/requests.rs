@@ -7,7 +7,7 @@ use clap::Args;
 use crawler::CrawlOptions;
 use crawler::fetch::Secret;
 
-use super::parse_seconds_above_zero;
+use super::values::parse_seconds_above_zero;
 
 #[derive(Debug, Args)]
 pub(crate) struct Requests {
