@@ -141,8 +141,12 @@ class Server:
         self.log = work / "access.log"
         self.starts = {}
         blocks = []
-        for name, (package, marker, page) in sites.items():
-            root = copy_of(name, site_root(package, marker, page))
+        for name, site in sites.items():
+            if isinstance(site, pathlib.Path):
+                root, page = site, "d0/page-0.html"
+            else:
+                package, marker, page = site
+                root = copy_of(name, site_root(package, marker, page))
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 port = probe.getsockname()[1]
             self.starts[name] = f"http://127.0.0.1:{port}/{page}"
@@ -187,7 +191,7 @@ events {{ worker_connections 1024; }}
 http {{
     include /etc/nginx/mime.types;
     default_type application/octet-stream;
-    log_format bench escape=json '{{"uri":"$request_uri","status":$status,"type":"$sent_http_content_type"}}';
+    log_format bench escape=json '{{"uri":"$request_uri","status":$status,"type":"$sent_http_content_type","at":$msec}}';
     access_log {work}/access.log bench buffer=256k flush=1s;
     error_log {work}/error.log;
     client_body_temp_path {work}/body;
