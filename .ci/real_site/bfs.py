@@ -2,8 +2,8 @@
 """Crawl one origin breadth first, one request at a time, and list what was found.
 
 This is the oracle of the acceptance check. It shares no code and no library with the crawler: URLs are resolved by
-`urllib.parse` (RFC 3986), documents are read by `html.parser`. It knows neither delays nor robots.txt, and refuses a
-site that has one.
+`urllib.parse` (RFC 3986), documents are read by `html.parser`, robots.txt by `urllib.robotparser`, and refused if it
+has more than `Disallow` lines, which that one reads otherwise than RFC 9309. It knows no delays.
 
     bfs.py http://127.0.0.1:8080/ > visits.jsonl
 """
@@ -14,6 +14,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+import urllib.robotparser
 from collections import deque
 from dataclasses import asdict, dataclass
 from html.parser import HTMLParser
@@ -188,8 +189,10 @@ def crawl(seed):
     opener = urllib.request.build_opener(NoRedirects, urllib.request.ProxyHandler({}))
     seed = normal_form(seed)
     status, _, body = fetch(opener, urllib.parse.urljoin(seed, "/robots.txt"))
-    if status == 200 and body.strip():
-        raise SystemExit(f"bfs: {seed} has a robots.txt, which this oracle does not read")
+    robots = urllib.robotparser.RobotFileParser()
+    robots.parse(body.decode().splitlines() if status == 200 else [])
+    if status == 200 and any(line.lower().startswith("allow") or "*" in line.split(":")[-1][2:] for line in body.decode().splitlines()):
+        raise SystemExit(f"bfs: the robots.txt of {seed} has rules that this oracle does not read")
 
     seen = {seed}
     waiting = deque([(seed, 0, None)])
@@ -199,7 +202,7 @@ def crawl(seed):
         done, links = visit(opener, url, depth, referrer)
         visits.append(done)
         for link in links:
-            if link not in seen and origin(link) == origin(seed):
+            if link not in seen and origin(link) == origin(seed) and robots.can_fetch("*", link):
                 seen.add(link)
                 waiting.append((link, depth + 1, url))
     return visits

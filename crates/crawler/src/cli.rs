@@ -218,10 +218,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text, help_heading = "Output")]
     pub(crate) log_format: LogFormat,
     /// Log more; twice for everything.
-    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
+    #[arg(short, long, action = ArgAction::Count, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: u8,
     /// Log warnings only; twice for errors only.
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "verbose", help_heading = "Output")]
+    #[arg(short, long, action = ArgAction::Count, overrides_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: u8,
 
     #[command(flatten)]

@@ -100,11 +100,12 @@ impl Duplicates {
 
     /// Says what a page repeats, and remembers it.
     pub fn place(&mut self, url: &str, fingerprint: Fingerprint) -> Repeated {
-        let Some(content) = fingerprint.content else {
+        if fingerprint == Fingerprint::default() {
             return Repeated::default();
-        };
+        }
         self.counts.compared += 1;
-        if let Some(known) = self.exact.get(&content) {
+        let exact = fingerprint.content.and_then(|content| self.exact.get(&content));
+        if let Some(known) = exact {
             self.counts.exact += 1;
             return Repeated {
                 duplicate_of: Some(Arc::clone(&known.url)),
@@ -121,7 +122,9 @@ impl Duplicates {
         if let Some(simhash) = fingerprint.text.filter(|_| found.is_none()) {
             self.lead(simhash, cluster.clone());
         }
-        self.remember(content, Known { url, cluster });
+        if let Some(content) = fingerprint.content {
+            self.remember(content, Known { url, cluster });
+        }
         self.counts.near += u64::from(found.is_some());
         Repeated {
             duplicate_of: None,

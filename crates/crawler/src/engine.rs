@@ -1,16 +1,17 @@
 //! The one loop. It owns the frontier; tokio tasks and timers are here only.
 
+mod starting;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, FrontierError, Lease, Leasing, Link, Origin, Outcome, Purpose, Settlement, Time};
+use frontier::{Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use url::Url;
 
 use crate::clock::Clock;
 use crate::comparing::Draw;
@@ -18,15 +19,13 @@ use crate::config::{CrawlConfig, CrawlOptions};
 use crate::duplicates::Duplicates;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Ask, Fetcher, HttpFetcher, Want};
+use crate::fetch::{Fetcher, HttpFetcher};
 use crate::links::{KnownLinks, Uncrawlable};
-use crate::page::Wanted;
 use crate::robots::{Policies, Policy};
 use crate::settling::sitemaps::well_known;
-use crate::settling::{Conclusion, Returned, conclude};
+use crate::settling::{Attempts, Conclusion, Redirects, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
 use crate::summary::{Counts, Ending, Summary};
-use crate::task::{Fetched, fetch, look_up};
 
 /// How often observers are told how far the crawl is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -40,6 +39,8 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     known: Arc<KnownLinks>,
     pub(crate) duplicates: Duplicates,
     pub(crate) draw: Draw,
+    pub(crate) attempts: Attempts,
+    pub(crate) redirects: Redirects,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -87,6 +88,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         Self {
             duplicates: Duplicates::new(config.options().max_fingerprints),
             draw: Draw::default(),
+            attempts: Attempts::default(),
+            redirects: Redirects::default(),
             config: Arc::new(config),
             fetcher: Arc::new(fetcher),
             frontier,
@@ -216,71 +219,6 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         }
     }
 
-    /// Spawns a task for each lease; what robots.txt forbids is settled without one.
-    fn start(&mut self, leases: Vec<Lease>) -> Result<(), FrontierError> {
-        let mut unwanted = Vec::new();
-        for lease in leases {
-            match self.refusal(&lease) {
-                Ok(url) => self.spawn(lease, url),
-                Err(outcome) => {
-                    self.tell_not_fetched(&lease.entry, outcome);
-                    unwanted.push(Settlement {
-                        lease: lease.id,
-                        outcome,
-                        links: Vec::new(),
-                    });
-                }
-            }
-        }
-        self.frontier.settle(&unwanted, self.clock.now())?;
-        Ok(())
-    }
-
-    fn spawn(&mut self, lease: Lease, url: Url) {
-        let started = self.clock.now();
-        let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
-        let want = match lease.entry.purpose {
-            Purpose::Page => Want::Page,
-            Purpose::Robots(_) => Want::Robots,
-            Purpose::Sitemap(_) => Want::Sitemap,
-            Purpose::Address => {
-                let looked_up = look_up(fetcher, lease.entry.queue.clone());
-                let task = concluded(looked_up, lease.clone(), started, config);
-                self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
-                return;
-            }
-        };
-        let fetched = fetch(
-            fetcher,
-            Arc::clone(&config),
-            Ask::new(url, want),
-            self.wanted(&lease.entry),
-        );
-        let task = concluded(fetched, lease.clone(), started, config);
-        self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
-    }
-
-    fn wanted(&self, entry: &Entry) -> Wanted {
-        let options = self.config.options();
-        // Each link of a page that is as deep as may be is refused for that; and a graph has all of them.
-        let too_deep = options.frontier.scope.max_depth.is_some_and(|most| entry.depth >= most);
-        Wanted {
-            fingerprint: self.wants_fingerprint(entry),
-            known: (!too_deep && !options.tell_edges).then(|| Arc::clone(&self.known)),
-        }
-    }
-
-    fn refusal(&self, lease: &Lease) -> Result<Url, Outcome> {
-        let url = Url::parse(&lease.entry.url).map_err(|_| Outcome::Gone)?;
-        let forbidden = self.policies.forbids(&url);
-        match forbidden.or_else(|| self.frontier.second_thought(lease)) {
-            Some(why) if !matches!(lease.entry.purpose, Purpose::Robots(_) | Purpose::Address) => {
-                Err(Outcome::NotFetched(why))
-            }
-            _ => Ok(url),
-        }
-    }
-
     /// Takes back all tasks that have ended, and settles them in one commit.
     fn take_back(&mut self, first: Result<(Id, Conclusion), JoinError>) -> Result<(), FrontierError> {
         let mut conclusions = Vec::new();
@@ -315,6 +253,9 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             });
             for entry in settled.given_up {
                 self.give_up(&entry, now)?;
+            }
+            for entry in settled.over_budget {
+                self.tell_not_fetched(&entry, Outcome::NotFetched(NotFetched::HostBudget));
             }
             self.follow_up(aftermath, settled.fate, &settled.verdicts, now)?;
         }
@@ -420,15 +361,4 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             None => Ok(summary),
         }
     }
-}
-
-/// All that needs no frontier is done in the task: so the links of a page are made canonical beside the loop, not in it.
-async fn concluded(
-    fetched: impl Future<Output = Fetched>,
-    lease: Lease,
-    started: Time,
-    config: Arc<CrawlConfig>,
-) -> Conclusion {
-    let result = Ok(fetched.await);
-    conclude(Returned { lease, started, result }, &config)
 }

@@ -112,7 +112,7 @@ pub struct PageRecord {
     pub noindex: bool,
     /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; none if it is empty or was not read whole.
     pub content_hash: Option<String>,
-    /// The simhash of the visible text, 16 hexadecimal digits; none if that has fewer than 16 words.
+    /// The simhash of the visible text, 16 hexadecimal digits; of fewer than 16 words, a hash of them all.
     pub simhash: Option<String>,
     /// The first page with the same bytes.
     pub duplicate_of: Option<String>,

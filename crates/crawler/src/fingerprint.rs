@@ -26,7 +26,7 @@ pub const NEAR_BITS: u32 = 3;
 /// Words in a row that make one feature.
 const SHINGLE: usize = 3;
 
-/// A text of fewer words has no simhash: there is too little to compare.
+/// A text of fewer words has too few features: it is near only to one of the same words.
 const FEWEST_WORDS: usize = 16;
 
 /// The XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression. It tells pages apart, it does not prove
@@ -59,7 +59,7 @@ impl fmt::Debug for ContentHash {
 pub struct Fingerprint {
     /// Of its bytes, unless there are none.
     pub content: Option<ContentHash>,
-    /// Of its visible text, unless that is too short.
+    /// Of its visible text, or of none: that of a page that is not HTML, or empty, and links on by a header.
     pub text: Option<SimHash>,
 }
 
@@ -68,10 +68,11 @@ pub struct Fingerprint {
 pub struct SimHash(u64);
 
 impl SimHash {
-    /// Computes the simhash of the visible text of markup; `None` where that has fewer than 16 words.
+    /// Computes the simhash of the visible text of markup. That of fewer than 16 words, or of none, is a hash of them all: numbers
+    /// aside, it is near to that of the same words only.
     ///
     /// Never fails. One pass, in constant memory.
-    pub fn of_markup(markup: &str) -> Option<Self> {
+    pub fn of_markup(markup: &str) -> Self {
         let mut features = Features::default();
         let mut rest = markup.as_bytes();
         while !rest.is_empty() {
@@ -205,6 +206,8 @@ const SOME_NUMBER: u64 = 0x9E37_79B9_7F4A_7C15;
 struct Features {
     last: [u64; SHINGLE],
     words: usize,
+    /// A hash of all words, as long as they are few.
+    all: u64,
     met: Met,
     bits: Bits,
 }
@@ -244,6 +247,9 @@ impl Features {
             return;
         }
         self.last = [second, third, word];
+        if self.words < FEWEST_WORDS {
+            self.all = mixed(self.all ^ word);
+        }
         self.words += 1;
         if self.words >= SHINGLE {
             let feature = mixed(
@@ -257,8 +263,12 @@ impl Features {
         }
     }
 
-    fn finish(mut self) -> Option<SimHash> {
-        (self.words >= FEWEST_WORDS).then(|| SimHash(self.bits.majority()))
+    fn finish(mut self) -> SimHash {
+        SimHash(if self.words < FEWEST_WORDS {
+            mixed(self.all)
+        } else {
+            self.bits.majority()
+        })
     }
 }
 
@@ -383,7 +393,7 @@ mod tests {
 
     #[track_caller]
     fn simhash(markup: &str) -> SimHash {
-        SimHash::of_markup(markup).expect("enough words")
+        SimHash::of_markup(markup)
     }
 
     #[test]
@@ -433,14 +443,20 @@ mod tests {
     }
 
     #[test]
-    fn a_text_needs_sixteen_words() {
-        assert_eq!(SimHash::of_markup(&words(15, 1)), None);
-        assert!(SimHash::of_markup(&words(16, 1)).is_some());
+    fn a_text_of_fewer_than_sixteen_words_is_near_to_the_same_words_only() {
+        let near = |a: &str, b: &str| simhash(a).is_near(simhash(b));
+        assert!(near("<p>Photo 17</p>", "photo <b>204</b>"));
+        assert!(near("", "<img src=x>"));
+        assert!(!near("photo 17", "picture 17"));
+        assert!(!near("", "photo"));
+        assert!(!near("one two", "two one"));
+        let text = words(16, 1);
+        let (short, fifteen) = (words(15, 1), text.trim_end().rsplit_once(' ').unwrap().0);
+        assert!(near(&short, fifteen) && !near(&short, &text));
         assert!(
-            SimHash::of_markup("東京都の天気予報は晴れ時々曇りです").is_some(),
+            !near("東京都の天気予報は晴れ時々曇りです", "東京都の天気予報は"),
             "each is a word"
         );
-        assert_eq!(SimHash::of_markup(""), None);
     }
 
     #[test]

@@ -213,16 +213,8 @@ async fn run(mut crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> R
     Ok(summary)
 }
 
+/// Opens all files before the first is emptied: a crawl that cannot start leaves the results of the last one alone.
 fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
-    if let Some(path) = &outputs.output {
-        crawl = crawl.observe(JsonLines::new(open(path)?));
-    }
-    if let Some(path) = &outputs.links {
-        crawl = crawl.observe(LinkGraph::new(open(path)?));
-    }
-    if let Some(path) = &outputs.refused {
-        crawl = crawl.observe(RefusedReport::new(open(path)?));
-    }
     if let Some(path) = &outputs.warc {
         let archive = ArchiveOptions {
             path: path.clone(),
@@ -232,6 +224,21 @@ fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
             obeys_robots: crawl.config().options().frontier.ask_robots,
         };
         crawl = crawl.observe(Archive::create(archive).map_err(Failure::Output)?);
+    }
+    let files = [&outputs.output, &outputs.links, &outputs.refused]
+        .into_iter()
+        .flatten();
+    for path in files.filter(|path| !is_stdout(path)) {
+        drop(OutputFile::append(path).map_err(Failure::Output)?);
+    }
+    if let Some(path) = &outputs.output {
+        crawl = crawl.observe(JsonLines::new(open(path)?));
+    }
+    if let Some(path) = &outputs.links {
+        crawl = crawl.observe(LinkGraph::new(open(path)?));
+    }
+    if let Some(path) = &outputs.refused {
+        crawl = crawl.observe(RefusedReport::new(open(path)?));
     }
     Ok(crawl)
 }

@@ -63,6 +63,10 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wa
         } else {
             page.links.push(link);
             page.wordings.push(Wording::NONE);
+            // A page without a text that leads on may do so for ever.
+            if wanted.fingerprint && page.fingerprint.text.is_none() {
+                page.fingerprint.text = Some(SimHash::of_markup(""));
+            }
         }
     }
     page
@@ -115,7 +119,7 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
         noindex: robots.noindex,
         fingerprint: Fingerprint {
             content,
-            text: content.and_then(|_| SimHash::of_markup(&decoded.text)),
+            text: wanted.fingerprint.then(|| SimHash::of_markup(&decoded.text)),
         },
     }
 }

@@ -203,7 +203,10 @@ impl Policies {
         let arrivals = std::mem::take(&mut self.arrivals);
         for (number, origin) in arrivals {
             match self.get(&origin) {
-                Some(known) if known.number == number && known.until > now => self.arrivals.push_back((number, origin)),
+                // Rules may hold on beyond their time, if their robots.txt cannot be had.
+                Some(known) if known.number == number && known.until + grace(&known.policy) > now => {
+                    self.arrivals.push_back((number, origin));
+                }
                 Some(known) if known.number == number => self.forget(&origin),
                 _ => {}
             }
@@ -243,6 +246,14 @@ impl Policies {
             Policy::Rules(rules) => (!rules.allows(url)).then_some(NotFetched::RobotsForbid),
             Policy::Closed(why) => Some(*why),
         }
+    }
+}
+
+/// How long a policy is kept beyond its time: as long as its origin may be asked for another in vain.
+fn grace(policy: &Policy) -> Duration {
+    match policy {
+        Policy::Rules(_) => ROBOTS_LIFETIME,
+        Policy::Closed(_) => Duration::ZERO,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a task that came back means: the settlement for the frontier, and what follows once it is made.
 
+mod attempts;
 mod failure;
+mod redirects;
 mod robots;
 pub(crate) mod sitemaps;
 
@@ -30,7 +32,9 @@ use crate::robots::Policy;
 use crate::select::Selected;
 use crate::sitemap;
 use crate::task::Fetched;
+pub(crate) use attempts::Attempts;
 use failure::{Failure, no_target, unusable};
+pub(crate) use redirects::Redirects;
 use robots::RobotsNext;
 
 /// How long the address of a host counts before it is looked up again.
@@ -60,6 +64,7 @@ enum What {
         /// No request was made after all, for this reason.
         refused: Option<NotFetched>,
         edges: Vec<Edge>,
+        moved_to: Option<Box<str>>,
         wordings: Vec<Wording>,
         known: usize,
         dropped: u64,
@@ -174,6 +179,10 @@ fn conclude_page(
             (None, Some(Failure { kind, why }))
         }
     };
+    let moved_to = links
+        .first()
+        .filter(|_| judgement.outcome == Outcome::Moved)
+        .map(|target| target.url.url().as_str().into());
     let refused = match judgement.outcome {
         Outcome::NotFetched(why) => Some(why),
         _ => None,
@@ -186,6 +195,7 @@ fn conclude_page(
             failure,
             refused,
             edges,
+            moved_to,
             wordings,
             known,
             dropped,
@@ -271,6 +281,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 failure,
                 refused,
                 mut edges,
+                moved_to,
                 wordings,
                 known,
                 dropped,
@@ -278,15 +289,22 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 fingerprint: _,
                 uncrawlable,
             } => {
-                self.count_uncrawlable(uncrawlable);
-                self.count_links(dropped, nofollow);
                 self.remember(&wordings, verdicts, known);
-                if !edges.is_empty() {
-                    edges::judge(&mut edges, verdicts);
-                    self.tell(&Event::Edges {
-                        from: &entry,
-                        edges: &edges,
-                    });
+                edges::judge(&mut edges, verdicts);
+                let is_over = matches!(fate, Fate::Final | Fate::GaveUp);
+                let new = self.attempts.new_links(&entry.url, is_over, verdicts, &mut edges);
+                if is_over {
+                    self.count_uncrawlable(uncrawlable);
+                    self.count_links(dropped, nofollow);
+                    if !edges.is_empty() {
+                        self.tell(&Event::Edges {
+                            from: &entry,
+                            edges: &edges,
+                        });
+                    }
+                }
+                if let Some(target) = moved_to {
+                    self.follow_up_redirect(&entry, target, verdicts);
                 }
                 if let Some(why) = refused {
                     self.tell(&Event::NotFetched {
@@ -303,8 +321,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                         entry: &entry,
                     });
                 }
-                if let Some(mut record) = record.filter(|_| matches!(fate, Fate::Final | Fate::GaveUp)) {
-                    record.links_new = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
+                if let Some(mut record) = record.filter(|_| is_over) {
+                    record.links_new = new;
                     self.tell(&Event::Page(&record));
                 }
                 Ok(())
@@ -336,6 +354,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 Ok(())
             }
             Purpose::Page => {
+                self.attempts.forget(&entry.url);
                 let why = "its host failed too often and was given up";
                 self.tell(&Event::Failed {
                     url: &entry.url,

@@ -239,3 +239,45 @@ fn a_configuration_file_is_obeyed_unless_the_command_line_says_otherwise() {
     fails(&["demo", "--config", "no/such/file.toml"], 2, "no/such/file.toml");
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn a_command_that_cannot_start_leaves_the_results_of_the_last_one_alone() {
+    let folder = std::env::temp_dir().join(format!("crawler-results-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (pages, archive) = (folder.join("pages.jsonl"), folder.join("torn.warc"));
+    fs::write(&pages, "{\"url\":\"http://a.example/\"}\n").unwrap();
+    fs::write(&archive, "my thesis").unwrap();
+    fails(
+        &[
+            "--output",
+            pages.to_str().unwrap(),
+            "--warc",
+            archive.to_str().unwrap(),
+            "http://127.0.0.1:1/",
+        ],
+        1,
+        "is no WARC file",
+    );
+    let left = fs::read_to_string(&pages).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(
+        left, "{\"url\":\"http://a.example/\"}\n",
+        "nothing was started, and yet it is gone"
+    );
+}
+
+#[test]
+fn the_command_line_wins_over_the_file_also_where_the_two_contradict() {
+    let folder = std::env::temp_dir().join(format!("crawler-quiet-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("crawl.toml");
+    fs::write(&path, "verbose = 1\n").unwrap();
+    let output = crawler(&["demo", "--config", path.to_str().unwrap(), "-q", "--max-pages", "1"]);
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

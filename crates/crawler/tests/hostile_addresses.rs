@@ -263,3 +263,33 @@ fn what_a_proxy_looks_up_cannot_be_counted_by() {
     let error = CrawlConfig::new(options).unwrap_err().to_string();
     assert!(error.contains("leave out one of the two"), "{error}");
 }
+
+#[tokio::test]
+async fn a_public_seed_whose_name_is_pointed_inside_later_is_not_followed_there() {
+    let server = Server::start(|_| Script::say(html("metadata"))).await;
+    let seed = format!("http://rebound.example:{}/", server.port);
+    // Public at first: an address that nobody has been given, so that nobody hears of this test. Then loopback.
+    let rebound = |time| {
+        vec![if time == 0 {
+            "2000::1".parse().unwrap()
+        } else {
+            "127.0.0.1".parse().unwrap()
+        }]
+    };
+    let options = CrawlOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..config(&seed).options().clone()
+    };
+    let fetcher = HttpFetcher::with_resolver(&CrawlConfig::new(options).unwrap(), names(rebound)).unwrap();
+    let first = fetch(&fetcher, &seed).await.unwrap_err();
+    assert!(
+        !matches!(first, FetchError::AddressForbidden),
+        "it is public: {first:?}"
+    );
+    let second = fetch(&fetcher, &seed).await;
+    assert!(
+        matches!(second, Err(FetchError::AddressForbidden)),
+        "a seed that did not point inside has opened loopback: {second:?}"
+    );
+    assert!(server.requests().is_empty());
+}

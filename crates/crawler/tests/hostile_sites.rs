@@ -136,6 +136,7 @@ fn complaint(behaviour: &Behaviour, told: &Told) -> Option<String> {
             page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [kind; 2]
         }
         Ends::Leaves => page.is_none() && kinds.is_empty(),
+        Ends::Loops(_) => page.is_none() && is_given_up && kinds == [FailureKind::Redirect],
     };
     let is_short = told.page.is_none_or(|(.., bytes)| bytes <= MAX_BODY);
     (!is_right || !is_short).then(|| {
@@ -241,6 +242,7 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
         Ends::Cut(_, cut) => summary.bodies_cut.contains_key(&cut),
         Ends::Skipped(_) => summary.bodies_skipped == 1,
         Ends::Fails(kind) => one(summary.failed.get(&kind)),
+        Ends::Loops(urls) => summary.failed.get(&FailureKind::Redirect) == Some(&urls),
         Ends::KeptAfter(kind, _, cut) => {
             one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)) && one(summary.bodies_cut.get(&cut))
         }

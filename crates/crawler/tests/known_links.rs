@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use sieve::ExactFilter;
 
 /// Ways to write links: the same page in several, different pages in the same one from different places.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 31] = [
     "x1",
     "x2",
     "./x1",
@@ -47,6 +47,7 @@ const WORDS: [&str; 30] = [
     "mailto:somebody@site.example",
     "http://other.example/x1",
     "http://..",
+    "http:?q=1",
 ];
 
 const BASES: [&str; 5] = ["/a/", "http://site.example/a/b/x9?z", "../", "mailto:nobody", "x1"];
@@ -222,4 +223,27 @@ fn links_of_a_menu_are_offered_once() {
     assert_eq!(pages.len(), 3);
     assert!(pages.iter().all(|(_, found, _)| *found == 2), "{pages:?}");
     assert_eq!(offered, 1 + 2 + 2, "{pages:?}");
+}
+
+#[test]
+fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
+    let page = |path, words: &[usize]| Place {
+        path,
+        links: words.iter().map(|words| (*words, false)).collect(),
+        base: None,
+        nofollow: false,
+        latin: false,
+    };
+    // `http:?q=1` on a page of the same scheme is the page's own path with that query (URL standard, "special relative or
+    // authority state"): it depends on more than the directory.
+    let places = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
+    for tell_edges in [true, false] {
+        let (asked, ..) = run(&places, 1000, None, tell_edges);
+        for url in ["http://site.example/a/x1?q=1", "http://site.example/a/x2?q=1"] {
+            assert!(
+                asked.iter().any(|asked| asked == url),
+                "with all links offered: {tell_edges}: {url} is not among {asked:?}"
+            );
+        }
+    }
 }

@@ -400,3 +400,18 @@ fn a_signal_leaves_whole_files_and_a_summary() {
     assert!(told > 0, "{summary}");
     assert_eq!(written.len(), told, "{summary}");
 }
+
+#[test]
+fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
+    // Else each writes over what the other has written.
+    let (name, other) = (file("one-file"), file("../tmp/one-file"));
+    let _ = fs::remove_file(&name);
+    assert_eq!(name.parent().unwrap().file_name().unwrap(), "tmp");
+    let output = command(&["demo", "-q", "--max-pages", "20", "--output"])
+        .arg(&name)
+        .arg("--links")
+        .arg(&other)
+        .output()
+        .unwrap();
+    fails(&output, 2, "two outputs would go to");
+}

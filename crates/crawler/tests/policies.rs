@@ -648,3 +648,56 @@ fn run_without_handles() -> Run {
         Err(FetchError::OutOfHandles)
     })
 }
+
+#[test]
+fn the_last_rules_hold_on_also_where_many_other_hosts_are_met_in_the_meantime() {
+    // As in the test of one host: a page an hour, and after a day the robots.txt of a.example cannot be had any more. While it
+    // is asked for, b.example leads to seven new hosts an hour, until what has expired is thrown away.
+    let asked = Mutex::new(0);
+    let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
+    let run = run(options, move |url| {
+        if url == "http://a.example/robots.txt" {
+            let mut asked = asked.lock().unwrap();
+            *asked += 1;
+            return if *asked == 1 { body("") } else { status(500) };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap_or(40);
+        let next = if page < 40 {
+            format!("<a href=/{}></a>", page + 1)
+        } else {
+            String::new()
+        };
+        let others = |n| format!("<a href=http://h{page}-{n}.example/></a>");
+        match url.strip_prefix("http://b.example/") {
+            Some(_) if page < 40 => body(&(0..7).map(others).fold(next, |all, one| all + &one)),
+            _ => body(&next),
+        }
+    });
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0, "{}", run.summary);
+    let of_a = run
+        .urls()
+        .iter()
+        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with("txt"))
+        .count();
+    assert_eq!(of_a, 41, "{}", run.summary);
+}
+
+#[test]
+fn what_robots_txt_forbids_and_what_moved_spends_no_host_budget() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.max_pages_per_host = Some(10);
+    let run = run(options, |url| {
+        let path = url.strip_prefix("http://a.example/").unwrap();
+        match path {
+            "robots.txt" => body("User-agent: *\nDisallow: /no\n"),
+            "" => {
+                let links = |name: &str| (0..9).map(|n| format!("<a href=/{name}{n}></a>")).collect::<String>();
+                body(&(links("no") + &links("old") + &links("page")))
+            }
+            _ if path.starts_with("old") => moved("/page0"),
+            _ => body("a page"),
+        }
+    });
+    // Ten pages may be had, and ten can be: the first one, and the nine that are neither forbidden nor moved.
+    assert_eq!(run.summary.pages, 10, "{}", run.summary);
+}

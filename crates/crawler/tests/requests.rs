@@ -213,3 +213,43 @@ fn a_proxy_that_is_none_is_refused_without_repeating_it() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_site_that_sets_one_cookie_for_many_paths_is_sent_no_longer_header_than_a_jar_holds() {
+    let path = "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/page";
+    let server = Server::start(move |request| {
+        let prefixes = path.match_indices('/').skip(1).map(|(at, _)| &path[..at]);
+        let cookies: String = prefixes
+            .map(|prefix| format!("Set-Cookie: id={}; Path={prefix}\r\n", "x".repeat(4000)))
+            .collect();
+        Script::say(match request.target.as_str() {
+            "/" => page(
+                "200 OK",
+                &format!("Content-Type: text/html\r\n{cookies}"),
+                format!("<a href={path}>x</a>"),
+            ),
+            "/robots.txt" => page("404 Not Found", "", ""),
+            _ => html("end"),
+        })
+    })
+    .await;
+    let options = CrawlOptions {
+        cookies: true,
+        ..options(format!("http://home.localhost:{}/", server.port))
+    };
+    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    assert_eq!(crawl.run().await.unwrap().pages, 2);
+    let requests = server.requests();
+    let sent = requests.iter().find(|request| request.target == path).unwrap();
+    let header = sent
+        .head
+        .lines()
+        .find(|line| line.starts_with("cookie: "))
+        .unwrap_or_default();
+    assert!(
+        header.len() <= crawler::fetch::MAX_JAR_BYTES + 1024,
+        "a cookie header of {} bytes, from jars of {} bytes",
+        header.len(),
+        crawler::fetch::MAX_JAR_BYTES
+    );
+}

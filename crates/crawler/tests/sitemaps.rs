@@ -641,3 +641,15 @@ fn the_page_budget_is_for_pages() {
     assert_eq!((run.summary.pages, run.summary.ending), (2, Ending::BudgetSpent));
     assert_eq!(run.summary.sitemaps.read, 2);
 }
+
+#[test]
+fn a_sitemap_that_pages_link_to_is_fetched_once() {
+    let run = run(options(), |url| match url.trim_start_matches("http://a.example") {
+        "/robots.txt" => body("Sitemap: http://a.example/feed.xml"),
+        "/feed.xml" => body("<rss><channel><item><link>/news</link></item></channel></rss>"),
+        "/" | "/news" => body("<link rel=alternate type=application/rss+xml href=/feed.xml>"),
+        _ => status(404),
+    });
+    let asked = run.asked.iter().filter(|(url, _)| url.ends_with("/feed.xml")).count();
+    assert_eq!(asked, 1, "a URL is fetched once: {:?}", run.asked);
+}

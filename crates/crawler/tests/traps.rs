@@ -355,7 +355,7 @@ fn records_say_what_a_page_repeats() {
     assert_eq!(one.content_hash.as_ref().map(String::len), Some(32));
     assert_eq!(one.simhash.as_ref().map(String::len), Some(16));
     let short = run.page("http://a.example/short");
-    assert!(short.simhash.is_none() && short.content_hash.is_some());
+    assert!(short.simhash.is_some() && short.content_hash.is_some());
     let counts = run.summary.duplicates;
     assert_eq!((counts.compared, counts.exact, counts.near), (6, 1, 1));
 }
@@ -430,4 +430,59 @@ fn links_that_can_be_no_page_are_counted_by_kind() {
     assert_eq!((summary.links_other_scheme, summary.links_unresolvable), (3, 5));
     let shown = summary.to_string();
     assert!(shown.contains("3 neither http nor https, 5 unresolvable"), "{shown}");
+}
+
+/// The number at the end of a path such as `/photo/17`.
+fn number(url: &Url) -> u64 {
+    url.path()
+        .rsplit('/')
+        .next()
+        .and_then(|last| last.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Far more than any budget allows, but an end, so that the test has one.
+const WITHOUT_END: u64 = 6_000;
+
+#[test]
+fn pages_of_a_few_words_that_lead_on_and_on() {
+    let run = run(|url| {
+        if let Some(page) = with_honest_pages(url, &["/photo/1"]) {
+            return page;
+        }
+        let next = (number(url) < WITHOUT_END).then(|| format!("/photo/{}", number(url) + 1));
+        html(&format!("Photo {}", number(url)), next)
+    });
+    ends(&run, 3_000);
+}
+
+#[test]
+fn empty_pages_that_refresh_to_others_on_and_on() {
+    let run = run(|url| {
+        if let Some(page) = with_honest_pages(url, &["/wait/1"]) {
+            return page;
+        }
+        Answer {
+            body: Vec::new(),
+            refresh: (number(url) < WITHOUT_END).then(|| format!("0; url=/wait/{}", number(url) + 1)),
+            ..html("", [])
+        }
+    });
+    ends(&run, 3_000);
+}
+
+#[test]
+fn pages_that_are_never_whole_and_lead_on_and_on() {
+    let run = run(|url| {
+        if let Some(page) = with_honest_pages(url, &["/large/1"]) {
+            return page;
+        }
+        let next = (number(url) < WITHOUT_END).then(|| format!("/large/{}", number(url) + 1));
+        Answer {
+            extent: crawler::fetch::Extent::Truncated,
+            cut: Some(crawler::Cut::Size),
+            ..html(&words("large"), next)
+        }
+    });
+    ends(&run, 3_000);
 }

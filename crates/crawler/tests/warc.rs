@@ -470,3 +470,25 @@ fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {
     assert!(records.len() > 10, "{} whole records", records.len());
     assert_eq!(records.len() % 2, 1);
 }
+
+#[test]
+fn an_uncompressed_archive_that_is_torn_behind_the_head_of_a_record_is_left_alone() {
+    let (server, plain) = (Server::start(), file("torn-at-head.warc"));
+    crawl(&server, options(&plain)).unwrap();
+    let plain = fs::read(plain).unwrap();
+    // The fields of a record end as a record does. So a file that was cut there, or behind the headers of an answer, looks whole.
+    let start = plain.windows(10).rposition(|ten| ten == b"WARC/1.1\r\n").unwrap();
+    let fields = plain[start..].windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let torn = &plain[..start + fields + 4];
+    assert!(torn.len() < plain.len());
+    let path = file("torn-at-head-2.warc");
+    fs::write(&path, torn).unwrap();
+    let result = Archive::create(options(&path)).map(drop);
+    assert!(
+        result.is_err(),
+        "{} of {} bytes are taken for a whole archive",
+        torn.len(),
+        plain.len()
+    );
+    assert_eq!(fs::read(&path).unwrap(), torn);
+}

@@ -56,7 +56,9 @@ pub struct FrontierConfig {
     pub max_hosts: usize,
     /// Pages to hand out in all. What is queued beyond stays queued.
     pub max_pages: Option<u64>,
-    /// Pages of one host, queued, leased and done; further ones are refused.
+    /// Pages of one host. What robots.txt forbids and what has moved does not count; what waits when they are spent is taken out
+    /// ([`Settled::over_budget`](crate::lease::Settled::over_budget)). Ten times as many and a thousand may wait; further ones, and
+    /// those met later, are refused.
     pub max_pages_per_host: Option<u64>,
     /// Different queries of one path; further ones are refused. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,

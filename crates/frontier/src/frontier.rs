@@ -66,6 +66,8 @@ pub struct Frontier<F = SeenSet> {
     max_pages: Option<u64>,
     leases: HashMap<LeaseId, Taken>,
     leased_pages: u64,
+    /// Pages that count against their hosts' budgets.
+    settled_pages: u64,
     next_lease: u64,
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
@@ -119,6 +121,7 @@ impl<F: Filter> Frontier<F> {
             max_pages: config.max_pages,
             leases: HashMap::new(),
             leased_pages: 0,
+            settled_pages: 0,
             next_lease: 0,
             pages: PageCounts::default(),
             not_fetched: BTreeMap::new(),
@@ -269,6 +272,7 @@ impl<F: Filter> Frontier<F> {
         for (at, link) in links.iter().enumerate() {
             verdicts.push(match self.scope.judge(link) {
                 Ok(()) if link.sitemap_of.is_some() => self.take_in_sitemap(link, now),
+                Ok(()) if self.sitemaps.has_read(link.url.key()) => Verdict::Seen,
                 Ok(()) => {
                     admitted.push(at);
                     // Overwritten by the sieve's own answer.
@@ -292,6 +296,7 @@ impl<F: Filter> Frontier<F> {
                 };
             });
         self.name_refusals(links, &mut verdicts);
+        self.forgive_seen(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count(link, *verdict);
         }
@@ -324,6 +329,18 @@ impl<F: Filter> Frontier<F> {
             self.hosts().enqueue(entry(link), now);
         }
         verdict
+    }
+
+    /// A link that leads to what was seen loses nothing by being refused: on another way the page was had, or will be.
+    fn forgive_seen(&self, links: &[Link], verdicts: &mut [Verdict]) {
+        for (link, verdict) in links.iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Refused(why) if !why.is_of_territory())
+                && link.sitemap_of.is_none()
+                && self.sieve.contains(link.url.key())
+            {
+                *verdict = Verdict::Seen;
+            }
+        }
     }
 
     /// Puts the queue's own reasons in the places of those it turned away. Nothing has left it since.

@@ -1,12 +1,16 @@
 //! One host: its queue, its times, its robots.txt.
 
-use std::cmp::Ordering;
+mod budget;
+mod later;
+
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
+
+use later::Later;
 
 use crate::addresses::Address;
 use crate::entry::{Entry, Metadata, Purpose};
@@ -51,7 +55,10 @@ pub(crate) struct Host {
     queued_pages: u64,
     arrivals: u64,
     pub(crate) pace: Pace,
-    pub(crate) address: Address,
+    address: Address,
+    /// Nothing was asked for since the address was looked up. However long it has to wait for its turn, it is used once: else a
+    /// host whose turns are far apart would be looked up again and again and never be asked for anything.
+    address_is_fresh: bool,
     /// The address that let it into the round, until its turn comes.
     pub(crate) let_in_by: Option<IpAddr>,
     leased_pages: u64,
@@ -84,11 +91,6 @@ impl Host {
         self.queued
     }
 
-    /// The pages that count against the host's budget.
-    pub(crate) fn pages(&self) -> u64 {
-        self.queued_pages + self.leased_pages + self.settled_pages
-    }
-
     /// Takes out the entry whose turn it is, or the robots.txt that must be asked for before it. The origins of the host take
     /// turns.
     pub(crate) fn take(&mut self, now: Time, rules: &HostRules) -> Option<Entry> {
@@ -103,6 +105,9 @@ impl Host {
         if let Some(at) = self.urgent.iter().position(|entry| entry.due <= now) {
             self.queued = self.queued.saturating_sub(1);
             return Some(self.urgent.remove(at));
+        }
+        if self.holds_pages(rules) {
+            return None;
         }
         while let Some(origin) = self.round.pop_front() {
             let Some(lane) = self.lanes.get_mut(&origin) else {
@@ -181,6 +186,7 @@ impl Host {
     /// Notes that an entry was handed out; returns how long after the end of the last request.
     pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
         self.leased_pages += u64::from(entry.purpose == Purpose::Page);
+        self.address_is_fresh &= entry.purpose == Purpose::Address;
         self.pace.start(now)
     }
 
@@ -305,7 +311,7 @@ impl Host {
             return Place::Held;
         }
         self.bring_due(now);
-        match self.first_due() {
+        match self.first_due(rules) {
             None => Place::Held,
             Some(due) => match due.max(self.free_from(rules)) {
                 time if time <= now => Place::Due,
@@ -317,18 +323,26 @@ impl Host {
     /// Returns the address that it shares with others, as far as that is known.
     pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
         match self.address {
-            Address::Known(address, until) if until > now => address,
+            Address::Known(address, _) if self.knows_address(now) => address,
             _ => None,
         }
     }
 
     fn knows_address(&self, now: Time) -> bool {
-        matches!(self.address, Address::Known(_, until) if until > now)
+        matches!(self.address, Address::Known(_, until) if until > now || self.address_is_fresh)
+    }
+
+    pub(crate) fn address_known(&mut self, address: Option<IpAddr>, until: Time) {
+        self.address = Address::Known(address, until);
+        self.address_is_fresh = true;
     }
 
     /// Returns when the first entry is due that nothing but time holds back.
-    fn first_due(&self) -> Option<Time> {
+    fn first_due(&self, rules: &HostRules) -> Option<Time> {
         let urgent = self.urgent.iter().map(|entry| entry.due).min();
+        if self.holds_pages(rules) {
+            return urgent;
+        }
         let later = self.later.peek().map(|later| later.entry.due);
         let now = self.round.front().map(|_| Time::EPOCH);
         [urgent, later, now].into_iter().flatten().min()
@@ -384,30 +398,3 @@ fn ahead_of(page: &Entry, url: Box<str>, purpose: Purpose, now: Time) -> Entry {
         metadata: Metadata::default(),
     }
 }
-
-/// An entry that waits for its time; the earliest is the greatest, as a heap wants it.
-#[derive(Debug)]
-struct Later {
-    arrival: u64,
-    entry: Entry,
-}
-
-impl Ord for Later {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.entry.due, other.arrival).cmp(&(self.entry.due, self.arrival))
-    }
-}
-
-impl PartialOrd for Later {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Later {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Later {}

@@ -11,13 +11,16 @@
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
 
+mod arrival;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::addresses::{Address, Addresses};
-use crate::admission::entry;
+pub(crate) use arrival::Arrival;
+
+use crate::addresses::Addresses;
 use crate::budgets::Budgets;
 use crate::entry::Entry;
 use crate::host::{Host, Place};
@@ -107,10 +110,10 @@ impl HostQueues {
         if host.gave_up(link.url.url().as_str()) {
             return Err(Refusal::HostDead);
         }
-        match self.rules.max_pages_per_host {
-            Some(max) if link.sitemap_of.is_none() && host.pages() >= max => Err(Refusal::HostBudget),
-            _ => self.budgets.admit(link),
+        if link.sitemap_of.is_none() && !host.takes_pages(&self.rules) {
+            return Err(Refusal::HostBudget);
         }
+        self.budgets.admit(link)
     }
 
     /// Queues an entry with its host. What was admitted, and retries, which were admitted once.
@@ -130,6 +133,7 @@ impl HostQueues {
             let host = self.hosts.get_mut(&key)?;
             let before = host.queued();
             let entry = host.take(now, &self.rules);
+            // Taking may have found out that it is to be looked up, and handing out ends its being fresh.
             let address = host.shared_address(now);
             self.queued = self.queued + host.queued() - before;
             let taken = entry.map(|entry| Taken {
@@ -223,11 +227,15 @@ impl HostQueues {
         self.serve(taken.address, now);
     }
 
-    /// Counts a page as settled, for its host's budget.
-    pub(crate) fn count_page(&mut self, key: &HostKey) {
+    /// Counts a page as settled, for its host's budget. Returns what waited and will not be had, if that is spent now.
+    pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> Vec<Entry> {
+        let mut over = Vec::new();
         if let Some(host) = self.hosts.get_mut(key) {
             host.settled_pages += 1;
+            let rules = self.rules.clone();
+            self.change(key, now, |host| over = host.drain_over_budget(&rules));
         }
+        over
     }
 
     /// The origin that was asked answered: its failures are forgotten.
@@ -288,7 +296,7 @@ impl HostQueues {
 
     /// The address of a host is known until a time, if it has one: what waits for it may be handed out.
     pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
-        self.change(key, now, |host| host.address = Address::Known(address, until));
+        self.change(key, now, |host| host.address_known(address, until));
     }
 
     pub(crate) fn budgets(&self) -> &Budgets {
@@ -430,38 +438,6 @@ fn pop_until(agenda: &mut Agenda, now: Time) -> Option<(Time, HostKey)> {
         return None;
     }
     agenda.pop().map(|Reverse(next)| next)
-}
-
-impl sieve::Queue for HostQueues {
-    fn len(&self) -> usize {
-        usize::try_from(self.queued).unwrap_or(usize::MAX)
-    }
-}
-
-impl sieve::Accepts<Arrival<'_>> for HostQueues {
-    fn admits(&self, arrival: &Arrival<'_>) -> bool {
-        self.admit(arrival.link).is_ok()
-    }
-
-    fn push(&mut self, arrival: Arrival<'_>) {
-        let is_first_of_host = !self.hosts.contains_key(arrival.link.url.host_str());
-        self.budgets.count(arrival.link, is_first_of_host);
-        self.enqueue(entry(arrival.link), arrival.at);
-    }
-}
-
-/// A link on its way through the filter into its host's queue, with the time of its arrival. An entry is made only of one that is new.
-#[derive(Debug)]
-pub(crate) struct Arrival<'l> {
-    pub(crate) link: &'l Link,
-    pub(crate) at: Time,
-}
-
-impl AsRef<[u8]> for Arrival<'_> {
-    /// The bytes of the key, which is what the filter sees.
-    fn as_ref(&self) -> &[u8] {
-        self.link.url.key().as_bytes()
-    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,11 @@ impl Lane {
         sitemaps.chain(self.retries.drain(..)).chain(self.pages.drain(..))
     }
 
+    /// Takes out all pages that wait.
+    pub(crate) fn drain_pages(&mut self) -> impl Iterator<Item = Entry> {
+        self.retries.drain(..).chain(self.pages.drain(..))
+    }
+
     /// Says whether there is nothing to remember it for.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.is_empty() && self.robots == Robots::Unknown && self.is_well()

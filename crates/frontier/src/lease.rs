@@ -84,6 +84,8 @@ pub enum NotFetched {
     AddressForbidden,
     /// Its path prefix was closed while it waited, because of too many near-duplicates.
     NearDuplicates,
+    /// It waited when the page budget of its host was spent.
+    HostBudget,
 }
 
 impl NotFetched {
@@ -94,6 +96,7 @@ impl NotFetched {
             Self::RobotsUnreachable => "robots_unreachable",
             Self::AddressForbidden => "address_forbidden",
             Self::NearDuplicates => "near_duplicates",
+            Self::HostBudget => "host_budget",
         }
     }
 }
@@ -105,6 +108,7 @@ impl fmt::Display for NotFetched {
             Self::RobotsUnreachable => "its robots.txt could not be had",
             Self::AddressForbidden => "its address is not public",
             Self::NearDuplicates => "its path has too many near-duplicates",
+            Self::HostBudget => "the page budget of its host is spent",
         })
     }
 }
@@ -140,6 +144,8 @@ pub struct Settled {
     pub verdicts: Vec<Verdict>,
     /// Entries that were taken out of the queue because their host was given up by this.
     pub given_up: Vec<Entry>,
+    /// Pages that were taken out of the queue because the budget of their host is spent by this. They were not asked for.
+    pub over_budget: Vec<Entry>,
 }
 
 /// What became of a lease.

@@ -13,6 +13,8 @@ use crate::scope::Refusal;
 pub(crate) struct Sitemaps {
     most: usize,
     seen: HashSet<Box<str>>,
+    /// Those of them that are what they were taken for: no pages.
+    read: HashSet<Box<str>>,
     pub(crate) counts: LinkCounts,
 }
 
@@ -21,8 +23,19 @@ impl Sitemaps {
         Self {
             most,
             seen: HashSet::new(),
+            read: HashSet::new(),
             counts: LinkCounts::default(),
         }
+    }
+
+    /// Takes note that one was read.
+    pub(crate) fn was_read(&mut self, key: &str) {
+        self.read.insert(key.into());
+    }
+
+    /// Says whether a URL was read as a sitemap, so that it need not be asked for as a page.
+    pub(crate) fn has_read(&self, key: &str) -> bool {
+        !self.read.is_empty() && self.read.contains(key)
     }
 
     /// Takes note of a sitemap, unless it is known or one too many.

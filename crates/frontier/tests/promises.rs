@@ -295,34 +295,67 @@ fn the_page_budget_stops_leasing_and_refuses_no_offer() {
 }
 
 #[test]
-fn a_hosts_budget_counts_what_is_queued_leased_and_done() {
+fn a_hosts_budget_counts_what_is_out_and_done_and_tells_of_what_waited() {
+    for per_host in [1, 4] {
+        let mut frontier = frontier(FrontierConfig {
+            max_pages_per_host: Some(2),
+            per_host: NonZeroU32::new(per_host).unwrap(),
+            delay: Duration::ZERO,
+            ..config()
+        });
+        let urls: Vec<_> = (0..9).map(|n| format!("https://a.example/{n}")).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).chain(["https://b.example/"]).collect();
+        assert_eq!(offer(&mut frontier, &urls), [Verdict::Queued; 10]);
+        let (mut done, mut over, mut moved) = (0, Vec::new(), 0);
+        loop {
+            let leases = match frontier.lease(START, 9).unwrap() {
+                Leasing::Ready(leases) => leases,
+                other => break assert_eq!(other, Leasing::Drained),
+            };
+            let of_a = leases.iter().filter(|lease| lease.entry.queue.as_str() == "a.example");
+            assert!(of_a.count() + done <= 2, "more are out than may be had");
+            for lease in leases {
+                let is_of_a = lease.entry.queue.as_str() == "a.example";
+                // The first two lead elsewhere, and spend nothing.
+                let outcome = if is_of_a && moved < 2 {
+                    Outcome::Moved
+                } else {
+                    Outcome::Done
+                };
+                moved += usize::from(outcome == Outcome::Moved);
+                done += usize::from(is_of_a && outcome == Outcome::Done);
+                let settlement = Settlement {
+                    lease: lease.id,
+                    outcome,
+                    links: Vec::new(),
+                };
+                over.extend(frontier.settle(&[settlement], START).unwrap().remove(0).over_budget);
+            }
+        }
+        assert_eq!((done, over.len()), (2, 5), "{per_host} at a time");
+        assert_eq!(frontier.report().not_fetched[&NotFetched::HostBudget], 5);
+        let spent = Verdict::Refused(Refusal::HostBudget);
+        assert_eq!(
+            offer(&mut frontier, &["https://a.example/new"]),
+            [spent],
+            "an idle host's count is kept"
+        );
+    }
+}
+
+#[test]
+fn not_without_end_may_wait_for_a_budget() {
     let mut frontier = frontier(FrontierConfig {
         max_pages_per_host: Some(2),
-        delay: Duration::ZERO,
         ..config()
     });
-    let spent = Verdict::Refused(Refusal::HostBudget);
-    let urls = [
-        "https://a.example/1",
-        "https://a.example/2",
-        "https://a.example/3",
-        "https://b.example/",
-    ];
-    assert_eq!(
-        offer(&mut frontier, &urls),
-        [Verdict::Queued, Verdict::Queued, spent, Verdict::Queued]
-    );
-    for _ in 0..2 {
-        for lease in ready(&mut frontier, START) {
-            settle(&mut frontier, &lease, Outcome::Done, START);
-        }
-    }
-    assert_eq!(frontier.lease(at(1e6), 9).unwrap(), Leasing::Drained);
-    assert_eq!(
-        offer(&mut frontier, &["https://a.example/3"]),
-        [spent],
-        "an idle host's count is kept"
-    );
+    let urls: Vec<_> = (0..2000).map(|n| format!("https://a.example/{n}")).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let queued = offer(&mut frontier, &urls)
+        .into_iter()
+        .filter(|verdict| *verdict == Verdict::Queued)
+        .count();
+    assert_eq!(queued, 1020);
 }
 
 #[test]

@@ -72,7 +72,9 @@ impl Outputs {
             .into_iter()
             .flatten()
             .collect();
-        let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| earlier == file);
+        let places: Vec<PathBuf> = files.iter().map(|file| place_of(file)).collect();
+        let is_second =
+            |&(at, _): &(usize, &&PathBuf)| places.iter().take(at).any(|earlier| places.get(at) == Some(earlier));
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
@@ -80,6 +82,19 @@ impl Outputs {
     pub(crate) fn takes_stdout(&self) -> bool {
         let files = [&self.output, &self.links, &self.refused];
         files.into_iter().flatten().any(|file| is_stdout(file))
+    }
+}
+
+/// The file that a path leads to, whether it is there yet or not.
+fn place_of(path: &Path) -> PathBuf {
+    if let Ok(place) = path.canonicalize() {
+        return place;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    match (folder, path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }
 

@@ -73,7 +73,7 @@ impl UsableProxy {
 pub struct HttpFetcher {
     guarded: Pool,
     open: Pool,
-    /// Origins that may be dialled whatever their address: the seeds'.
+    /// Origins that may be dialled inside, if their names point there from the start: the seeds'.
     opened: HashSet<Origin>,
     allow_private: bool,
     resolver: Arc<dyn Resolver>,
@@ -115,7 +115,11 @@ impl HttpFetcher {
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let recipe = Recipe::new(config, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
-            open: Pool::new(recipe.guarded_by(Guard::Off))?,
+            open: Pool::new(recipe.guarded_by(if options.allow_private_addresses {
+                Guard::Off
+            } else {
+                Guard::AsAtFirst
+            }))?,
             guarded: Pool::new(recipe)?,
             opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
             allow_private: options.allow_private_addresses,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cookie_store::{CookieStore, RawCookie};
+use cookie_store::{Cookie, CookieStore, RawCookie};
 use frontier::Origin;
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use url::Url;
@@ -56,11 +56,15 @@ impl Jars {
         }
         let jar = jars.entry(origin).or_default();
         for cookie in cookies.take(MAX_COOKIES) {
-            if has_room(jar, &cookie) {
-                // A cookie for another host or path is refused; nobody needs to know.
-                let _ = jar.insert_raw(&cookie, url);
+            // A cookie for another host is refused; nobody needs to know.
+            let Ok(cookie) = Cookie::try_from_raw_cookie(&cookie, url) else {
+                continue;
+            };
+            if cookie.is_expired() || has_room(jar, &cookie) {
+                let _ = jar.insert(cookie.into_owned(), url);
             }
         }
+        drop_expired(jar);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
@@ -73,11 +77,34 @@ fn read(value: &HeaderValue) -> Option<RawCookie<'static>> {
     RawCookie::parse(value.to_str().ok()?.to_owned()).ok()
 }
 
-/// A cookie that is there already may change; so may one that has run out.
-fn has_room(jar: &CookieStore, cookie: &RawCookie<'_>) -> bool {
-    let others = || jar.iter_unexpired().filter(|other| other.name() != cookie.name());
-    let bytes: usize = others().map(|other| other.name().len() + other.value().len()).sum();
-    others().count() < MAX_COOKIES && bytes + cookie.name().len() + cookie.value().len() <= MAX_JAR_BYTES
+/// Whether a cookie has room beside all others. The one in whose place it comes is of the same domain and path, too.
+fn has_room(jar: &CookieStore, cookie: &Cookie<'_>) -> bool {
+    let is_other = |other: &&Cookie<'static>| name_of(other) != name_of(cookie);
+    let others = || jar.iter_any().filter(is_other);
+    let bytes: usize = others().map(bytes_of).sum();
+    others().count() < MAX_COOKIES && bytes + bytes_of(cookie) <= MAX_JAR_BYTES
+}
+
+fn name_of<'c>(cookie: &'c Cookie<'_>) -> (String, &'c str, &'c str) {
+    (String::from(&cookie.domain), &cookie.path, cookie.name())
+}
+
+fn bytes_of(cookie: &Cookie<'_>) -> usize {
+    cookie.name().len() + cookie.value().len()
+}
+
+/// Takes out what has run out, which the store keeps.
+fn drop_expired(jar: &mut CookieStore) {
+    let is_expired = |cookie: &&Cookie<'static>| cookie.is_expired();
+    let owned = |(domain, path, name): (String, &str, &str)| (domain, path.to_owned(), name.to_owned());
+    let expired: Vec<_> = jar
+        .iter_any()
+        .filter(is_expired)
+        .map(|cookie| owned(name_of(cookie)))
+        .collect();
+    for (domain, path, name) in expired {
+        jar.remove(&domain, &path, &name);
+    }
 }
 
 #[cfg(test)]
@@ -157,5 +184,40 @@ mod tests {
             set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
         }
         assert_eq!(jars.lock().len(), MAX_JARS);
+    }
+
+    /// How many cookies a jar holds, and the bytes of their names and values.
+    fn held(jars: &Jars, at: &str) -> (usize, usize) {
+        let jars = jars.lock();
+        let jar = &jars[&Origin::of(&url(at)).unwrap()];
+        let bytes = |cookie: &cookie_store::Cookie<'_>| cookie.name().len() + cookie.value().len();
+        (jar.iter_any().count(), jar.iter_any().map(bytes).sum())
+    }
+
+    #[test]
+    fn a_flood_of_one_name_for_many_paths_fills_no_more_than_the_jar() {
+        let (jars, site) = (Jars::default(), "http://many.example/");
+        for page in 0..20 {
+            let cookies = (0..MAX_COOKIES).map(|n| format!("id={}; Path=/{page}/{n}", "x".repeat(4000)));
+            set(&jars, site, &cookies.collect::<Vec<_>>());
+        }
+        let (cookies, bytes) = held(&jars, site);
+        assert!(
+            cookies <= MAX_COOKIES && bytes <= MAX_JAR_BYTES,
+            "{cookies} cookies of {bytes} bytes for one origin"
+        );
+    }
+
+    #[test]
+    fn cookies_that_have_run_out_leave_the_jar() {
+        let (jars, site) = (Jars::default(), "http://short.example/");
+        for page in 0..3 {
+            for end in ["", "; Max-Age=0"] {
+                let cookies = (0..MAX_COOKIES).map(|n| format!("p{page}n{n}=x{end}"));
+                set(&jars, site, &cookies.collect::<Vec<_>>());
+                let kept = if end.is_empty() { MAX_COOKIES } else { 0 };
+                assert_eq!(held(&jars, site).0, kept, "page {page}{end}");
+            }
+        }
     }
 }

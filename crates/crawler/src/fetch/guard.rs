@@ -1,12 +1,13 @@
 //! The resolver behind the address guard. What it lets through is what is dialled: a second look-up that could answer
 //! otherwise does not happen.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::dns::{Addrs, Name, Resolve};
 
@@ -56,7 +57,23 @@ pub(super) fn is_localhost(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     PublicOnly,
+    /// For names of seeds: one that points inside at first may, and one that does not may not later.
+    AsAtFirst,
     Off,
+}
+
+/// Which names pointed inside when they were first looked up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FirstLook(Arc<Mutex<HashMap<String, bool>>>);
+
+impl FirstLook {
+    /// Says whether a name pointed inside at first, which is now if it was never looked up.
+    fn led_inside(&self, name: String, found: &[IpAddr]) -> bool {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *names
+            .entry(name)
+            .or_insert_with(|| found.iter().any(|address| !is_public(*address)))
+    }
 }
 
 /// The order in which the addresses of a host are tried where requests count by address: the first is that by which they do.
@@ -73,6 +90,7 @@ fn none_is_left() -> bool {
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) guard: Guard,
+    pub(super) first_look: FirstLook,
     /// The host of the proxy, which may be anywhere.
     pub(super) proxy: Option<String>,
     /// Whether the addresses of a host are tried in the same [`order`] each time.
@@ -84,6 +102,7 @@ impl Resolve for Guarded {
         let is_proxy = self.proxy.as_deref() == Some(name.as_str());
         let guard = if is_proxy { Guard::Off } else { self.guard };
         let in_order = self.in_order;
+        let (first_look, asked) = (self.first_look.clone(), name.as_str().to_owned());
         let looking_up = self.resolver.resolve(name.as_str());
         Box::pin(async move {
             let unresolved = |why: String| DialError::Unresolved(why);
@@ -100,9 +119,14 @@ impl Resolve for Guarded {
             if found.is_empty() {
                 return Err(unresolved("it has no address".to_owned()).into());
             }
+            let is_open = match guard {
+                Guard::PublicOnly => false,
+                Guard::AsAtFirst => first_look.led_inside(asked, &found),
+                Guard::Off => true,
+            };
             let allowed: Vec<SocketAddr> = found
                 .into_iter()
-                .filter(|ip| guard == Guard::Off || is_public(*ip))
+                .filter(|ip| is_open || is_public(*ip))
                 .map(|ip| SocketAddr::new(ip, 0))
                 .collect();
             if allowed.is_empty() {

@@ -13,7 +13,7 @@ use reqwest::Client;
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use super::client::{ClientError, UsableProxy};
-use super::guard::{Guard, Guarded, Resolver};
+use super::guard::{FirstLook, Guard, Guarded, Resolver};
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -95,6 +95,7 @@ pub(super) struct Recipe {
     proxy: Option<UsableProxy>,
     resolver: Arc<dyn Resolver>,
     in_order: bool,
+    first_look: FirstLook,
     guard: Guard,
     tls: rustls::ClientConfig,
 }
@@ -119,6 +120,7 @@ impl Recipe {
             proxy: config.proxy().cloned(),
             resolver,
             in_order: options.frontier.per_address,
+            first_look: FirstLook::default(),
             guard,
             tls,
         })
@@ -134,6 +136,7 @@ impl Recipe {
             guard: self.guard,
             proxy: self.proxy.as_ref().map(|proxy| proxy.host.clone()),
             in_order: self.in_order,
+            first_look: self.first_look.clone(),
         };
         // Without a proxy of ours, none of the environment's.
         let builder = Client::builder().no_proxy();

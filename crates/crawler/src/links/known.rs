@@ -70,7 +70,10 @@ impl KnownLinks {
     pub(super) fn words(&self, directory: Directory, href: &str) -> Option<u64> {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
-        starts_path.then(|| self.key.hash_one((directory.0, href)).max(1))
+        // `http:?q` is the page itself with that query, though it starts like a URL of its own.
+        let (_, behind) = href.split_at(href.find([':', '/', '?']).unwrap_or(href.len()));
+        let is_whole = !behind.starts_with(':') || behind.starts_with("://");
+        (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }
 
     /// What a link in these words leads to, if it is known.

@@ -33,6 +33,8 @@ pub(crate) enum Ends {
     GivesUp(FailureKind, u16),
     /// Neither page nor failure: a redirect to what may not be, or need not be, fetched.
     Leaves,
+    /// So many redirects lead back to themselves, and each is told as failed.
+    Loops(u64),
 }
 
 impl Ends {
@@ -98,7 +100,7 @@ fn endless_nothing() -> Script {
 
 /// Every behaviour that has a host of its own.
 pub(crate) fn table() -> Vec<Behaviour> {
-    use Ends::{Costly, Fails, GivesUp, KeptAfter, Leaves, Page, Skipped};
+    use Ends::{Costly, Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
     let cut = Ends::Cut;
     let broken = Fails(FailureKind::Broken);
     let timeout = Fails(FailureKind::Timeout);
@@ -608,14 +610,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "loop",
             "redirects to itself",
             |_| Script::say(redirect("/")),
-            Leaves,
+            Loops(1),
             20,
         ),
         row(
             "two-loop",
             "redirects to and fro",
             |request| Script::say(redirect(if request.target == "/" { "/there" } else { "/" })),
-            Leaves,
+            Loops(2),
             20,
         ),
         row(

@@ -54,12 +54,9 @@ impl<F: Filter> Frontier<F> {
 
     /// Refuses all links that were not seen before.
     pub(super) fn refuse_new(&mut self, links: &[Link], why: Refusal) -> Vec<Verdict> {
-        let judge = |link: &Link| match self.scope.judge(link) {
-            Err(refusal) => Verdict::Refused(refusal),
-            Ok(()) if self.sieve.contains(link.url.key()) => Verdict::Seen,
-            Ok(()) => Verdict::Refused(why),
-        };
-        let verdicts: Vec<_> = links.iter().map(judge).collect();
+        let judge = |link: &Link| Verdict::Refused(self.scope.judge(link).err().unwrap_or(why));
+        let mut verdicts: Vec<_> = links.iter().map(judge).collect();
+        self.forgive_seen(links, &mut verdicts);
         for verdict in &verdicts {
             self.links.count(*verdict);
         }

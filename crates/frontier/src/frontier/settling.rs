@@ -8,7 +8,7 @@ use super::Frontier;
 use crate::admission::entry;
 use crate::entry::{Entry, Purpose};
 use crate::jitter::spread;
-use crate::lease::{Fate, Outcome, Settled, Settlement, Verdict};
+use crate::lease::{Fate, NotFetched, Outcome, Settled, Settlement, Verdict};
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
@@ -21,6 +21,7 @@ impl<F: Filter> Frontier<F> {
                 fate: Fate::Stale,
                 verdicts: Vec::new(),
                 given_up: Vec::new(),
+                over_budget: Vec::new(),
             };
         };
         let is_page = taken.entry.purpose == Purpose::Page;
@@ -31,6 +32,7 @@ impl<F: Filter> Frontier<F> {
                 fate: Fate::Final,
                 verdicts: Vec::new(),
                 given_up: Vec::new(),
+                over_budget: Vec::new(),
             };
         }
         if matches!(settlement.outcome, Outcome::NotFetched(_) | Outcome::Hindered) {
@@ -49,7 +51,13 @@ impl<F: Filter> Frontier<F> {
             _ => None,
         };
         let is_repeat = taken.is_repeat;
+        let (host, settled_before) = (taken.entry.queue.clone(), self.settled_pages);
         let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
+        let over_budget = if self.settled_pages == settled_before {
+            Vec::new()
+        } else {
+            self.take_over_budget(&host, now)
+        };
         let verdicts = match respelled {
             Some(link) => vec![self.follow_respelled(link, now)],
             None if is_repeat => self.refuse_new(&settlement.links, Refusal::NearDuplicates),
@@ -59,7 +67,17 @@ impl<F: Filter> Frontier<F> {
             fate,
             verdicts,
             given_up,
+            over_budget,
         }
+    }
+
+    /// Counts a page of a host, and takes out what waits for it once its budget is spent.
+    fn take_over_budget(&mut self, host: &HostKey, now: Time) -> Vec<Entry> {
+        let over = self.hosts().count_page(host, now);
+        if !over.is_empty() {
+            *self.not_fetched.entry(NotFetched::HostBudget).or_default() += over.len() as u64;
+        }
+        over
     }
 
     /// Queues the target of a redirect that the filter would take for its own source.
@@ -83,10 +101,11 @@ impl<F: Filter> Frontier<F> {
         match outcome {
             Outcome::Done | Outcome::Moved | Outcome::Gone => {
                 self.hosts().answered(&entry);
+                if outcome == Outcome::Done && matches!(entry.purpose, Purpose::Sitemap(_)) {
+                    self.sitemaps.was_read(entry.key());
+                }
                 if is_page {
-                    if outcome != Outcome::Moved {
-                        self.hosts().count_page(&host);
-                    }
+                    self.settled_pages += u64::from(outcome != Outcome::Moved);
                     *match outcome {
                         Outcome::Done => &mut self.pages.done,
                         Outcome::Moved => &mut self.pages.moved,
@@ -167,7 +186,7 @@ impl<F: Filter> Frontier<F> {
     fn abandon(&mut self, entry: &Entry) -> Fate {
         if entry.purpose == Purpose::Page {
             self.pages.gave_up += 1;
-            self.hosts().count_page(&entry.queue);
+            self.settled_pages += 1;
         }
         Fate::GaveUp
     }

@@ -52,6 +52,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Says whether the place of the URL alone decides: then no link to it was ever taken.
+    pub(crate) fn is_of_territory(self) -> bool {
+        matches!(self, Self::OtherHost | Self::OtherSite | Self::OutsidePrefix)
+    }
+
     /// All refusals, in the order of their declaration.
     // The length is taken from the last one, so that a refusal missing here does not compile.
     pub const ALL: [Self; Self::NearDuplicates as usize + 1] = [

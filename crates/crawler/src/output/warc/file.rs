@@ -12,6 +12,9 @@ use flate2::write::GzEncoder;
 
 use crate::output::OutputFile;
 
+/// The most bytes that the fields of a record may have: far more than any URL in them.
+const MAX_FIELD_BYTES: u64 = 1024 * 1024;
+
 /// The files of an archive, of which the last is open.
 #[derive(Debug)]
 pub(super) struct Series {
@@ -121,13 +124,54 @@ fn check(path: &Path) -> io::Result<()> {
     if !file.fill_buf()?.starts_with(b"WARC/") {
         return refuse("is no WARC file");
     }
-    let mut end = [0; 4];
-    file.seek(SeekFrom::End(-4))?;
-    file.read_exact(&mut end)?;
-    if &end == b"\r\n\r\n" {
-        Ok(())
-    } else {
-        refuse("its last record is torn")
+    match go_through(&mut file) {
+        Ok(()) => Ok(()),
+        Err(error) if is_broken(&error) => refuse("its last record is torn"),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+}
+
+/// Steps from record to record by their lengths: the fields of one end as a record does, so that the end of a file says nothing.
+fn go_through(file: &mut BufReader<File>) -> io::Result<()> {
+    let length = file.get_ref().metadata()?.len();
+    while file.stream_position()? < length {
+        let block = fields_of_record(file)?;
+        let end = block.checked_add(file.stream_position()?).filter(|end| *end <= length);
+        file.seek(SeekFrom::Start(end.ok_or(io::ErrorKind::UnexpectedEof)?))?;
+        let mut end = [0; 4];
+        file.read_exact(&mut end)?;
+        if &end != b"\r\n\r\n" {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(())
+}
+
+/// Reads the version and the named fields of a record (WARC 1.1, section 4); returns the length of its block.
+fn fields_of_record(file: &mut impl BufRead) -> io::Result<u64> {
+    let mut fields = String::new();
+    let mut length = None;
+    loop {
+        let start = fields.len();
+        if file.by_ref().take(MAX_FIELD_BYTES).read_line(&mut fields)? == 0 || fields.len() as u64 > MAX_FIELD_BYTES {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = fields.get(start..).unwrap_or_default().trim_end_matches(['\r', '\n']);
+        if start == 0 && !line.starts_with("WARC/") {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if line.is_empty() {
+            return length.ok_or_else(|| io::ErrorKind::InvalidData.into());
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().ok();
+        }
     }
 }
 

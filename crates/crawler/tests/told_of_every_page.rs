@@ -1,0 +1,222 @@
+//! What the files and counters say of pages that were not had at the first try, by the first path, or at all.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::fetch::{Cut, Extent};
+use crawler::output::jsonl::JsonLines;
+use crawler::output::links::LinkGraph;
+use crawler::output::refused::RefusedReport;
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
+use frontier::{Frontier, FrontierConfig};
+use serde_json::Value;
+use sieve::ExactFilter;
+
+/// Answers by a function of the path and of how often it was asked for before.
+struct Script<F> {
+    reply: F,
+    asked: Mutex<Vec<String>>,
+}
+
+impl<F: Fn(&str, usize) -> Answer + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+        let path = ask.url.path().to_owned();
+        let mut asked = self.asked.lock().unwrap();
+        let before = asked.iter().filter(|earlier| **earlier == path).count();
+        asked.push(path.clone());
+        Ok((self.reply)(&path, before))
+    }
+}
+
+fn page(body: &str) -> Answer {
+    Answer {
+        status: 200,
+        content_type: Some("text/html".to_owned()),
+        body: body.as_bytes().to_vec(),
+        ..Answer::default()
+    }
+}
+
+fn missing() -> Answer {
+    Answer {
+        status: 404,
+        ..Answer::default()
+    }
+}
+
+fn moved(to: &str) -> Answer {
+    Answer {
+        status: 302,
+        location: Some(to.to_owned()),
+        ..Answer::default()
+    }
+}
+
+/// A page whose connection breaks before its end.
+fn broken_off(body: &str) -> Answer {
+    Answer {
+        extent: Extent::Truncated,
+        cut: Some(Cut::Connection),
+        ..page(body)
+    }
+}
+
+/// A file in memory that outlives the crawl.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lines(&self) -> Vec<Value> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+struct Run {
+    summary: Summary,
+    pages: Vec<Value>,
+    links: Vec<Value>,
+    refused: Vec<Value>,
+}
+
+fn run(change: impl FnOnce(&mut FrontierConfig), reply: impl Fn(&str, usize) -> Answer + Send + Sync + 'static) -> Run {
+    let mut frontier = FrontierConfig {
+        delay: Duration::ZERO,
+        ..FrontierConfig::default()
+    };
+    change(&mut frontier);
+    let options = CrawlOptions {
+        seeds: vec!["http://site.example/".to_owned()],
+        frontier: frontier.clone(),
+        tell_edges: true,
+        ..CrawlOptions::default()
+    };
+    let script = Script {
+        reply,
+        asked: Mutex::default(),
+    };
+    let (pages, links, refused) = (Shared::default(), Shared::default(), Shared::default());
+    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script)
+        .observe(JsonLines::new(pages.clone()))
+        .observe(LinkGraph::new(links.clone()))
+        .observe(RefusedReport::new(refused.clone()));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let summary = runtime.block_on(crawl.run()).unwrap();
+    Run {
+        summary,
+        pages: pages.lines(),
+        links: links.lines(),
+        refused: refused.lines(),
+    }
+}
+
+fn urls(lines: &[Value], name: &str) -> BTreeSet<String> {
+    lines
+        .iter()
+        .map(|line| line[name].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_page_that_broke_off_at_first_has_its_links_told_once() {
+    const BODY: &str = "<a href=/new>n</a><a href=/hidden rel=nofollow>h</a><a href=mailto:me@site.example>m</a>";
+    let run = run(
+        |_| {},
+        |path, before| match path {
+            "/" if before == 0 => broken_off(BODY),
+            "/" => page(BODY),
+            "/new" => page("new"),
+            _ => missing(),
+        },
+    );
+    assert_eq!(run.summary.pages, 2, "{}", run.summary);
+    let edges: Vec<_> = run.links.iter().map(ToString::to_string).collect();
+    let mut found = Vec::new();
+    // Both attempts have the same two links; a page names a URL once.
+    assert_eq!(
+        urls(&run.links, "to").len(),
+        edges.len(),
+        "one line for each link of each page: {edges:#?}"
+    );
+    let first = run
+        .pages
+        .iter()
+        .find(|page| page["url"] == "http://site.example/")
+        .unwrap();
+    found.push(("links_new", first["links_new"].as_u64().unwrap()));
+    found.push(("nofollow", run.summary.links_nofollow));
+    found.push(("other scheme", run.summary.links_other_scheme));
+    assert_eq!(found, [("links_new", 1), ("nofollow", 1), ("other scheme", 1)]);
+}
+
+#[test]
+fn a_page_that_was_had_is_not_told_as_refused_where_a_longer_path_leads_to_it() {
+    const MENU: &str = "<a href=/>home</a><a href=/a>a</a>";
+    let run = run(
+        |frontier| frontier.scope.max_depth = Some(1),
+        |path, _| match path {
+            "/" | "/a" => page(MENU),
+            _ => missing(),
+        },
+    );
+    assert_eq!(run.summary.pages, 2, "{}", run.summary);
+    let had = urls(&run.pages, "url");
+    let refused = urls(&run.refused, "url");
+    let both: Vec<_> = had.intersection(&refused).collect();
+    assert!(both.is_empty(), "had, and told as not had: {both:?}: {:?}", run.refused);
+    assert_eq!(
+        run.summary.report.links.refused.values().sum::<u64>(),
+        0,
+        "{}",
+        run.summary
+    );
+}
+
+#[test]
+fn a_url_whose_redirects_lead_to_no_page_is_told_as_not_had() {
+    let run = run(
+        |_| {},
+        |path, _| match path {
+            "/" => page("<a href=/login>l</a><a href=/there>t</a>"),
+            // Such as one that sets a cookie first.
+            "/login" => moved("/login"),
+            "/there" => moved("/back"),
+            "/back" => moved("/there"),
+            _ => missing(),
+        },
+    );
+    let told: BTreeSet<_> = urls(&run.pages, "url")
+        .union(&urls(&run.refused, "url"))
+        .cloned()
+        .collect();
+    for path in ["login", "there"] {
+        let url = format!("http://site.example/{path}");
+        assert!(
+            told.contains(&url),
+            "{url} is neither had nor told as not had: {told:?}"
+        );
+    }
+}
