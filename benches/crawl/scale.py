@@ -57,8 +57,10 @@ def made(pages, links):
         (unfinished / f"d{directory}").mkdir(parents=True, exist_ok=True)
     for page in range(pages):
         others = [(page + 1) % pages] + [draw.randrange(pages) for _ in range(links - 1)]
+        # Numbers alone would make all pages near-duplicates of each other.
+        words = " ".join("".join(draw.choices("abcdefghijklmnoprstuvw", k=6)) for _ in range(40))
         text = "".join(f'<li><a href="{href(other, at)}">Page {other}</a>\n' for at, other in enumerate(others))
-        (unfinished / path(page)).write_text(f"<!doctype html><title>Page {page}</title>\n<ul>\n{text}</ul>\n")
+        (unfinished / path(page)).write_text(f"<!doctype html><title>Page {page}</title>\n<p>{words}\n<ul>\n{text}</ul>\n")
     unfinished.rename(root)
     return root
 

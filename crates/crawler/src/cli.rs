@@ -12,6 +12,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crawler::CrawlOptions;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
@@ -317,9 +318,14 @@ impl Defaults {
 
 /// Reads the arguments, of which the later win. Ends the process when they make no sense, or ask for help.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
-    let command = Cli::command().args_override_self(true);
-    let matches = command.get_matches_from(arguments);
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let mut command = Cli::command().args_override_self(true);
+    let matches = command.clone().get_matches_from(arguments);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if cli.command.is_none() && cli.site.seed_urls.iter().any(|seed| seed == "demo") {
+        let why = "the demo goes before its options, as in `crawler demo -q`; a host of that name is http://demo/";
+        command.error(ErrorKind::ArgumentConflict, why).exit();
+    }
+    cli
 }
 
 impl Options {
@@ -389,6 +395,7 @@ impl Site {
                 fs::read_to_string(path)?
             };
             let lines = text
+                .trim_start_matches('\u{feff}')
                 .lines()
                 .map(str::trim)
                 .filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -116,20 +116,21 @@ fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, 
             let texts = values.iter().map(|value| scalar(value.get_ref()));
             let texts = texts.collect::<Option<Vec<_>>>();
             let texts = texts.ok_or_else(|| format!("the list {name} has something else than texts and numbers"))?;
-            Ok(texts.iter().map(|text| with_name(argument, text)).collect())
+            texts.iter().map(|text| with_name(argument, text)).collect()
         }
         (_, value) => match scalar(value) {
-            Some(text) => Ok(vec![with_name(argument, &text)]),
+            Some(text) => Ok(vec![with_name(argument, &text)?]),
             None if is_list => Err(format!("{name} wants a text or a list of texts")),
             None => Err(format!("{name} wants one text or number")),
         },
     }
 }
 
-fn with_name(argument: &Arg, text: &str) -> String {
+fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
     match argument.get_long() {
-        Some(long) => format!("--{long}={text}"),
-        None => text.to_owned(),
+        Some(long) => Ok(format!("--{long}={text}")),
+        None if text.starts_with('-') => Err(format!("{text:?} is no URL")),
+        None => Ok(text.to_owned()),
     }
 }
 

@@ -253,7 +253,8 @@ impl Policies {
 fn grace(policy: &Policy) -> Duration {
     match policy {
         Policy::Rules(_) => ROBOTS_LIFETIME,
-        Policy::Closed(_) => Duration::ZERO,
+        // A lease of the very instant in which it ends must not find nothing, which would allow everything.
+        Policy::Closed(_) => Duration::from_secs(60),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use hyper::ext::ReasonPhrase;
-use hyper::header::{HOST, HeaderMap};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::{Extensions, StatusCode, Version};
 use url::{Position, Url};
 
@@ -81,7 +81,11 @@ impl Asked {
     }
 
     pub(super) fn answered(self, head: &Head<'_>) -> Exchange {
-        let mut request_headers = listed(&self.headers);
+        // Logins, cookies and the user's own headers are nobody else's business.
+        let mut request_headers: Vec<_> = listed(&self.headers)
+            .filter(|(value, _)| !value.is_sensitive())
+            .map(|(_, header)| header)
+            .collect();
         if !self.headers.contains_key(HOST) {
             // The HTTP library puts it at the end.
             let host = self.url[Position::BeforeHost..Position::AfterPort].as_bytes().to_vec();
@@ -102,16 +106,15 @@ impl Asked {
             request_headers,
             status: head.status.as_u16(),
             reason: said.unwrap_or_else(standard),
-            response_headers: listed(head.headers),
+            response_headers: listed(head.headers).map(|(_, header)| header).collect(),
             encoded_body: None,
             address: head.address,
         }
     }
 }
 
-fn listed(headers: &HeaderMap) -> Vec<Header> {
-    let pair = |(name, value): (&hyper::header::HeaderName, &hyper::header::HeaderValue)| {
-        (name.as_str().to_owned(), value.as_bytes().to_vec())
-    };
-    headers.iter().map(pair).collect()
+fn listed(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderValue, Header)> {
+    headers
+        .iter()
+        .map(|(name, value)| (value, (name.as_str().to_owned(), value.as_bytes().to_vec())))
 }

@@ -9,7 +9,7 @@
 //! * Transfer codings are undone, so the header `transfer-encoding` is called `x-archive-orig-transfer-encoding`. Content codings
 //!   are not. Names of headers are in lower case, as the HTTP library gives them.
 //! * HTTP/2 has no text form: its messages are written as those of HTTP/1.1, with the field `WARC-Protocol: h2`.
-//! * The request headers `authorization`, `proxy-authorization` and `cookie` are left out: archives are passed on.
+//! * Of the request, logins, cookies and the user's own headers are left out: archives are passed on.
 //! * Digests are SHA-1 in Base32, as archives have them. Whether a payload was seen before is decided by SHA-256: for SHA-1 two
 //!   different documents can be made that share it.
 //! * A payload that is in the archive already, under whatever URL, becomes a `revisit` record of the profile
