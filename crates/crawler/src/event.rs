@@ -40,7 +40,8 @@ pub enum Event<'a> {
         /// Where it came from.
         entry: &'a Entry,
     },
-    /// Links were offered to the frontier, all of one page at once.
+    /// Links were offered to the frontier, all of one page at once. Those that it has seen in the same words before are left out,
+    /// and counted only, unless [`tell_edges`](crate::CrawlOptions::tell_edges) asks for all.
     Offered {
         /// The links.
         links: &'a [Link],
