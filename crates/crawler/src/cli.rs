@@ -91,10 +91,10 @@ pub(crate) struct Options {
     hash_seed: Option<u64>,
 
     /// Pages to fetch in all; no limit unless given.
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     max_pages: Option<u64>,
     /// Pages to take from one host; no limit unless given.
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     max_pages_per_host: Option<u64>,
     /// Links to follow from a seed: the length of the first path found; no limit unless given.
     #[arg(long, value_name = "N", help_heading = "Limits")]
@@ -455,6 +455,8 @@ mod tests {
             ["--concurrency", "0"],
             ["--per-host", "0"],
             ["--max-body", "0"],
+            ["--max-pages", "0"],
+            ["--max-pages-per-host", "0"],
             ["--scope", "planet"],
             ["--max-url-bytes", "0"],
             ["--max-path-repeats", "0"],

@@ -24,11 +24,16 @@ pub(crate) fn bar(quiet: bool) -> ProgressBar {
 pub(crate) struct Reporter {
     bar: ProgressBar,
     last_line: Option<Duration>,
+    has_told_failure: bool,
 }
 
 impl Reporter {
     pub(crate) fn new(bar: ProgressBar) -> Self {
-        Self { bar, last_line: None }
+        Self {
+            bar,
+            last_line: None,
+            has_told_failure: false,
+        }
     }
 
     fn show(&mut self, progress: &Progress) {
@@ -50,11 +55,19 @@ impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Tick(progress) => self.show(progress),
-            Event::Failed { url, why, fate, .. } => log::debug!("{url}: {why} ({fate:?})"),
+            Event::Failed { url, why, fate, .. } => {
+                // One is worth knowing at once; of a site that is down there are many.
+                if !std::mem::replace(&mut self.has_told_failure, true) {
+                    log::warn!("{url}: {why}; further failures are in the summary, and told one by one with -v");
+                }
+                log::debug!("{url}: {why} ({fate:?})");
+            }
             Event::NotFetched { url, why, .. } => log::debug!("{url}: {why}"),
             Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
             Event::PrefixClosed { prefix, repeated } => {
-                log::info!("{prefix} is closed: too many pages there are near-duplicates of {repeated}");
+                log::warn!(
+                    "{prefix} is closed: too many pages there are near-duplicates of {repeated}; if they are honest, raise --max-near-duplicates"
+                );
             }
             Event::Finished(_) => self.bar.finish_and_clear(),
             _ => {}
