@@ -191,7 +191,9 @@ def crawl(seed):
     status, _, body = fetch(opener, urllib.parse.urljoin(seed, "/robots.txt"))
     robots = urllib.robotparser.RobotFileParser()
     robots.parse(body.decode().splitlines() if status == 200 else [])
-    if status == 200 and any(line.lower().startswith("allow") or "*" in line.split(":")[-1][2:] for line in body.decode().splitlines()):
+    rules = [rule for entry in [robots.default_entry, *robots.entries] if entry for rule in entry.rulelines]
+    # It escapes the wildcards of RFC 9309, for it takes them for letters.
+    if any(rule.allowance or "%2A" in rule.path or "%24" in rule.path for rule in rules):
         raise SystemExit(f"bfs: the robots.txt of {seed} has rules that this oracle does not read")
 
     seen = {seed}

@@ -1,8 +1,8 @@
 //! Links that need not be offered again, known by how they are written.
 //!
-//! Nine of ten links of a site's pages are those of its menus, in the same words on every page of a directory. Once the
-//! frontier has such a link among what it has seen, there is nothing more that it could say, so that the link need not
-//! even be made a URL.
+//! Most links of a site lead to what was met before (half of them in the Python manual, nine of ten in Rust's), mostly in the
+//! same words on every page of a directory. Once the frontier has such a link among what it has seen, there is nothing
+//! more that it could say, so that the link need not even be made a URL.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
