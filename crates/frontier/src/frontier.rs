@@ -66,8 +66,6 @@ pub struct Frontier<F = SeenSet> {
     max_pages: Option<u64>,
     leases: HashMap<LeaseId, Taken>,
     leased_pages: u64,
-    /// Pages that count against their hosts' budgets.
-    settled_pages: u64,
     next_lease: u64,
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
@@ -121,7 +119,6 @@ impl<F: Filter> Frontier<F> {
             max_pages: config.max_pages,
             leases: HashMap::new(),
             leased_pages: 0,
-            settled_pages: 0,
             next_lease: 0,
             pages: PageCounts::default(),
             not_fetched: BTreeMap::new(),

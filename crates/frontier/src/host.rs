@@ -62,7 +62,7 @@ pub(crate) struct Host {
     /// The address that let it into the round, until its turn comes.
     pub(crate) let_in_by: Option<IpAddr>,
     leased_pages: u64,
-    pub(crate) settled_pages: u64,
+    settled_pages: u64,
     pub(crate) delay: Option<Duration>,
     pub(crate) blocked_until: Time,
     origins_given_up: u32,

@@ -11,13 +11,16 @@
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
 
+mod agenda;
 mod arrival;
+mod round;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use agenda::Agenda;
 pub(crate) use arrival::Arrival;
 
 use crate::addresses::Addresses;
@@ -42,15 +45,6 @@ pub(crate) struct HostRules {
     pub(crate) max_throttles: u32,
     pub(crate) ask_robots: bool,
 }
-
-/// When which host is to be looked at; the earliest first.
-type Agenda = BinaryHeap<Reverse<(Time, HostKey)>>;
-
-/// Hosts that are kept for the sake of the report, though nothing is left to know of them.
-const HOSTS_KEPT: usize = 10_000;
-
-/// Marks that are not worth a sweep.
-const FEW_MARKS: usize = 64;
 
 /// The queues of all hosts, as one [`sieve::Queue`].
 #[derive(Debug)]
@@ -126,87 +120,6 @@ impl HostQueues {
         self.change(&key, now, |host| host.enqueue(entry, now));
     }
 
-    /// Hands out the next entry that may be asked for now. With the last lease a host may have, it is taken away.
-    pub(crate) fn take(&mut self, now: Time) -> Option<Taken> {
-        while let Some(key) = self.first_due(now) {
-            let let_in_by = self.leave_round();
-            let host = self.hosts.get_mut(&key)?;
-            let before = host.queued();
-            let entry = host.take(now, &self.rules);
-            // Taking may have found out that it is to be looked up, and handing out ends its being fresh.
-            let address = host.shared_address(now);
-            self.queued = self.queued + host.queued() - before;
-            let taken = entry.map(|entry| Taken {
-                gap: host.lease(&entry, now),
-                address,
-                entry,
-                started: now,
-                is_repeat: false,
-            });
-            if let (Some(address), Some(_)) = (address, &taken) {
-                self.addresses.start(address, now);
-            }
-            self.place(&key, now);
-            self.serve(let_in_by, now);
-            if taken.is_some() {
-                return taken;
-            }
-        }
-        None
-    }
-
-    /// Says whether something can be handed out now, without doing so.
-    pub(crate) fn is_due(&mut self, now: Time) -> bool {
-        self.first_due(now).is_some()
-    }
-
-    /// Finds the host whose turn it is, and lets it stay at the head of the round.
-    fn first_due(&mut self, now: Time) -> Option<HostKey> {
-        self.wake(now);
-        while let Some(key) = self.due.front().cloned() {
-            if let Some(host) = self.hosts.get_mut(&key) {
-                let is_due = host.next_place(now, &self.rules) == Place::Due;
-                let address = host.let_in_by;
-                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now)) {
-                    return Some(key);
-                }
-                // What made it due has changed since.
-                let let_in_by = self.leave_round();
-                self.place(&key, now);
-                self.serve(let_in_by, now);
-            } else {
-                self.due.pop_front();
-            }
-        }
-        None
-    }
-
-    /// Takes the host at the head of the round out of it. Returns the address that had let it in, which may let in another.
-    fn leave_round(&mut self) -> Option<IpAddr> {
-        let key = self.due.pop_front()?;
-        let host = self.hosts.get_mut(&key)?;
-        host.place = Place::Idle;
-        let address = host.let_in_by.take()?;
-        self.addresses.leave(address);
-        Some(address)
-    }
-
-    /// Returns when the next host will be due, if any waits for its time.
-    pub(crate) fn next_time(&mut self) -> Option<Time> {
-        let of_address = self.addresses.next_time();
-        while let Some(Reverse((time, key))) = self.waiting.peek() {
-            if self
-                .hosts
-                .get(key)
-                .is_some_and(|host| host.place == Place::Waiting(*time))
-            {
-                return Some(of_address.map_or(*time, |other| other.min(*time)));
-            }
-            self.waiting.pop();
-        }
-        of_address
-    }
-
     /// A request has ended, and the host's delay counts from now.
     pub(crate) fn ended(&mut self, taken: &Taken, now: Time) {
         if let Some(address) = taken.address {
@@ -229,11 +142,9 @@ impl HostQueues {
 
     /// Counts a page as settled, for its host's budget. Returns what waited and will not be had, if that is spent now.
     pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> Vec<Entry> {
-        let mut over = Vec::new();
-        if let Some(host) = self.hosts.get_mut(key) {
-            host.settled_pages += 1;
-            let rules = self.rules.clone();
-            self.change(key, now, |host| over = host.drain_over_budget(&rules));
+        let (most, mut over) = (self.rules.max_pages_per_host, Vec::new());
+        if self.hosts.contains_key(key) {
+            self.change(key, now, |host| over = host.count_page(most));
         }
         over
     }
@@ -355,89 +266,6 @@ impl HostQueues {
         }
         self.sweep();
     }
-
-    /// Lets hosts of an address into the round, as many as it may be asked by now.
-    fn serve(&mut self, address: Option<IpAddr>, now: Time) {
-        let Some(address) = address else { return };
-        while let Some(key) = self.addresses.next(address, now) {
-            let Some(host) = self.hosts.get_mut(&key) else { continue };
-            host.place = Place::Idle;
-            if host.shared_address(now) == Some(address) && host.next_place(now, &self.rules) == Place::Due {
-                host.place = Place::Due;
-                host.let_in_by = Some(address);
-                self.addresses.let_in(address);
-                self.due.push_back(key);
-            } else {
-                self.place(&key, now);
-            }
-        }
-    }
-
-    /// Rebuilds an agenda once most of its marks are old ones. A host that runs empty after each page leaves one behind each
-    /// time, to stay until its robots.txt expires.
-    ///
-    /// Costs one look at every host, paid for by as many marks since the last time.
-    fn sweep(&mut self) {
-        let most = 2 * self.hosts.len() + FEW_MARKS;
-        if self.waiting.len() > most {
-            self.waiting = agenda(&self.hosts, |place| match place {
-                Place::Waiting(time) => Some(time),
-                _ => None,
-            });
-        }
-        if self.resting.len() > most {
-            self.resting = agenda(&self.hosts, |place| match place {
-                Place::Resting(time) => Some(time),
-                _ => None,
-            });
-        }
-    }
-
-    /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know, if there are
-    /// many.
-    fn wake(&mut self, now: Time) {
-        while let Some((time, key)) = pop_until(&mut self.waiting, now) {
-            if let Some(host) = self
-                .hosts
-                .get_mut(&key)
-                .filter(|host| host.place == Place::Waiting(time))
-            {
-                host.place = Place::Idle;
-                self.place(&key, now);
-            }
-        }
-        while let Some(address) = self.addresses.wake(now) {
-            self.serve(Some(address), now);
-        }
-        let kept = HOSTS_KEPT.min(self.rules.max_hosts / 2);
-        while self.hosts.len() > kept
-            && let Some((time, key)) = pop_until(&mut self.resting, now)
-        {
-            if self
-                .hosts
-                .get(&key)
-                .is_some_and(|host| host.place == Place::Resting(time))
-            {
-                self.hosts.remove(&key);
-            }
-        }
-    }
-}
-
-/// One mark for each host whose place has a time of the kind asked for.
-fn agenda(hosts: &HashMap<HostKey, Host>, time_of: impl Fn(Place) -> Option<Time>) -> Agenda {
-    let marks = hosts
-        .iter()
-        .filter_map(|(key, host)| Some(Reverse((time_of(host.place)?, key.clone()))));
-    marks.collect()
-}
-
-fn pop_until(agenda: &mut Agenda, now: Time) -> Option<(Time, HostKey)> {
-    let Reverse((time, _)) = agenda.peek()?;
-    if *time > now {
-        return None;
-    }
-    agenda.pop().map(|Reverse(next)| next)
 }
 
 #[cfg(test)]

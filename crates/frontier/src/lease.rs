@@ -148,6 +148,18 @@ pub struct Settled {
     pub over_budget: Vec<Entry>,
 }
 
+impl Settled {
+    /// A lease that led to nothing else.
+    pub(crate) fn alone(fate: Fate) -> Self {
+        Self {
+            fate,
+            verdicts: Vec::new(),
+            given_up: Vec::new(),
+            over_budget: Vec::new(),
+        }
+    }
+}
+
 /// What became of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {

@@ -6,13 +6,14 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, FrontierError, Lease, Leasing, Link, NotFetched,
-    Origin, Outcome, Purpose, Reach, Refusal, RetryPolicy, ScopeConfig, Settled, Settlement, Time, Verdict,
+    CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, FrontierError, HostKey, Lease, Leasing, Link,
+    NotFetched, Origin, Outcome, Purpose, Reach, Refusal, RetryPolicy, ScopeConfig, Settled, Settlement, Time, Verdict,
 };
 use sieve::{ExactFilter, Filter, Load};
 
@@ -314,4 +315,33 @@ fn what_failed_together_is_not_asked_for_together_again() {
     waits.sort();
     waits.dedup();
     assert!(waits.len() > 10, "{waits:?}");
+}
+
+#[test]
+fn each_wait_of_a_page_is_spread_anew() {
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        retries: RetryPolicy::default(),
+        ..config()
+    })
+    .unwrap();
+    let urls: Vec<String> = (0..9).map(|n| format!("https://h{n}.example/")).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    offer(&mut frontier, &urls, START);
+    let mut now = START;
+    let mut waits: HashMap<HostKey, Vec<Duration>> = HashMap::new();
+    for _ in 0..2 {
+        let Leasing::Ready(leases) = frontier.lease(now, 9).unwrap() else {
+            panic!("all hosts are due")
+        };
+        for lease in leases {
+            let Fate::Requeued { due } = settle(&mut frontier, &lease, Outcome::Retry { after: None }, now).fate else {
+                panic!("it is asked for again")
+            };
+            waits.entry(lease.entry.queue).or_default().push(due.since(now));
+        }
+        now = now + Duration::from_secs(60);
+    }
+    // The second wait is twice the first but for what is added.
+    let alike = waits.values().filter(|waits| waits[1] == waits[0] * 2).count();
+    assert!(waits.len() == 9 && alike < 3, "{waits:?}");
 }

@@ -17,23 +17,13 @@ use crate::url::HostKey;
 impl<F: Filter> Frontier<F> {
     pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
         let Some(taken) = self.leases.remove(&settlement.lease) else {
-            return Settled {
-                fate: Fate::Stale,
-                verdicts: Vec::new(),
-                given_up: Vec::new(),
-                over_budget: Vec::new(),
-            };
+            return Settled::alone(Fate::Stale);
         };
         let is_page = taken.entry.purpose == Purpose::Page;
         self.leased_pages -= u64::from(is_page);
         if taken.entry.purpose == Purpose::Address {
             self.hosts().unused(&taken, now);
-            return Settled {
-                fate: Fate::Final,
-                verdicts: Vec::new(),
-                given_up: Vec::new(),
-                over_budget: Vec::new(),
-            };
+            return Settled::alone(Fate::Final);
         }
         if matches!(settlement.outcome, Outcome::NotFetched(_) | Outcome::Hindered) {
             self.hosts().unused(&taken, now);
@@ -51,12 +41,13 @@ impl<F: Filter> Frontier<F> {
             _ => None,
         };
         let is_repeat = taken.is_repeat;
-        let (host, settled_before) = (taken.entry.queue.clone(), self.settled_pages);
+        let host = taken.entry.queue.clone();
         let (fate, given_up) = self.conclude(taken.entry, settlement.outcome, now);
-        let over_budget = if self.settled_pages == settled_before {
-            Vec::new()
-        } else {
+        let was_had = fate == Fate::GaveUp || matches!(settlement.outcome, Outcome::Done | Outcome::Gone);
+        let over_budget = if is_page && was_had {
             self.take_over_budget(&host, now)
+        } else {
+            Vec::new()
         };
         let verdicts = match respelled {
             Some(link) => vec![self.follow_respelled(link, now)],
@@ -105,7 +96,6 @@ impl<F: Filter> Frontier<F> {
                     self.sitemaps.was_read(entry.key());
                 }
                 if is_page {
-                    self.settled_pages += u64::from(outcome != Outcome::Moved);
                     *match outcome {
                         Outcome::Done => &mut self.pages.done,
                         Outcome::Moved => &mut self.pages.moved,
@@ -186,7 +176,6 @@ impl<F: Filter> Frontier<F> {
     fn abandon(&mut self, entry: &Entry) -> Fate {
         if entry.purpose == Purpose::Page {
             self.pages.gave_up += 1;
-            self.settled_pages += 1;
         }
         Fate::GaveUp
     }

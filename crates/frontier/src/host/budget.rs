@@ -24,9 +24,10 @@ impl Host {
         rules.max_pages_per_host.is_some_and(is_held)
     }
 
-    /// Takes out all pages that wait, if the budget is spent.
-    pub(crate) fn drain_over_budget(&mut self, rules: &HostRules) -> Vec<Entry> {
-        if rules.max_pages_per_host.is_none_or(|most| self.settled_pages < most) || self.queued_pages == 0 {
+    /// Counts a page that was had. Takes out all that wait, if the budget is spent by it.
+    pub(crate) fn count_page(&mut self, most: Option<u64>) -> Vec<Entry> {
+        self.settled_pages += 1;
+        if self.queued_pages == 0 || most.is_none_or(|most| self.settled_pages < most) {
             return Vec::new();
         }
         let mut pages: Vec<_> = self.lanes.values_mut().flat_map(|lane| lane.drain_pages()).collect();
