@@ -60,11 +60,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
 
     fn wanted(&self, entry: &Entry) -> Wanted {
         let options = self.config.options();
-        // Each link of a page that is as deep as may be is refused for that; and a graph has all of them.
-        let too_deep = options.frontier.scope.max_depth.is_some_and(|most| entry.depth >= most);
         Wanted {
             fingerprint: self.wants_fingerprint(entry),
-            known: (!too_deep && !options.tell_edges).then(|| Arc::clone(&self.known)),
+            // A graph has all links.
+            known: (!options.tell_edges).then(|| Arc::clone(&self.known)),
         }
     }
 
