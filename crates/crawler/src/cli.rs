@@ -1,6 +1,7 @@
 //! The command line: names, units, defaults.
 
 mod budgets;
+mod choices;
 mod outputs;
 mod requests;
 mod values;
@@ -13,12 +14,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crawler::CrawlOptions;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
-use sieve::{Hashing, OnSaturation};
 
 use self::budgets::Budgets;
+pub(crate) use self::choices::LogFormat;
+use self::choices::{HashArg, OnSaturationArg, ReachArg};
 use self::values::{parse_rate, parse_seconds, parse_seconds_above_zero};
 pub(crate) use outputs::{Outputs, is_stdout};
 pub(crate) use requests::Requests;
@@ -227,76 +229,6 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     budgets: Budgets,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// A line of text.
-    Text,
-    /// A JSON object per line, with the key-values of the record.
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnSaturationArg {
-    /// Go on, lose a growing share of the new URLs, and say how many in the log.
-    Warn,
-    /// Add a layer: the share that is lost stays below --false-positive-rate, and the memory grows.
-    Grow,
-    /// Take no new URLs in, finish what is queued, and say how many were left out.
-    Refuse,
-}
-
-impl From<OnSaturationArg> for OnSaturation {
-    fn from(policy: OnSaturationArg) -> Self {
-        match policy {
-            OnSaturationArg::Warn => Self::Warn,
-            OnSaturationArg::Grow => Self::Grow,
-            OnSaturationArg::Refuse => Self::Refuse,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum HashArg {
-    /// MurmurHash3.
-    Murmur3,
-    /// XXH3, the fastest.
-    Xxh3,
-    /// SipHash-2-4: no site can craft URLs against it without its key.
-    Hardened,
-}
-
-impl HashArg {
-    fn with(self, secret: u128) -> Hashing {
-        let seed = secret as u64;
-        match self {
-            Self::Murmur3 => Hashing::Murmur3 { seed },
-            Self::Xxh3 => Hashing::Xxh3 { seed },
-            Self::Hardened => Hashing::Hardened {
-                key: secret.to_le_bytes(),
-            },
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ReachArg {
-    Host,
-    Site,
-    Prefix,
-    Any,
-}
-
-impl From<ReachArg> for Reach {
-    fn from(reach: ReachArg) -> Self {
-        match reach {
-            ReachArg::Host => Self::Host,
-            ReachArg::Site => Self::Site,
-            ReachArg::Prefix => Self::Prefix,
-            ReachArg::Any => Self::Any,
-        }
-    }
 }
 
 /// What differs between crawling a site and crawling the demo's, where the user does not say.

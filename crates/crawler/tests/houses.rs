@@ -118,13 +118,13 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only(
         "crawler",
         "flate2::",
-        &["fetch/decoding.rs", "output/warc/file.rs", "sitemap/unpack.rs"],
+        &["fetch/decoding/codecs.rs", "output/warc/file.rs", "sitemap/unpack.rs"],
     );
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("crawler", "toml::", &["config_file.rs"]);
     only("crawler", "rlimit::", &["handles.rs"]);
-    only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
-    only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
+    only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
+    only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
     only(
         "crawler",
         "scraper::",

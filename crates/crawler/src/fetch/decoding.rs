@@ -1,13 +1,13 @@
-//! Content codings: what was received → the body, under a cap. Alone in naming flate2, brotli-decompressor and zstd-safe.
+//! Content codings: what was received → the body, under a cap.
 //!
 //! RFC 9110, section 8.4.1; RFC 1952 (gzip), 1950 and 1951 (deflate), 7932 (br), 8878 (zstd). Where these leave a choice, it
 //! is that of browsers: `deflate` is zlib or bare deflate, bytes after the end of a gzip, zlib or brotli stream are ignored,
 //! a name that nobody knows leaves the body as it is, and a stream that is damaged or ends too early gives what came before.
 //! Streams are decoded as they arrive, straight into the body, so that a bomb costs no more memory than the cap allows.
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Decompress, FlushDecompress, Status};
-use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+mod codecs;
+
+use codecs::Codec;
 
 /// What is sent as `Accept-Encoding`, as browsers send it.
 pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
@@ -20,15 +20,8 @@ pub const MAX_LAYERS: usize = 2;
 
 /// The least that is set aside for a body that needs anything at all, in bytes.
 const FIRST_ROOM: usize = 16 * 1024;
-/// Bytes of the body that are set to zero before brotli overwrites them.
-const LARGEST_ZEROED: usize = 64 * 1024;
 /// Bytes that go from one layer to the next at a time.
 const BETWEEN_LAYERS: usize = 16 * 1024;
-/// gzip and deflate have windows of up to 2¹⁵ bytes.
-const ZLIB_WINDOW: u8 = 15;
-/// The window that RFC 9659 allows in HTTP is of 2²³ bytes.
-const ZSTD_WINDOW: u32 = 23;
-
 /// Why decoding has ended before the last byte was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -272,138 +265,11 @@ impl Layer {
     }
 }
 
-enum Codec {
-    /// Some or none of the two bytes that tell zlib from bare deflate.
-    Deflate(Vec<u8>),
-    Zlib(Decompress),
-    // Boxed, for its state takes kilobytes.
-    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
-    Zstd(DCtx<'static>),
-}
-
-impl Codec {
-    fn new(coding: Coding) -> Result<Self, Stop> {
-        Ok(match coding {
-            Coding::Gzip => Self::Zlib(Decompress::new_gzip(ZLIB_WINDOW)),
-            Coding::Deflate => Self::Deflate(Vec::new()),
-            Coding::Brotli => {
-                let alloc = StandardAlloc::default;
-                // Strict: without the large windows, which RFC 7932 does not know.
-                Self::Brotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())))
-            }
-            Coding::Zstd => {
-                let mut context = DCtx::try_create().ok_or(Stop::Damaged)?;
-                let limited = context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW));
-                limited.map_err(|_| Stop::Damaged)?;
-                Self::Zstd(context)
-            }
-        })
-    }
-
-    fn step(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
-        match self {
-            Self::Deflate(head) => {
-                let Some(mut stream) = sniff(head, input) else {
-                    return Ok(State::Within);
-                };
-                let begun = inflate(&mut stream, &mut head.as_slice(), out);
-                *self = Self::Zlib(stream);
-                begun
-            }
-            Self::Zlib(stream) => inflate(stream, input, out),
-            Self::Brotli(state) => unbrotli(state, input, out),
-            Self::Zstd(context) => unzstd(context, input, out),
-        }
-    }
-}
-
-/// Waits for two bytes, and tells a zlib stream from bare deflate by its header (RFC 1950, section 2.2): a stored block of
-/// bare deflate that looked like one would have padding other than zeros.
-fn sniff(head: &mut Vec<u8>, input: &mut &[u8]) -> Option<Decompress> {
-    while head.len() < 2 {
-        let (first, rest) = input.split_first()?;
-        head.push(*first);
-        *input = rest;
-    }
-    let is_zlib = match head.as_slice() {
-        &[method, flags, ..] => method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0,
-        _ => false,
-    };
-    Some(Decompress::new(is_zlib))
-}
-
-fn inflate(stream: &mut Decompress, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
-    let before = stream.total_in();
-    let status = stream.decompress_vec(input, out, FlushDecompress::None);
-    skip(input, usize::try_from(stream.total_in() - before).unwrap_or(usize::MAX));
-    match status {
-        Ok(Status::StreamEnd) => Ok(State::Ended),
-        Ok(Status::Ok | Status::BufError) => Ok(within(out)),
-        Err(_) => Err(Stop::Damaged),
-    }
-}
-
-fn unbrotli(
-    state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
-    input: &mut &[u8],
-    out: &mut Vec<u8>,
-) -> Result<State, Stop> {
-    // It writes into bytes that have a value, so they are given one; in steps, for that costs time.
-    let start = out.len();
-    let room = out.capacity().min(start + LARGEST_ZEROED);
-    out.resize(room, 0);
-    let (mut read, mut written) = (0, 0);
-    let result = BrotliDecompressStream(
-        &mut input.len(),
-        &mut read,
-        input,
-        &mut (room - start),
-        &mut written,
-        out.get_mut(start..).unwrap_or_default(),
-        &mut 0,
-        state,
-    );
-    out.truncate(start + written);
-    skip(input, read);
-    match result {
-        BrotliResult::ResultSuccess => Ok(State::Ended),
-        BrotliResult::NeedsMoreInput => Ok(State::Within),
-        BrotliResult::NeedsMoreOutput => Ok(State::Brimming),
-        BrotliResult::ResultFailure => Err(Stop::Damaged),
-    }
-}
-
-fn unzstd(context: &mut DCtx<'_>, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
-    let start = out.len();
-    let mut from = InBuffer::around(input);
-    let mut to = OutBuffer::around_pos(out, start);
-    let hint = context.decompress_stream(&mut to, &mut from);
-    let read = from.pos();
-    skip(input, read);
-    match hint {
-        Ok(0) => Ok(State::Between),
-        Ok(_) => Ok(within(out)),
-        Err(_) => Err(Stop::Damaged),
-    }
-}
-
-/// Output that fills its room may be cut off in the middle.
-fn within(out: &Vec<u8>) -> State {
-    if out.len() == out.capacity() {
-        State::Brimming
-    } else {
-        State::Within
-    }
-}
-
-fn skip(input: &mut &[u8], bytes: usize) {
-    *input = input.get(bytes..).unwrap_or_default();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use flate2::{Compress, Compression, FlushCompress};
+    use zstd_safe::{InBuffer, OutBuffer};
 
     const CAP: usize = 1 << 20;
 
