@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use crawler::{Event, Observer, Progress};
+use crawler::{Event, FailureKind, Observer, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How often a plain line is written where there is no terminal.
@@ -36,6 +36,12 @@ impl Reporter {
         }
     }
 
+    /// One failure is worth knowing at once; of a site that is down there are many. A want of file handles is no site's
+    /// failure, and the fetcher has told of it.
+    fn shall_tell(&mut self, kind: FailureKind) -> bool {
+        kind != FailureKind::OutOfHandles && !std::mem::replace(&mut self.has_told_failure, true)
+    }
+
     fn show(&mut self, progress: &Progress) {
         let line = line(progress);
         if !self.bar.is_hidden() {
@@ -55,9 +61,10 @@ impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Tick(progress) => self.show(progress),
-            Event::Failed { url, why, fate, .. } => {
-                // One is worth knowing at once; of a site that is down there are many.
-                if !std::mem::replace(&mut self.has_told_failure, true) {
+            Event::Failed {
+                url, why, kind, fate, ..
+            } => {
+                if self.shall_tell(*kind) {
                     log::warn!("{url}: {why}; further failures are in the summary, and told one by one with -v");
                 }
                 log::debug!("{url}: {why} ({fate:?})");
@@ -84,4 +91,18 @@ fn line(progress: &Progress) -> String {
         "{} pages, {rate:.1} per second, {} queued, {} out, {} links refused, seen-set {}",
         progress.pages, report.queued, report.leased, refused, report.saturation.level
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_of_a_site_is_told_and_a_want_of_handles_is_not() {
+        let mut reporter = Reporter::new(bar(true));
+        assert!(!reporter.shall_tell(FailureKind::OutOfHandles));
+        assert!(reporter.shall_tell(FailureKind::Timeout));
+        assert!(!reporter.shall_tell(FailureKind::Timeout));
+        assert!(!reporter.shall_tell(FailureKind::OutOfHandles));
+    }
 }

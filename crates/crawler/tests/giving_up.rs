@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -57,11 +60,7 @@ fn run(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<S
         asked: Arc::clone(&asked),
     };
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
     let asked = std::mem::take(&mut *asked.lock().unwrap());
     (summary, asked)

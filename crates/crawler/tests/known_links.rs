@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -179,11 +182,7 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, tell_edges: b
             }
         }
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, site).observe(observer);
     let summary = runtime.block_on(crawl.run()).unwrap();
     let asked = asked.lock().unwrap().clone();

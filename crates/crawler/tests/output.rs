@@ -6,18 +6,23 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/memory_file.rs"]
+mod memory_file;
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
 
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Want};
 use frontier::{Frontier, FrontierConfig, RetryPolicy};
+use memory_file::{MemoryFile, lines};
 use serde_json::{Value, json};
 use sieve::ExactFilter;
 
@@ -56,33 +61,6 @@ impl Fetcher for Site {
     }
 }
 
-/// A file in memory that outlives the crawl.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Shared {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Shared {
-    fn lines(&self) -> Vec<Value> {
-        lines(&String::from_utf8(self.0.lock().unwrap().clone()).unwrap())
-    }
-}
-
-#[track_caller]
-fn lines(text: &str) -> Vec<Value> {
-    assert!(text.is_empty() || text.ends_with('\n'), "the last line is whole");
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 struct Files {
     pages: Vec<Value>,
     links: Vec<Value>,
@@ -104,17 +82,13 @@ fn crawl(fields: &[&str]) -> Files {
         tell_edges: true,
         ..CrawlOptions::default()
     };
-    let (pages, links, refused) = (Shared::default(), Shared::default(), Shared::default());
+    let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Site)
         .observe(JsonLines::new(pages.clone()))
         .observe(LinkGraph::new(links.clone()))
         .observe(RefusedReport::new(refused.clone()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     runtime.block_on(crawl.run()).unwrap();
     Files {
         pages: pages.lines(),

@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -103,11 +106,7 @@ fn run_with<F: Fn(&str) -> Reply + Send + Sync + 'static>(
     reply: F,
     prepare: impl FnOnce(Crawl<Script<F>, ExactFilter>) -> Crawl<Script<F>, ExactFilter>,
 ) -> Run {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
     let config = CrawlConfig::new(options).unwrap();
@@ -417,11 +416,7 @@ fn a_second_stop_drops_what_is_out_and_counts_it() {
             body("")
         }
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let summary = runtime.block_on(async {
         let options = options(&["http://a.example/", "http://b.example/"], 1);
         let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();

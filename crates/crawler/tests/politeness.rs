@@ -7,6 +7,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -223,11 +226,7 @@ fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (Seen, Summary) 
         ..CrawlOptions::default()
     };
     let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Door(Arc::clone(&web)));
     let summary = runtime.block_on(crawl.run()).unwrap();
     let seen = std::mem::take(&mut *web.seen.lock().unwrap());

@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -311,11 +314,7 @@ fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Sum
             pages.lock().unwrap().push(page.url.clone());
         }
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
     let fetched = std::mem::take(&mut *fetched.lock().unwrap());
     let journal = std::mem::take(&mut *journal.lock().unwrap());

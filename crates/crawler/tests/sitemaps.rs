@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
@@ -360,11 +363,7 @@ fn options() -> CrawlOptions {
 }
 
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let records = Arc::new(Mutex::new((Vec::new(), Vec::new())));
     let seen = Arc::clone(&records);

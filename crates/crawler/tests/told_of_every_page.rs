@@ -6,8 +6,13 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/memory_file.rs"]
+mod memory_file;
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crawler::fetch::{Cut, Extent};
@@ -16,6 +21,7 @@ use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
 use frontier::{Frontier, FrontierConfig};
+use memory_file::MemoryFile;
 use serde_json::Value;
 use sieve::ExactFilter;
 
@@ -68,28 +74,6 @@ fn broken_off(body: &str) -> Answer {
     }
 }
 
-/// A file in memory that outlives the crawl.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Shared {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Shared {
-    fn lines(&self) -> Vec<Value> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
 struct Run {
     summary: Summary,
     pages: Vec<Value>,
@@ -113,17 +97,13 @@ fn run(change: impl FnOnce(&mut FrontierConfig), reply: impl Fn(&str, usize) -> 
         reply,
         asked: Mutex::default(),
     };
-    let (pages, links, refused) = (Shared::default(), Shared::default(), Shared::default());
+    let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script)
         .observe(JsonLines::new(pages.clone()))
         .observe(LinkGraph::new(links.clone()))
         .observe(RefusedReport::new(refused.clone()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
     Run {
         summary,

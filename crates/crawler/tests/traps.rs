@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,11 +81,7 @@ fn options() -> CrawlOptions {
 }
 
 fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Answer + Send + Sync + 'static) -> Run {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let requests = Arc::new(AtomicU64::new(0));
     let pages = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&pages);

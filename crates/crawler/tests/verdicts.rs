@@ -6,6 +6,9 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+#[path = "common/paused.rs"]
+mod paused;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,11 +71,7 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
         },
         ..CrawlOptions::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused::runtime();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let not_fetched = Arc::new(Mutex::new(Vec::new()));
     let turned_away = Arc::clone(&not_fetched);
