@@ -99,6 +99,7 @@ fn options() -> LinkOptions<'static> {
     LinkOptions {
         max_links: 100_000,
         agent: "ourbot",
+        assets: false,
     }
 }
 

@@ -10,7 +10,7 @@ mod scanner;
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// How many bytes of a page are searched for a declaration: the number the standard encourages.
 const PRESCAN_BYTES: usize = 1024;
@@ -63,6 +63,24 @@ pub(crate) fn of_xml(start: &[u8], content_type: Option<&str>) -> &'static Encod
         .or_else(|| prescan::utf_16_of_xml(start))
         .or_else(|| prescan::xml_encoding(start))
         .unwrap_or(UTF_8)
+}
+
+/// Decodes a style sheet to text: its byte order mark, the `charset` of the Content-Type header, its `@charset` rule, or UTF-8 (CSS
+/// Syntax Module Level 3, section 3.2).
+pub(crate) fn decode_style_sheet<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+    let rule = || {
+        let label = body.get(..PRESCAN_BYTES).unwrap_or(body).strip_prefix(b"@charset \"")?;
+        let end = label.iter().position(|byte| *byte == b'"')?;
+        let encoding = Encoding::for_label(label.get(..end)?)?;
+        // A rule that can be read is in no encoding of two bytes.
+        Some(if encoding == UTF_16BE || encoding == UTF_16LE {
+            UTF_8
+        } else {
+            encoding
+        })
+    };
+    let encoding = content_type.and_then(header_charset).or_else(rule).unwrap_or(UTF_8);
+    encoding.decode(body).0
 }
 
 fn declared(body: &[u8]) -> Option<&'static Encoding> {

@@ -176,6 +176,10 @@ pub(crate) struct Options {
     /// Do not follow URLs that match one of these regular expressions; may be given more than once.
     #[arg(long, value_name = "REGEX", help_heading = "Scope")]
     exclude: Vec<String>,
+    /// Fetch also what pages are made of: images, media, scripts, style sheets and what these name. Scope and limits hold for
+    /// it as for pages, but it may lie three links deeper.
+    #[arg(long, help_heading = "Scope")]
+    assets: bool,
     /// Dial private, loopback and link-local addresses too. A seed always opens its own origin.
     #[arg(long, help_heading = "Scope")]
     allow_private_addresses: bool,
@@ -296,6 +300,7 @@ impl Options {
             timeout: self.timeout,
             max_body_bytes: self.max_body,
             max_links_per_page: self.max_links_per_page,
+            assets: self.assets,
             max_time: self.max_time,
             allow_private_addresses: self.allow_private_addresses,
             sitemaps: self.sitemaps,

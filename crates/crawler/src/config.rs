@@ -60,6 +60,9 @@ pub struct CrawlOptions {
     pub max_body_bytes: u64,
     /// The most links of one page that are followed; further ones are counted and dropped.
     pub max_links_per_page: usize,
+    /// Whether what pages are made of is fetched too: images (those of `srcset` included), media, scripts, style sheets, and
+    /// what these name. The scope and the budgets hold for them as for pages.
+    pub assets: bool,
     /// The longest `Crawl-delay` that is obeyed.
     pub max_crawl_delay: Duration,
     /// After this time no request is started any more.
@@ -117,6 +120,7 @@ impl Default for CrawlOptions {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
+            assets: false,
             max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
             max_time: None,
             allow_private_addresses: false,

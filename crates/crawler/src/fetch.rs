@@ -28,7 +28,7 @@ pub use decoding::MAX_LAYERS;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use failure::{FailureKind, FetchError};
 pub use guard::{Resolver, Resolving, SystemResolver};
-pub(crate) use headers::is_html;
+pub(crate) use headers::{is_css, is_html};
 pub(crate) use own_headers::OwnHeaders;
 pub use own_headers::{OwnHeaderError, Secret};
 

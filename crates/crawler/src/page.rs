@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::charset;
 use crate::config::CrawlConfig;
-use crate::fetch::{Answer, Extent, is_html};
+use crate::fetch::{Answer, Extent, is_css, is_html};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
 use crate::links::{self, FoundLink, KnownLinks, LinkOptions, RobotsMeta, Uncrawlable, Wording};
 use crate::select::{self, Selected};
@@ -77,18 +77,33 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
     // The beginning of a body says nothing about its end.
     let is_comparable = wanted.fingerprint && answer.extent == Extent::Complete;
     let content = is_comparable.then(|| ContentHash::of(&answer.body)).flatten();
-    if answer.body.is_empty() || !is_html(answer.content_type.as_deref()) {
+    let options = LinkOptions {
+        max_links: config.options().max_links_per_page,
+        agent,
+        assets: config.options().assets,
+    };
+    let content_type = answer.content_type.as_deref();
+    if options.assets && is_css(content_type) {
+        let css = charset::decode_style_sheet(&answer.body, content_type);
+        let found = links::extract_from_style_sheet(&css, url, &options);
+        return Page {
+            wordings: vec![Wording::NONE; found.links.len()],
+            links: found.links,
+            links_dropped: found.dropped,
+            uncrawlable: found.uncrawlable,
+            noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
+            fingerprint: Fingerprint { content, text: None },
+            ..Page::default()
+        };
+    }
+    if answer.body.is_empty() || !is_html(content_type) {
         return Page {
             noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
             fingerprint: Fingerprint { content, text: None },
             ..Page::default()
         };
     }
-    let decoded = charset::decode(&answer.body, answer.content_type.as_deref());
-    let options = LinkOptions {
-        max_links: config.options().max_links_per_page,
-        agent,
-    };
+    let decoded = charset::decode(&answer.body, content_type);
     let news = links::extract_news(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
     let found = news.extracted;
     let robots = with_headers(found.robots, answer, agent);

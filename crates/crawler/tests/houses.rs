@@ -136,6 +136,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
             "select/text.rs",
         ],
     );
+    only("crawler", "cssparser::", &["links/style.rs"]);
     only("crawler", "robotxt::", &["robots.rs"]);
     only("crawler", "quick_xml::", &["sitemap/xml.rs"]);
     only("crawler", "jiff::", &["sitemap/date.rs"]);

@@ -16,6 +16,7 @@ use url::Url;
 const OPTIONS: LinkOptions<'_> = LinkOptions {
     max_links: 1000,
     agent: "ourbot",
+    assets: false,
 };
 
 fn page() -> Url {
@@ -132,6 +133,7 @@ fn links_beyond_the_maximum_are_counted_and_known_ones_are_not() {
 fn a_link_says_where_it_was_found() {
     let url = Url::parse("http://site.test/x").unwrap();
     let expected = FoundLink {
+        embedded: false,
         url,
         source: LinkSource::Next,
         nofollow: true,
@@ -263,7 +265,7 @@ fn short_links_on_a_long_base_do_not_fill_the_memory() {
     let html = format!("<base href='/{}'>{links}", "b".repeat(16_000));
     let options = LinkOptions {
         max_links: 10_000,
-        agent: "ourbot",
+        ..OPTIONS
     };
     let extracted = extract(&html, UTF_8, &page(), &options);
     let bytes: usize = extracted.links.iter().map(|link| link.url.as_str().len()).sum();

@@ -20,6 +20,12 @@ mod input;
 const OPTIONS: LinkOptions<'_> = LinkOptions {
     max_links: 1000,
     agent: "ourbot",
+    assets: false,
+};
+
+const WITH_ASSETS: LinkOptions<'_> = LinkOptions {
+    assets: true,
+    ..OPTIONS
 };
 
 fn page() -> Url {
@@ -30,15 +36,17 @@ fn scanned(html: &str) -> Result<Extracted, NeedsTree> {
     extract_without_tree(html, UTF_8, &page(), &OPTIONS)
 }
 
-fn from_tree(html: &str) -> Extracted {
-    extract_with_tree(html, UTF_8, &page(), &OPTIONS)
-}
-
-/// Checks a page; whether the scanner had an answer of its own.
+/// Checks a page, without its assets and with them; whether the scanner had an answer of its own.
 #[track_caller]
 fn agree(html: &str) -> bool {
-    let tree = from_tree(html);
-    match scanned(html) {
+    agree_on(html, &WITH_ASSETS);
+    agree_on(html, &OPTIONS)
+}
+
+#[track_caller]
+fn agree_on(html: &str, options: &LinkOptions<'_>) -> bool {
+    let tree = extract_with_tree(html, UTF_8, &page(), options);
+    match extract_without_tree(html, UTF_8, &page(), options) {
         Ok(scanned) if !tree.cut => assert_eq!(scanned, tree, "{html}"),
         Ok(_) => {}
         Err(_) => return false,
@@ -72,6 +80,45 @@ const LINKS: [&str; 24] = [
     "<meta name=robots content=nofollow>",
     "<meta charset=utf-8>",
     "<a href='15' rel=nofollow>t</a>",
+];
+
+const ASSETS: [&str; 36] = [
+    "<img src=i1>",
+    "<IMG SRCSET='i2, i3 2x'>",
+    "<image src=i4>",
+    "<img src=' ' srcset=,>",
+    "<img src=data:,x>",
+    "<img src=1>",
+    "<input type=IMAGE src=i5>",
+    "<input type=text src=i6>",
+    "<picture>",
+    "</picture>",
+    "<source srcset=i7 src=m1>",
+    "<video src=m2 poster=i8>",
+    "</video>",
+    "<audio src=m3>",
+    "<track src=m4>",
+    "<embed src=m5>",
+    "<object data=m6>",
+    "<script src=s1>",
+    "<script src=s2></script>",
+    "<link rel='StyleSheet' href=c1>",
+    "<link rel='alternate stylesheet' href=c2>",
+    "<link rel='shortcut icon' href=i9>",
+    "<link rel=preload imagesrcset='i10 1x' href=p1>",
+    "<style>a{b:url(u1)}",
+    "<style>@import 'c3';&lt;\0\r</style>",
+    "<style type=text/x>a{b:url(u2)}</style>",
+    "<svg><image href=i11 />",
+    "<svg><use xlink:href='i12#x'/></svg>",
+    "<svg><style>a{b:url(u3)}</style>",
+    "<svg><script href=s3>",
+    "<p style='background:url(u4)'>",
+    "<b style=\"b:url('u5')\">",
+    "<a style='b:url(&quot;u6&quot;)' href=1>",
+    "<font style=b:url(u7) color=c>",
+    "<td style=b:url(u8)>",
+    "<iframe src=8 style=b:url(u9)>",
 ];
 
 const STRUCTURE: [&str; 58] = [
@@ -232,6 +279,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
         5 => prop::sample::select(&STRUCTURE[..]),
         2 => prop::sample::select(&FOREIGN[..]),
         2 => prop::sample::select(&TEXT[..]),
+        3 => prop::sample::select(&ASSETS[..]),
     ]
 }
 
@@ -241,7 +289,11 @@ fn markup() -> impl Strategy<Value = String> {
 
 /// Markup that is all of one kind, so that its depths are reached.
 fn markup_of(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
-    let piece = prop_oneof![3 => prop::sample::select(pieces), 1 => prop::sample::select(&LINKS[..])];
+    let piece = prop_oneof![
+        6 => prop::sample::select(pieces),
+        2 => prop::sample::select(&LINKS[..]),
+        1 => prop::sample::select(&ASSETS[..]),
+    ];
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn entry(link: &Link) -> Entry {
             referrer: link.referrer.clone(),
             redirected_from: link.redirected_from.clone(),
             seed: link.seed,
+            embedded: link.embedded,
             lastmod: link.lastmod,
         },
     }

@@ -56,6 +56,8 @@ pub struct Metadata {
     pub redirected_from: Option<Arc<str>>,
     /// The user named it, or it is what a URL of the user's redirects to.
     pub seed: bool,
+    /// A page loads it as a part of itself.
+    pub embedded: bool,
     /// When it last changed, by the word of the sitemap that named it.
     pub lastmod: Option<Time>,
 }
@@ -75,6 +77,7 @@ impl Entry {
             referrer: self.metadata.referrer.clone(),
             redirected_from: Some(from),
             seed: self.metadata.seed,
+            embedded: self.metadata.embedded,
             lastmod: self.metadata.lastmod,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),

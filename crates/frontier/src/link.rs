@@ -16,6 +16,9 @@ pub struct Link {
     pub hops: u8,
     /// The URL of the page that has the link; `None` for a seed.
     pub referrer: Option<Arc<str>>,
+    /// Whether a page loads it as a part of itself, such as an image: then it may lie [a little
+    /// deeper](crate::scope::MAX_EMBEDDING) than pages.
+    pub embedded: bool,
     /// The first URL of the chain of redirects that led here; `None` when there was none.
     pub redirected_from: Option<Arc<str>>,
     /// Whether the user gave it, or was led here from what the user gave by redirects alone.
@@ -34,6 +37,7 @@ impl Link {
             url,
             depth: 0,
             hops: 0,
+            embedded: false,
             referrer: None,
             redirected_from: None,
             seed: true,
@@ -50,6 +54,7 @@ impl Link {
             url,
             depth,
             hops: 0,
+            embedded: false,
             referrer: Some(referrer),
             redirected_from: None,
             seed: false,
@@ -66,6 +71,7 @@ impl Link {
             url,
             depth: indexes,
             hops: 0,
+            embedded: false,
             referrer,
             redirected_from: None,
             seed: false,

@@ -28,6 +28,10 @@ pub const DEFAULT_MAX_HOPS: u8 = 10;
 /// How many sitemap indexes may lead to a sitemap, unless the user says otherwise. The protocol knows one.
 pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
+/// How many links further than pages what they are made of may lie: a style sheet of the last page, one that it imports, and
+/// an image of that.
+pub const MAX_EMBEDDING: u32 = 3;
+
 /// How large the include or the exclude patterns may be when compiled, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 /// How much memory matching them may use for its cache, in bytes per thread.
@@ -212,7 +216,8 @@ impl Scope {
             return Err(Refusal::TooManyHops);
         }
         self.territory.judge(&link.url)?;
-        if link.depth > self.max_depth {
+        let beyond = if link.embedded { MAX_EMBEDDING } else { 0 };
+        if link.depth > self.max_depth.saturating_add(beyond) {
             return Err(Refusal::TooDeep);
         }
         if repeats_itself(link.url.key_path(), self.max_segment_repeats) {

@@ -19,7 +19,7 @@ use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
 use super::guard::{Guard, Resolver, SystemResolver, is_localhost, order};
-use super::headers::{self, is_html};
+use super::headers::{self, is_css, is_html};
 use super::own_headers::{OwnHeaders, Secret};
 use super::pools::{Pool, Recipe};
 use super::{
@@ -88,6 +88,8 @@ pub struct HttpFetcher {
     max_sitemap: u64,
     max_header_bytes: usize,
     keep_exchanges: bool,
+    /// Whether style sheets are read.
+    assets: bool,
     /// Said once, that there was no file handle left.
     run_out: Once,
 }
@@ -133,6 +135,7 @@ impl HttpFetcher {
             max_sitemap: options.max_sitemap_bytes,
             max_header_bytes: options.max_header_bytes,
             keep_exchanges: options.keep_exchanges,
+            assets: options.assets,
             run_out: Once::new(),
         })
     }
@@ -204,6 +207,7 @@ impl HttpFetcher {
             Want::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // An archive wants what a crawl can do without.
             Want::Page if self.keep_exchanges || is_html(answer.content_type.as_deref()) => Some(self.max_body),
+            Want::Page if self.assets && is_css(answer.content_type.as_deref()) => Some(self.max_body),
             Want::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
                 is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))

@@ -28,8 +28,17 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
 /// Says whether a `Content-Type` is that of a page with links; a missing one is taken for HTML, as browsers mostly do.
 pub(crate) fn is_html(content_type: Option<&str>) -> bool {
     let Some(value) = content_type else { return true };
+    is_of_type(value, "text/html") || is_of_type(value, "application/xhtml+xml")
+}
+
+/// Says whether a `Content-Type` is that of a style sheet.
+pub(crate) fn is_css(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|value| is_of_type(value, "text/css"))
+}
+
+fn is_of_type(value: &str, expected: &str) -> bool {
     let essence = value.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
+    essence.eq_ignore_ascii_case(expected)
 }
 
 /// Returns how many bytes the headers of an answer have, as HTTP/1.1 would send them.

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 use url::Url;
 
+use super::assets::{self, Asset};
 use super::resolve::Resolver;
 use super::tag::Attribute;
 use super::{Extracted, FoundLink, KnownLinks, LinkOptions, LinkSource, News, Uncrawlable, Wording, refresh};
@@ -36,6 +37,8 @@ pub(super) enum Kind {
     Link,
     Meta,
     SvgAnchor,
+    /// Only if assets are asked for.
+    Asset(Asset),
 }
 
 /// What the elements with one URL say of it.
@@ -44,6 +47,8 @@ struct Said {
     source: LinkSource,
     /// Whether all of them say `nofollow`.
     nofollow: bool,
+    /// Whether one of them loads it.
+    embedded: bool,
     /// How it was first written, if that is to be remembered.
     wording: Wording,
 }
@@ -106,7 +111,12 @@ impl<'a> Collector<'a> {
         let links = self.links.into_iter();
         Extracted {
             links: links
-                .map(|(url, Said { source, nofollow, .. })| FoundLink { url, source, nofollow })
+                .map(|(url, said)| FoundLink {
+                    url,
+                    source: said.source,
+                    nofollow: said.nofollow,
+                    embedded: said.embedded,
+                })
                 .collect(),
             ..self.extracted
         }
@@ -157,6 +167,22 @@ impl<'a> Collector<'a> {
             Kind::Link => self.visit_link(element),
             Kind::Meta => self.visit_meta(element),
             Kind::SvgAnchor => self.add(svg_href(element), LinkSource::Anchor, element),
+            Kind::Asset(asset) => {
+                assets::visit(self, asset, element);
+                true
+            }
+        }
+    }
+
+    /// Whether assets are asked for.
+    pub(super) fn wants_assets(&self) -> bool {
+        self.options.assets
+    }
+
+    /// Takes note of what an element loads, if it is not in the document itself.
+    pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
+        if let Some(target) = target.filter(|target| !is_inline(target)) {
+            self.add_target(&target, source, false);
         }
     }
 
@@ -180,6 +206,9 @@ impl<'a> Collector<'a> {
         } else if has_token(&rel, "alternate") && !has_token(&rel, "stylesheet") {
             LinkSource::Alternate
         } else {
+            if self.wants_assets() {
+                assets::visit_link(self, &rel, element);
+            }
             return true;
         };
         let href = element.value(Attribute::Href).filter(|href| !href.is_empty());
@@ -224,14 +253,15 @@ impl<'a> Collector<'a> {
     }
 
     fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &impl Element) -> bool {
-        let Some(target) = target else {
-            return true;
-        };
+        target.is_none_or(|target| self.add_target(&target, source, is_nofollow(element)))
+    }
+
+    fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool) -> bool {
         self.base_used = true;
         // What follows a `#` is not asked for.
         let target = target.split('#').next().unwrap_or_default();
         match self.resolver.parse(target) {
-            Some(url) => self.add_url(url, source, is_nofollow(element)),
+            Some(url) => self.add_url(url, source, nofollow),
             None => self.add_uncrawlable(target, |count| &mut count.unresolvable),
         }
     }
@@ -265,12 +295,16 @@ impl<'a> Collector<'a> {
         let is_full = self.is_full();
         let at = self.links.len();
         match self.links.entry(url) {
-            Entry::Occupied(mut said) => said.get_mut().nofollow &= nofollow,
+            Entry::Occupied(mut said) => {
+                said.get_mut().nofollow &= nofollow;
+                said.get_mut().embedded |= source.is_asset();
+            }
             Entry::Vacant(new) if !is_full && self.room >= new.key().as_str().len() => {
                 self.room -= new.key().as_str().len();
                 new.insert(Said {
                     source,
                     nofollow,
+                    embedded: source.is_asset(),
                     wording: match (self.words, target) {
                         (Some(words), Some(target)) => Wording { words, target },
                         _ => Wording::NONE,
@@ -287,6 +321,14 @@ impl<'a> Collector<'a> {
         }
         true
     }
+}
+
+/// Whether a URL holds what it names: it may be as long as an image, and asks nobody.
+fn is_inline(target: &str) -> bool {
+    let start = target.trim_ascii_start().as_bytes();
+    start
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:") || scheme.eq_ignore_ascii_case(b"blob:"))
 }
 
 /// What a frame shows from outside; nothing if its source is empty.
@@ -307,7 +349,7 @@ pub(super) fn is_nofollow(element: &impl Element) -> bool {
         .is_some_and(|rel| has_token(&rel, "nofollow"))
 }
 
-fn has_token(list: &str, token: &str) -> bool {
+pub(super) fn has_token(list: &str, token: &str) -> bool {
     list.split_ascii_whitespace()
         .any(|word| word.eq_ignore_ascii_case(token))
 }

@@ -22,6 +22,7 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, LocalName, QualName, TokenizerResult, local_name};
 use scraper::{Html, HtmlTreeSink, Node};
 
+use super::assets;
 use super::attributes::AttributeCount;
 
 /// Steps of work that a document may cost: about a second. A step is a look at one open element.
@@ -43,6 +44,8 @@ const PIECE_BYTES: usize = 1024;
 pub(crate) enum Keep {
     /// All elements; of the text only titles, of the attributes only those that the search for links reads.
     Links,
+    /// The same with the text of `<style>` and the attributes that name assets.
+    Assets,
     /// All elements, text and attributes, with one exception: an element that HTML reopens after wrong nesting
     /// (`<p><b class=x>one<p>two`) has its attributes where it was written, not where it was reopened.
     Everything,
@@ -53,6 +56,7 @@ impl Keep {
     fn element_cost(self) -> u64 {
         match self {
             Self::Links => ELEMENT_COST,
+            Self::Assets => 2 * ELEMENT_COST,
             Self::Everything => 4 * ELEMENT_COST,
         }
     }
@@ -149,7 +153,8 @@ impl TokenSink for Gate {
         let mut withheld = Vec::new();
         if let Token::TagToken(tag) = &mut token {
             match self.keep {
-                Keep::Links => drop_unread_attributes(tag),
+                Keep::Links => drop_unread_attributes(tag, self.keep),
+                Keep::Assets => withheld = withhold_style(tag),
                 Keep::Everything => withheld = withhold_attributes(tag),
             }
         }
@@ -171,14 +176,19 @@ impl TokenSink for Gate {
     }
 }
 
-fn drop_unread_attributes(tag: &mut Tag) {
+fn drop_unread_attributes(tag: &mut Tag, keep: Keep) {
     match tag.kind {
         TagKind::EndTag => tag.attrs.clear(),
-        TagKind::StartTag => tag.attrs.retain(|attribute| is_read(&tag.name, &attribute.name.local)),
+        TagKind::StartTag => tag.attrs.retain(|attribute| {
+            let name = &attribute.name.local;
+            is_read(&tag.name, name) || keep == Keep::Assets && assets::is_asset_attribute(&tag.name, name)
+        }),
     }
     if tag.name == local_name!("font") {
         // Only their presence is asked for, and different values would make different elements to reopen.
-        tag.attrs.iter_mut().for_each(|attribute| attribute.value.clear());
+        let rest = tag.attrs.iter_mut();
+        rest.filter(|attribute| attribute.name.local != local_name!("style"))
+            .for_each(|attribute| attribute.value.clear());
     }
 }
 
@@ -186,16 +196,33 @@ fn drop_unread_attributes(tag: &mut Tag) {
 /// the bound on how many are reopened goes with what the tree builder knows of them. (`a` may keep them: two of them are
 /// never open at once.)
 fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
-    let is_reopened = matches!(
-        &*tag.name,
-        "b" | "big" | "code" | "em" | "font" | "i" | "nobr" | "s" | "small" | "strike" | "strong" | "tt" | "u"
-    );
-    if tag.kind == TagKind::EndTag || !is_reopened {
+    if tag.kind == TagKind::EndTag || !is_reopened(&tag.name) {
         return Vec::new();
     }
     let all = tag.attrs.clone();
-    drop_unread_attributes(tag);
+    drop_unread_attributes(tag, Keep::Links);
     all
+}
+
+/// Takes away what is not read, and the `style` of elements that HTML reopens, `a` too: or a long one would be read again and
+/// again.
+fn withhold_style(tag: &mut Tag) -> Vec<Attribute> {
+    drop_unread_attributes(tag, Keep::Assets);
+    let is_withheld = is_reopened(&tag.name) || tag.name == local_name!("a");
+    let is_style = |attribute: &Attribute| attribute.name.local == local_name!("style");
+    if !is_withheld || !tag.attrs.iter().any(is_style) {
+        return Vec::new();
+    }
+    let all = tag.attrs.clone();
+    tag.attrs.retain(|attribute| !is_style(attribute));
+    all
+}
+
+fn is_reopened(name: &LocalName) -> bool {
+    matches!(
+        &**name,
+        "b" | "big" | "code" | "em" | "font" | "i" | "nobr" | "s" | "small" | "strike" | "strong" | "tt" | "u"
+    )
 }
 
 /// Whether the tree builder or the search for links ever asks for this attribute.
@@ -241,14 +268,18 @@ impl MeteredSink {
     }
 
     fn keeps_text_of(&self, parent: &Handle) -> bool {
-        self.keep == Keep::Everything || self.is_title(parent)
+        match self.keep {
+            Keep::Everything => true,
+            Keep::Links => self.is(parent, &local_name!("title")),
+            Keep::Assets => self.is(parent, &local_name!("title")) || self.is(parent, &local_name!("style")),
+        }
     }
 
-    fn is_title(&self, parent: &Handle) -> bool {
+    fn is(&self, parent: &Handle, name: &LocalName) -> bool {
         self.tree.0.borrow().tree.get(*parent).is_some_and(|node| {
             node.value()
                 .as_element()
-                .is_some_and(|element| element.name.local == local_name!("title"))
+                .is_some_and(|element| element.name.local == *name)
         })
     }
 }

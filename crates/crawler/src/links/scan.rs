@@ -6,6 +6,7 @@ use encoding_rs::Encoding;
 use memchr::memchr2;
 use url::Url;
 
+use super::assets::{self, Asset};
 use super::collector::{self, Collector, Element as _, Kind};
 use super::construction::{Construction, Element, NeedsTree};
 use super::known::Directory;
@@ -39,7 +40,22 @@ pub(super) fn extract_news(
     options: &LinkOptions<'_>,
     known: Option<&KnownLinks>,
 ) -> Result<News, NeedsTree> {
-    let mut scan = Scan::new(Resolver::new(page_url, encoding), options, known, html.len());
+    // One that looks for links only reads the attributes of few elements.
+    if options.assets {
+        scan::<true>(html, encoding, page_url, options, known)
+    } else {
+        scan::<false>(html, encoding, page_url, options, known)
+    }
+}
+
+fn scan<const ASSETS: bool>(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+    known: Option<&KnownLinks>,
+) -> Result<News, NeedsTree> {
+    let mut scan = Scan::<ASSETS>::new(Resolver::new(page_url, encoding), options, known, html.len());
     tokens::tokenize(html, &mut scan)?;
     if let Some(base) = scan.late_base {
         // It holds for the links before it too, and no other base can come before it.
@@ -53,27 +69,34 @@ pub(super) fn extract_news(
 }
 
 /// Takes a document's tokens, and passes on what a tree would hold.
-struct Scan<'a, 'o> {
+struct Scan<'a, 'o, const ASSETS: bool> {
     construction: Construction,
     collector: Collector<'o>,
     repeats: Repeats<'a>,
     known: Option<(&'o KnownLinks, Directory)>,
-    /// Whether the raw text that comes next is that of a title.
-    title_is_open: bool,
+    /// What the raw text that comes next is.
+    open: Option<RawText>,
     /// Whether links are resolved on the first base already.
     base_is_set: bool,
     /// The first base, if it came after links that it holds for.
     late_base: Option<String>,
 }
 
-impl<'a, 'o> Scan<'a, 'o> {
+/// Raw text that is read.
+enum RawText {
+    Title,
+    /// The text of a `<style>`, with its `type`.
+    Style(Option<String>),
+}
+
+impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
     fn new(resolver: Resolver, options: &'o LinkOptions<'o>, known: Option<&'o KnownLinks>, length: usize) -> Self {
         Self {
             known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
             collector: Collector::new(resolver, options, known),
             repeats: Repeats::new(length),
-            title_is_open: false,
+            open: None,
             base_is_set: false,
             late_base: None,
         }
@@ -91,6 +114,31 @@ impl<'a, 'o> Scan<'a, 'o> {
             _ => {
                 self.collector.visit(kind, attributes);
             }
+        }
+        Ok(())
+    }
+
+    /// Takes what an element loads.
+    fn visit_asset(&mut self, element: Element, tag: &Tag<'_, 'a>) -> Result<(), NeedsTree> {
+        let name = tag.name.as_str().to_ascii_lowercase();
+        let asset = match element {
+            Element::Html if tag.name.code() == STYLE => {
+                self.construction.is_read()?;
+                self.open = Some(RawText::Style(
+                    tag.attributes.value(Attribute::Type).map(Cow::into_owned),
+                ));
+                None
+            }
+            Element::Html => Asset::of_html(&name),
+            Element::Svg => Asset::of_svg(&name),
+            Element::Unread => None,
+        };
+        if let Some(asset) = asset {
+            self.visit(Kind::Asset(asset), tag.attributes)?;
+        }
+        if element == Element::Html && tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
+            self.construction.is_read()?;
+            assets::visit_style_attribute(&mut self.collector, tag.attributes);
         }
         Ok(())
     }
@@ -140,9 +188,10 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     match kind {
         Kind::Anchor | Kind::Area | Kind::Base => has(Attribute::Href),
         Kind::Frame | Kind::Iframe => has(Attribute::Src),
-        Kind::Link => has(Attribute::Href) && has(Attribute::Rel),
+        Kind::Link => has(Attribute::Rel) && (has(Attribute::Href) || has(Attribute::Imagesrcset)),
         Kind::Meta => has(Attribute::Name) || has(Attribute::HttpEquiv),
         Kind::SvgAnchor => has(Attribute::Href) || has(Attribute::XlinkHref),
+        Kind::Asset(_) => true,
     }
 }
 
@@ -154,12 +203,14 @@ fn without_fragment(href: &str) -> &str {
     }
 }
 
-impl<'a> Sink<'a> for Scan<'a, '_> {
+impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
     type Error = NeedsTree;
 
     fn raw_text(&mut self, text: &'a str) {
-        if std::mem::take(&mut self.title_is_open) {
-            self.collector.visit_title(|| decoded(text, Place::Text).into_owned());
+        match self.open.take() {
+            Some(RawText::Title) => self.collector.visit_title(|| decoded(text, Place::Text).into_owned()),
+            Some(RawText::Style(kind)) => assets::visit_style_element(&mut self.collector, kind.as_deref(), text),
+            None => {}
         }
     }
 
@@ -174,13 +225,21 @@ impl<'a> Sink<'a> for Scan<'a, '_> {
             (Element::Html, META) => Kind::Meta,
             (Element::Html, TITLE) => {
                 self.construction.is_read()?;
-                self.title_is_open = true;
+                self.open = Some(RawText::Title);
                 return Ok(next);
             }
             (Element::Svg, A) => Kind::SvgAnchor,
-            _ => return Ok(next),
+            _ => {
+                if ASSETS {
+                    self.visit_asset(element, tag)?;
+                }
+                return Ok(next);
+            }
         };
         self.visit(kind, tag.attributes)?;
+        if ASSETS {
+            self.visit_asset(element, tag)?;
+        }
         Ok(next)
     }
 
@@ -189,7 +248,7 @@ impl<'a> Sink<'a> for Scan<'a, '_> {
     }
 
     fn reads_attributes_of(name: &Name<'_>) -> bool {
-        matches!(name.code(), A | AREA | BASE | IFRAME | LINK | META)
+        ASSETS || matches!(name.code(), A | AREA | BASE | IFRAME | LINK | META)
     }
 
     fn is_in_foreign_content(&self) -> bool {
@@ -209,4 +268,5 @@ const BASE: u64 = code(b"base");
 const IFRAME: u64 = code(b"iframe");
 const LINK: u64 = code(b"link");
 const META: u64 = code(b"meta");
+const STYLE: u64 = code(b"style");
 const TITLE: u64 = code(b"title");

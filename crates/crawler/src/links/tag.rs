@@ -68,19 +68,32 @@ pub(super) enum Attribute {
     Name,
     Content,
     HttpEquiv,
+    Srcset,
+    Imagesrcset,
+    Poster,
+    Data,
+    Type,
+    Style,
 }
 
 impl Attribute {
-    const COUNT: usize = 8;
+    const COUNT: usize = 14;
 
     fn from_name(name: &str) -> Option<Self> {
         let is = |expected: &str, attribute| name.eq_ignore_ascii_case(expected).then_some(attribute);
         match name.len() {
             3 => is("rel", Self::Rel).or_else(|| is("src", Self::Src)),
-            4 => is("href", Self::Href).or_else(|| is("name", Self::Name)),
-            6 => is("srcdoc", Self::Srcdoc),
+            4 => is("href", Self::Href)
+                .or_else(|| is("name", Self::Name))
+                .or_else(|| is("type", Self::Type))
+                .or_else(|| is("data", Self::Data)),
+            5 => is("style", Self::Style),
+            6 => is("srcset", Self::Srcset)
+                .or_else(|| is("srcdoc", Self::Srcdoc))
+                .or_else(|| is("poster", Self::Poster)),
             7 => is("content", Self::Content),
             10 => is("http-equiv", Self::HttpEquiv).or_else(|| is("xlink:href", Self::XlinkHref)),
+            11 => is("imagesrcset", Self::Imagesrcset),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use html5ever::{local_name, ns};
 use scraper::{ElementRef, Html};
 use url::Url;
 
+use super::assets::{self, Asset};
 use super::collector::{Collector, Element, Kind};
 use super::document::Keep;
 use super::resolve::Resolver;
@@ -23,7 +24,7 @@ pub fn extract_with_tree(
     page_url: &Url,
     options: &LinkOptions<'_>,
 ) -> Extracted {
-    let (document, cut) = document::parse(html, Keep::Links);
+    let (document, cut) = document::parse(html, if options.assets { Keep::Assets } else { Keep::Links });
     let mut resolver = Resolver::new(page_url, encoding);
     if let Some(href) = elements(&document).find_map(base_href) {
         resolver.rebase(href);
@@ -84,9 +85,38 @@ fn visit(collector: &mut Collector<'_>, element: ElementRef<'_>) {
         Name::Html("meta") => Kind::Meta,
         Name::Html("title") => return collector.visit_title(|| element.text().collect()),
         Name::Svg("a") => Kind::SvgAnchor,
+        Name::Html(_) | Name::Svg(_) if collector.wants_assets() => return visit_asset(collector, element),
         Name::Html(_) | Name::Svg(_) | Name::Other => return,
     };
     collector.visit(kind, &element);
+    if collector.wants_assets() {
+        visit_style_attribute(collector, element);
+    }
+}
+
+fn visit_asset(collector: &mut Collector<'_>, element: ElementRef<'_>) {
+    let asset = match name(element) {
+        Name::Html("style") => {
+            let text: String = element.text().collect();
+            assets::visit_style_element(collector, element.attr("type"), &text);
+            None
+        }
+        Name::Html(name) => Asset::of_html(name),
+        Name::Svg(name) => Asset::of_svg(&name.to_ascii_lowercase()),
+        Name::Other => None,
+    };
+    if let Some(asset) = asset {
+        collector.visit(Kind::Asset(asset), &element);
+    }
+    visit_style_attribute(collector, element);
+}
+
+fn visit_style_attribute(collector: &mut Collector<'_>, element: ElementRef<'_>) {
+    if let Name::Html(name) = name(element)
+        && assets::is_styled(name)
+    {
+        assets::visit_style_attribute(collector, &element);
+    }
 }
 
 impl Element for ElementRef<'_> {
@@ -99,6 +129,12 @@ impl Element for ElementRef<'_> {
             Attribute::Name => "name",
             Attribute::Content => "content",
             Attribute::HttpEquiv => "http-equiv",
+            Attribute::Srcset => "srcset",
+            Attribute::Imagesrcset => "imagesrcset",
+            Attribute::Poster => "poster",
+            Attribute::Data => "data",
+            Attribute::Type => "type",
+            Attribute::Style => "style",
             Attribute::XlinkHref => return xlink_href(self).map(Cow::Borrowed),
         };
         self.attr(name).map(Cow::Borrowed)

@@ -130,7 +130,9 @@ fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> 
     let written = std::mem::take(&mut page.links).into_iter().zip(&page.wordings);
     let links = written.filter_map(|(link, wording)| {
         let url = canonicalizer.canonicalize(link.url).ok()?;
-        Some((Link::found(url, depth, Arc::clone(&referrer)), *wording))
+        let found = Link::found(url, depth, Arc::clone(&referrer));
+        let embedded = link.embedded;
+        Some((Link { embedded, ..found }, *wording))
     });
     links.unzip()
 }

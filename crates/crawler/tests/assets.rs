@@ -1,0 +1,221 @@
+//! What pages are made of, if it is asked for: which of it is found, and how it is crawled.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+#[path = "common/paused.rs"]
+mod paused;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use crawler::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
+use encoding_rs::UTF_8;
+use frontier::{Frontier, FrontierConfig};
+use serde_json::Value;
+use sieve::ExactFilter;
+use url::{Position, Url};
+
+const OPTIONS: LinkOptions<'_> = LinkOptions {
+    max_links: 1000,
+    agent: "ourbot",
+    assets: true,
+};
+
+fn page() -> Url {
+    Url::parse("http://site.test/dir/page.html").unwrap()
+}
+
+#[test]
+fn pages_are_made_of_what_a_browser_loads() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/assets.json")).unwrap();
+    assert!(cases.len() > 40);
+    for case in &cases {
+        let html = case["html"].as_str().unwrap();
+        let found = extract(html, UTF_8, &page(), &OPTIONS);
+        let embedded = found.links.iter().filter(|link| link.embedded);
+        let embedded: BTreeSet<&str> = embedded.map(|link| &link.url[Position::BeforePath..]).collect();
+        let loads = case["loads"].as_array().unwrap().iter();
+        let loads: BTreeSet<&str> = loads.map(|path| path.as_str().unwrap()).collect();
+        assert_eq!(embedded, loads, "{}", case["name"]);
+        let links = extract(
+            html,
+            UTF_8,
+            &page(),
+            &LinkOptions {
+                assets: false,
+                ..OPTIONS
+            },
+        )
+        .links;
+        assert!(links.iter().all(|link| !link.embedded), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn what_is_loaded_says_how_and_a_link_to_it_does_not_hide_it() {
+    let html = "<a href=1.png rel=nofollow><img src=1.png></a><link rel=stylesheet href=2><script src=3></script>
+        <video src=4></video><p style='b:url(5)'><link rel=manifest href=6>";
+    let found = extract(html, UTF_8, &page(), &OPTIONS).links;
+    let told: Vec<_> = found
+        .iter()
+        .map(|link| (link.source, link.embedded, link.nofollow))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (LinkSource::Anchor, true, false),
+            (LinkSource::StyleSheet, true, false),
+            (LinkSource::Script, true, false),
+            (LinkSource::Media, true, false),
+            (LinkSource::Style, true, false),
+            (LinkSource::Preload, true, false),
+        ]
+    );
+}
+
+#[test]
+fn what_a_style_sheet_names_lies_beside_it() {
+    let sheet = Url::parse("http://site.test/css/main.css").unwrap();
+    let found = extract_from_style_sheet("@import 'a.css'; b{c:url(../i/é.png?é)}", &sheet, &OPTIONS).links;
+    let urls: Vec<&str> = found.iter().map(|link| link.url.as_str()).collect();
+    assert_eq!(
+        urls,
+        ["http://site.test/css/a.css", "http://site.test/i/%C3%A9.png?%C3%A9"]
+    );
+}
+
+/// Answers by a function of the path, in no time, and remembers what was asked for.
+struct Script<F> {
+    reply: F,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl<F: Fn(&str) -> (&'static str, String) + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+        self.asked.lock().unwrap().push(ask.url.path().to_owned());
+        let (kind, body) = (self.reply)(ask.url.path());
+        Ok(Answer {
+            status: 200,
+            content_type: Some(kind.to_owned()),
+            body: body.into_bytes(),
+            ..Answer::default()
+        })
+    }
+}
+
+fn crawl(
+    assets: bool,
+    max_depth: u32,
+    reply: impl Fn(&str) -> (&'static str, String) + Send + Sync + 'static,
+) -> (Vec<String>, Summary) {
+    let mut frontier = FrontierConfig {
+        ask_robots: false,
+        ..FrontierConfig::default()
+    };
+    frontier.scope.max_depth = Some(max_depth);
+    let options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        frontier: frontier.clone(),
+        assets,
+        ..CrawlOptions::default()
+    };
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let script = Script {
+        reply,
+        asked: Arc::clone(&asked),
+    };
+    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script);
+    let summary = paused::runtime().block_on(crawl.run()).unwrap();
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    (asked, summary)
+}
+
+fn site(path: &str) -> (&'static str, String) {
+    let (kind, body) = match path {
+        "/" => (
+            "text/html",
+            "<link rel=stylesheet href=1.css><a href=page><img srcset='1.png, //elsewhere.example/2.png'></a>",
+        ),
+        "/1.css" => ("text/css; charset=utf-8", "@import '2.css'; a{b:url(3.png)}"),
+        "/2.css" => ("TEXT/CSS", "a{b:url(4.png)}"),
+        "/page" => ("text/html", "<img src=5.png><a href=below>"),
+        _ => ("image/png", ""),
+    };
+    (kind, body.to_owned())
+}
+
+#[test]
+fn a_page_is_fetched_with_all_that_it_is_made_of_and_no_page_below() {
+    let (mut asked, summary) = crawl(true, 0, site);
+    asked.sort();
+    assert_eq!(asked, ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png"]);
+    // The page below, and what the scope leaves out.
+    assert_eq!(summary.report.links.refused.values().sum::<u64>(), 2);
+
+    let (mut asked, _) = crawl(true, 1, site);
+    asked.sort();
+    assert_eq!(
+        asked,
+        ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png", "/5.png", "/page"]
+    );
+}
+
+#[test]
+fn nobody_gets_more_than_pages_who_does_not_ask() {
+    let (asked, _) = crawl(false, 1, site);
+    assert_eq!(asked, ["/", "/page"]);
+}
+
+#[test]
+fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
+    let (asked, summary) = crawl(true, 2, |path| match path.strip_prefix("/css") {
+        Some(number) => (
+            "text/css",
+            format!("@import 'css{}';", number.parse::<u32>().unwrap() + 1),
+        ),
+        None => ("text/html", "<link rel=stylesheet href=css1>".to_owned()),
+    });
+    assert_eq!(asked, ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
+    assert_eq!(summary.report.links.refused.values().sum::<u64>(), 1);
+}
+
+#[test]
+fn a_redirected_image_may_lie_as_deep_as_the_image() {
+    struct Redirecting;
+    impl Fetcher for Redirecting {
+        async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+            let (status, location, body) = match ask.url.path() {
+                "/" => (200, None, "<img src=old.png>"),
+                "/old.png" => (301, Some("/new.png".to_owned()), ""),
+                _ => (200, None, ""),
+            };
+            Ok(Answer {
+                status,
+                location,
+                body: body.into(),
+                ..Answer::default()
+            })
+        }
+    }
+    let mut frontier = FrontierConfig {
+        ask_robots: false,
+        ..FrontierConfig::default()
+    };
+    frontier.scope.max_depth = Some(0);
+    let options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        frontier: frontier.clone(),
+        assets: true,
+        ..CrawlOptions::default()
+    };
+    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Redirecting);
+    let summary = paused::runtime().block_on(crawl.run()).unwrap();
+    assert_eq!(summary.pages, 2);
+}
