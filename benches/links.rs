@@ -1,7 +1,8 @@
 //! How fast the links of real pages are found: without a tree and with one, in MB/s on one core.
 //!
-//! `cargo bench -p crawler --bench links -- [FOLDER]...` reads every `*.html` below the folders (else a manual that is
-//! installed) and also checks that both roads give the same for every page. As a test it reads a few pages.
+//! `cargo bench -p crawler --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
+//! installed) and also checks that both roads give the same for every page; with `--assets` also what pages are made of. As a
+//! test it reads a few pages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,11 @@ const ROUNDS: usize = 5;
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_bench = arguments.iter().any(|argument| argument == "--bench");
+    let options = LinkOptions {
+        max_links: 100_000,
+        agent: "ourbot",
+        assets: arguments.iter().any(|argument| argument == "--assets"),
+    };
     let mut folders: Vec<PathBuf> = arguments
         .iter()
         .filter(|argument| !argument.starts_with('-'))
@@ -42,7 +48,7 @@ fn main() -> Result<()> {
         "folder", "pages", "MB", "links", "scan MB/s", "tree MB/s", "by tree", "cut", "different"
     );
     for folder in folders {
-        row(&folder, if is_bench { usize::MAX } else { TEST_PAGES })?;
+        row(&folder, if is_bench { usize::MAX } else { TEST_PAGES }, &options)?;
     }
     Ok(())
 }
@@ -59,20 +65,20 @@ struct Count {
     tree_time: Duration,
 }
 
-fn row(folder: &Path, most: usize) -> Result<()> {
+fn row(folder: &Path, most: usize, options: &LinkOptions<'_>) -> Result<()> {
     let mut count = Count::default();
     let mut measured = Vec::new();
     let mut measured_bytes = 0;
     for path in input::pages(folder)?.into_iter().take(most) {
         let body = std::fs::read(&path)?;
         let url = Url::parse(&format!("http://site.test{}", path.display()))?;
-        compare(&mut count, &body, &url);
+        compare(&mut count, &body, &url, options);
         if measured_bytes < MEASURED_BYTES {
             measured_bytes += body.len();
             measured.push((body, url));
         }
     }
-    let best = scan_time(&measured);
+    let best = scan_time(&measured, options);
     let rate = |bytes: usize, time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
     println!(
         "{:>40} {:>7} {:>8.1} {:>8} {:>9.0} {:>9.1} {:>8} {:>6} {:>9}",
@@ -95,24 +101,16 @@ fn row(folder: &Path, most: usize) -> Result<()> {
     Ok(())
 }
 
-fn options() -> LinkOptions<'static> {
-    LinkOptions {
-        max_links: 100_000,
-        agent: "ourbot",
-        assets: false,
-    }
-}
-
-fn compare(count: &mut Count, body: &[u8], url: &Url) {
+fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions<'_>) {
     let decoded = charset::decode(body, None);
     let start = Instant::now();
-    let tree = extract_with_tree(&decoded.text, decoded.encoding, url, &options());
+    let tree = extract_with_tree(&decoded.text, decoded.encoding, url, options);
     count.tree_time += start.elapsed();
     count.pages += 1;
     count.bytes += decoded.text.len();
     count.links += tree.links.len();
     count.cut += usize::from(tree.cut);
-    match extract_without_tree(&decoded.text, decoded.encoding, url, &options()) {
+    match extract_without_tree(&decoded.text, decoded.encoding, url, options) {
         Ok(scanned) => {
             let is_different = !tree.cut && scanned != tree;
             count.different += usize::from(is_different);
@@ -127,13 +125,13 @@ fn compare(count: &mut Count, body: &[u8], url: &Url) {
 /// The time that all pages take, those that need a tree up to where that is found out.
 ///
 /// Of every page the best round counts, so that whatever else runs on the machine matters little.
-fn scan_time(pages: &[(Vec<u8>, Url)]) -> Duration {
+fn scan_time(pages: &[(Vec<u8>, Url)], options: &LinkOptions<'_>) -> Duration {
     let mut best = vec![Duration::MAX; pages.len()];
     for _ in 0..ROUNDS {
         for ((body, url), best) in pages.iter().zip(&mut best) {
             let decoded = charset::decode(body, None);
             let start = Instant::now();
-            let found = extract_without_tree(&decoded.text, decoded.encoding, url, &options());
+            let found = extract_without_tree(&decoded.text, decoded.encoding, url, options);
             let took = start.elapsed();
             std::hint::black_box(found).ok();
             *best = took.min(*best);
