@@ -57,6 +57,10 @@ pub(crate) struct Site {
     /// Read more seeds from a file, one per line; - is standard input. Blank lines and lines that start with # are skipped.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
+    /// Ask again for the pages of an earlier crawl, the file of its --output: whole only if they have changed since, by their
+    /// ETag or Last-Modified header. Their scope is that of the seeds.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) recrawl: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
 }

@@ -97,8 +97,16 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
         Some(long) => long == name && name != "config",
         None => argument.get_id().as_str().replace('_', "-") == name,
     };
-    let unknown = || format!("there is no option {name:?}; crawler --help lists them");
-    command.get_arguments().find(is_named).ok_or_else(unknown)
+    let known = command.get_arguments().find(is_named);
+    known.ok_or_else(|| {
+        let dashed = name.replace('_', "-").to_ascii_lowercase();
+        let is_meant = |argument: &Arg| argument.get_long() == Some(&dashed);
+        if dashed != name && command.get_arguments().any(is_meant) {
+            format!("there is no option {name:?}, but {dashed:?}")
+        } else {
+            format!("there is no option {name:?}; crawler --help lists them")
+        }
+    })
 }
 
 /// Writes an entry as it would stand on the command line.
@@ -197,6 +205,7 @@ mod tests {
                 "config = 'secret'",
                 "line 1 of the configuration crawl.toml: there is no option \"config\"",
             ),
+            ("max_pages = 2", "there is no option \"max_pages\", but \"max-pages\""),
             ("\n\nsitemaps = 'secret'", "line 3"),
             ("basic-auth = [{a = 'secret'}]", "texts and numbers"),
             ("max-pages = [1, 2]", "one text or number"),

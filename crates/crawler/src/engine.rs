@@ -1,5 +1,6 @@
 //! The one loop. It owns the frontier; tokio tasks and timers are here only.
 
+mod beginning;
 mod starting;
 
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierError, Lease, Leasing, Link, NotFetched, Origin, Outcome, Time};
+use frontier::{Frontier, FrontierError, Lease, Leasing, NotFetched, Origin, Outcome, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -17,12 +18,12 @@ use crate::clock::Clock;
 use crate::comparing::Draw;
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::duplicates::Duplicates;
+use crate::earlier::EarlierCrawl;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher};
 use crate::links::{KnownLinks, Uncrawlable};
 use crate::robots::{Policies, Policy};
-use crate::settling::sitemaps::well_known;
 use crate::settling::{Attempts, Conclusion, Redirects, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
 use crate::summary::{Counts, Ending, Summary};
@@ -41,6 +42,8 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     pub(crate) draw: Draw,
     pub(crate) attempts: Attempts,
     pub(crate) redirects: Redirects,
+    /// What is asked for again.
+    earlier: Option<EarlierCrawl>,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -95,6 +98,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             frontier,
             policies: Policies::default(),
             known: Arc::default(),
+            earlier: None,
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -113,6 +117,15 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self
     }
 
+    /// Asks for all pages of an earlier crawl again, besides what the seeds lead to: whole only if they have changed since.
+    ///
+    /// Those that the scope leaves out, or the budgets have no room for, are refused like links to them.
+    #[must_use]
+    pub fn recrawl(mut self, earlier: EarlierCrawl) -> Self {
+        self.earlier = Some(earlier);
+        self
+    }
+
     /// Returns what it was started from.
     pub fn config(&self) -> &CrawlConfig {
         &self.config
@@ -127,10 +140,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     ///
     /// # Errors
     ///
-    /// An observer that failed, after what was out has come back.
+    /// An observer that failed, after what was out has come back; an earlier crawl that can no longer be read.
     pub async fn run(mut self) -> Result<Summary, CrawlError> {
         self.clock = Clock::start();
-        self.offer_seeds()?;
+        self.begin()?;
         let mut stop = self.stop.subscribe();
         stop.mark_changed();
         let mut ticks = interval(PROGRESS_EVERY);
@@ -160,33 +173,6 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             }
         };
         self.end(ending)
-    }
-
-    fn offer_seeds(&mut self) -> Result<(), FrontierError> {
-        let config = Arc::clone(&self.config);
-        for seed in config.seeds() {
-            let verdict = self.frontier.add_seed(seed, self.clock.now())?;
-            self.tell(&Event::Offered {
-                links: &[Link::seed(seed.clone())],
-                verdicts: &[verdict],
-            });
-        }
-        self.look_for_sitemaps()
-    }
-
-    /// Where robots.txt is not asked for, it can name no sitemap: those of the seeds are looked for where they use to be.
-    fn look_for_sitemaps(&mut self) -> Result<(), FrontierError> {
-        let config = Arc::clone(&self.config);
-        let options = config.options();
-        if !options.sitemaps || options.frontier.ask_robots {
-            return Ok(());
-        }
-        let origins = config.seeds().iter().map(frontier::CanonicalUrl::origin);
-        let links: Vec<_> = origins
-            .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
-            .collect();
-        self.frontier.offer(&links, self.clock.now())?;
-        Ok(())
     }
 
     /// Starts what can be started now, and says what to wait for.

@@ -4,6 +4,7 @@ use std::io;
 
 use frontier::FrontierError;
 
+use crate::earlier::EarlierError;
 use crate::fetch::ClientError;
 
 /// Why a crawl cannot be started.
@@ -25,6 +26,9 @@ pub enum CrawlError {
     /// An observer, such as an output file, gave an error. What was out was finished first.
     #[error("the output cannot be written: {0}")]
     Observer(#[source] io::Error),
+    /// The earlier crawl that it starts from can no longer be read.
+    #[error(transparent)]
+    Earlier(#[from] EarlierError),
     /// The frontier can no longer be trusted.
     #[error(transparent)]
     Frontier(#[from] FrontierError),

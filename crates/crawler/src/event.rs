@@ -99,6 +99,10 @@ pub struct PageRecord {
     pub fetched_at: String,
     /// From the start of the request to the end of the body.
     pub milliseconds: u64,
+    /// The `ETag` header, by which a later crawl may ask whether the page has changed.
+    pub etag: Option<String>,
+    /// The `Last-Modified` header, for the same.
+    pub last_modified: Option<String>,
     /// The title.
     pub title: Option<String>,
     /// Links on the page, those with `nofollow` and those beyond the cap included.

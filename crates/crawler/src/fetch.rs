@@ -17,8 +17,10 @@ mod pools;
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use frontier::Validators;
 use url::Url;
 
 pub(crate) use client::UsableProxy;
@@ -47,7 +49,7 @@ pub struct Ask {
     /// What it is wanted as.
     pub want: Want,
     /// What is known of it from an earlier fetch: if it is still the same, the answer is 304 and has no body.
-    pub validators: Option<Validators>,
+    pub validators: Option<Arc<Validators>>,
 }
 
 impl Ask {
@@ -59,15 +61,6 @@ impl Ask {
             validators: None,
         }
     }
-}
-
-/// What tells one version of a resource from another (RFC 9110, section 8.8), as its server wrote it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Validators {
-    /// The `ETag`, sent as `If-None-Match`.
-    pub etag: Option<String>,
-    /// The `Last-Modified` date, sent as `If-Modified-Since`.
-    pub last_modified: Option<String>,
 }
 
 /// What an answer is wanted as, which decides how much of its body is read.

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crawler::demo::{self, DemoServer};
+use crawler::earlier::{EarlierCrawl, EarlierError};
 use crawler::output::OutputFile;
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
@@ -78,6 +79,10 @@ enum Failure {
     Output(io::Error),
     #[error("two outputs would go to {0}: give each a file of its own")]
     SharedOutput(String),
+    #[error("{0} is to be crawled again, and would be replaced: give the results another file")]
+    ReplacedInput(String),
+    #[error(transparent)]
+    Earlier(#[from] EarlierError),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
     #[error("the runtime or the demo's server cannot be started: {0}")]
@@ -98,7 +103,10 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Arguments(_) | Self::SharedOutput(_) | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
+            Self::Arguments(_)
+            | Self::SharedOutput(_)
+            | Self::ReplacedInput(_)
+            | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
             _ => ExitCode::from(1),
         }
     }
@@ -117,7 +125,7 @@ async fn run_site(site: &cli::Site, bar: &ProgressBar) -> Result<(), Failure> {
             .unwrap_or_default();
         Failure::Seeds { path, source }
     })?;
-    let summary = run(crawl, &site.options, bar).await?;
+    let summary = run(crawl, &site.options, site.recrawl.as_deref(), bar).await?;
     if summary.is_empty() {
         let why = summary
             .first_failure
@@ -139,12 +147,15 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         "the demo's site is at {}, with {reachable} reachable pages",
         server.site().seed()
     );
-    let summary = run(crawl, options, bar).await?;
+    let summary = run(crawl, options, None, bar).await?;
     if is_whole && summary.pages != reachable as u64 {
         return Err(Failure::DemoIncomplete {
             reachable,
             pages: summary.pages,
         });
+    }
+    if is_whole {
+        log::info!("all {reachable} reachable pages of the demo's site were found");
     }
     Ok(())
 }
@@ -182,18 +193,30 @@ fn has_default_budgets(crawl: &CrawlOptions) -> bool {
     budgets(crawl) == budgets(&CrawlOptions::default())
 }
 
-async fn run(mut crawl: CrawlOptions, options: &Options, bar: &ProgressBar) -> Result<Summary, Failure> {
+async fn run(
+    mut crawl: CrawlOptions,
+    options: &Options,
+    recrawl: Option<&Path>,
+    bar: &ProgressBar,
+) -> Result<Summary, Failure> {
     if options.ignores_robots() {
         log::warn!("robots.txt is NOT asked for: what sites forbid is fetched, and their Crawl-delay is not known");
     }
     if let Some(path) = options.outputs.shared_file() {
         return Err(Failure::SharedOutput(path.display().to_string()));
     }
+    if let Some(path) = recrawl.filter(|path| options.outputs.replace(path)) {
+        return Err(Failure::ReplacedInput(path.display().to_string()));
+    }
     if options.requests.has_proxy() {
         log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
     }
     handles::fit(&mut crawl);
     let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
+    let crawl = match recrawl {
+        Some(path) => crawl.recrawl(EarlierCrawl::open(path)?),
+        None => crawl,
+    };
     let crawl = attach(crawl, &options.outputs)?;
     tokio::spawn(stop_on_signals(crawl.stop_handle()));
     // On a thread of the pool, whose other tasks it wakes and is woken by, it waits for no other thread.

@@ -6,10 +6,12 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crawler::fetch::{Extent, HttpVersion};
-use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, Cut, FetchError, Fetcher, HttpFetcher, Validators, Want};
+use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, Cut, FetchError, Fetcher, HttpFetcher, Want};
+use frontier::Validators;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use url::Url;
@@ -145,10 +147,10 @@ async fn an_exchange_is_what_went_over_the_wire() {
         ..CrawlOptions::default()
     };
     let ask = Ask {
-        validators: Some(Validators {
+        validators: Some(Arc::new(Validators {
             etag: Some("\"v1\"".to_owned()),
             last_modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
-        }),
+        })),
         ..Ask::new(Url::parse(&url).unwrap(), Want::Page)
     };
     let answer = fetcher(&url, options).fetch(ask).await.unwrap();

@@ -37,6 +37,7 @@ pub(crate) fn entry(link: &Link) -> Entry {
             seed: link.seed,
             embedded: link.embedded,
             lastmod: link.lastmod,
+            validators: link.validators.clone(),
         },
     }
 }

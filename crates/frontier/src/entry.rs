@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::link::Link;
+use crate::link::{Link, Validators};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
@@ -60,6 +60,8 @@ pub struct Metadata {
     pub embedded: bool,
     /// When it last changed, by the word of the sitemap that named it.
     pub lastmod: Option<Time>,
+    /// Which version of it is known from an earlier crawl.
+    pub validators: Option<Arc<Validators>>,
 }
 
 impl Entry {
@@ -79,6 +81,8 @@ impl Entry {
             seed: self.metadata.seed,
             embedded: self.metadata.embedded,
             lastmod: self.metadata.lastmod,
+            // They are of what was at the first place.
+            validators: None,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,

@@ -5,6 +5,24 @@ use std::sync::Arc;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
+/// What tells one version of a page from another (RFC 9110, section 8.8), as its server wrote it. The frontier keeps it for
+/// whoever fetches the page again, and does not look into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// The `ETag`, sent as `If-None-Match`.
+    pub etag: Option<String>,
+    /// The `Last-Modified` date, sent as `If-Modified-Since`.
+    pub last_modified: Option<String>,
+}
+
+impl Validators {
+    /// Says whether there is nothing to tell versions by.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
 /// One step from a page, or from the user, to a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -25,6 +43,8 @@ pub struct Link {
     pub seed: bool,
     /// When the page last changed, by the word of the sitemap that names it.
     pub lastmod: Option<Time>,
+    /// Which version is known from an earlier crawl; `None` when none is.
+    pub validators: Option<Arc<Validators>>,
     /// The origin whose sitemap it leads to; `None` when it leads to a page.
     pub sitemap_of: Option<Origin>,
 }
@@ -42,6 +62,7 @@ impl Link {
             redirected_from: None,
             seed: true,
             lastmod: None,
+            validators: None,
             sitemap_of: None,
         }
     }
@@ -59,6 +80,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
+            validators: None,
             sitemap_of: None,
         }
     }
@@ -76,6 +98,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
+            validators: None,
             sitemap_of: Some(of),
         }
     }

@@ -78,6 +78,14 @@ impl Outputs {
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
+    /// Says whether a file would be written to.
+    pub(crate) fn replace(&self, input: &Path) -> bool {
+        let mut files = [&self.output, &self.links, &self.refused, &self.warc]
+            .into_iter()
+            .flatten();
+        files.any(|file| place_of(file) == place_of(input))
+    }
+
     /// Says whether standard output carries results.
     pub(crate) fn takes_stdout(&self) -> bool {
         let files = [&self.output, &self.links, &self.refused];

@@ -51,7 +51,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let fetched = fetch(
             fetcher,
             Arc::clone(&config),
-            Ask::new(url, want),
+            Ask {
+                validators: lease.entry.metadata.validators.clone(),
+                ..Ask::new(url, want)
+            },
             self.wanted(&lease.entry),
         );
         let task = concluded(fetched, lease.clone(), started, config);

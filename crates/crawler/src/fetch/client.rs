@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use frontier::Origin;
+use frontier::{Origin, Validators};
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, USER_AGENT,
@@ -22,9 +22,7 @@ use super::guard::{Guard, Resolver, SystemResolver, is_localhost, order};
 use super::headers::{self, is_css, is_html};
 use super::own_headers::{OwnHeaders, Secret};
 use super::pools::{Pool, Recipe};
-use super::{
-    Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Validators, Want, failure,
-};
+use super::{Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Want, failure};
 use crate::address_guard::is_public;
 use crate::config::{CrawlConfig, CrawlOptions};
 
@@ -233,7 +231,7 @@ impl Fetcher for HttpFetcher {
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let started = Instant::now();
         let pool = self.pool_for(&ask.url)?;
-        let headers = self.request_headers(&ask.url, ask.validators.as_ref());
+        let headers = self.request_headers(&ask.url, ask.validators.as_deref());
         let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
         let mut request = Request::new(Method::GET, ask.url.clone());
         *request.headers_mut() = headers;

@@ -6,7 +6,9 @@ use hyper::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
 };
 
-use super::{Answer, Validators};
+use frontier::Validators;
+
+use super::Answer;
 
 /// Reads the head of an answer.
 pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {

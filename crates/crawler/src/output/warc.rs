@@ -13,7 +13,7 @@
 //! * Digests are SHA-1 in Base32, as archives have them. Whether a payload was seen before is decided by SHA-256: for SHA-1 two
 //!   different documents can be made that share it.
 //! * A payload that is in the archive already, under whatever URL, becomes a `revisit` record of the profile
-//!   `identical-payload-digest`. The youngest payloads are remembered, in 32 MiB; older ones are written again.
+//!   `identical-payload-digest`; an answer 304 one of the profile `server-not-modified`. The youngest payloads are remembered, in 32 MiB; older ones are written again.
 
 mod file;
 mod payloads;
@@ -166,6 +166,10 @@ impl Writer {
             Some(original) => {
                 self.revisits += 1;
                 Record::revisit(capture, original, &self.info)
+            }
+            None if capture.exchange.status == 304 => {
+                self.revisits += 1;
+                Record::not_modified(capture, &self.info)
             }
             None => {
                 self.responses += 1;

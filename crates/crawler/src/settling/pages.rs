@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Entry, Fate, Link, NotFetched, Outcome, Time, Verdict};
+use frontier::{Canonicalizer, Entry, Fate, Link, NotFetched, Outcome, Time, Validators, Verdict};
 use sieve::Filter;
 
 use super::failure::{Failure, no_target, unusable};
@@ -138,7 +138,10 @@ fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> 
 }
 
 fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageRecord {
+    let Validators { etag, last_modified } = version(entry, answer);
     PageRecord {
+        etag,
+        last_modified,
         url: entry.url.to_string(),
         redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
         status: answer.status,
@@ -160,6 +163,14 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
         title: page.title,
         lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
         selected: page.selected,
+    }
+}
+
+/// What tells the version of a page: of one that is still the same, what its server says now, or has said before.
+fn version(entry: &Entry, answer: &Answer) -> Validators {
+    match &entry.metadata.validators {
+        Some(known) if answer.status == 304 && answer.validators.is_empty() => (**known).clone(),
+        _ => answer.validators.clone(),
     }
 }
 

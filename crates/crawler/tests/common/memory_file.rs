@@ -23,7 +23,12 @@ impl MemoryFile {
     /// Its lines, each a JSON value.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<Value> {
-        lines(&String::from_utf8(self.0.lock().unwrap().clone()).unwrap())
+        lines(&self.text())
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 

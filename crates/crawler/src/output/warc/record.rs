@@ -16,6 +16,9 @@ use crate::fetch::{Cut, Extent, Header, HttpVersion};
 /// Named in the fields of a `revisit` record (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
+/// The same for an answer that has no payload, because a version is known that is still the same (section 6.7.3).
+const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
 /// Where the format is described.
 const FORMAT: &str = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
@@ -105,6 +108,14 @@ impl Record {
         head.field("WARC-Refers-To-Date", &date(original.started));
         head.field("WARC-Payload-Digest", &sha1(&capture.body));
         head.field("WARC-Truncated", &"length");
+        head.field("Content-Type", &"application/http; msgtype=response");
+        head.with_block(&response_head(capture))
+    }
+
+    /// An answer that says that nothing has changed since an earlier one, of which this archive may know nothing.
+    pub(super) fn not_modified(capture: &Capture, info: &Info) -> Self {
+        let mut head = Head::of_capture("revisit", capture, info);
+        head.field("WARC-Profile", &NOT_MODIFIED);
         head.field("Content-Type", &"application/http; msgtype=response");
         head.with_block(&response_head(capture))
     }

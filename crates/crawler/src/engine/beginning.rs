@@ -1,0 +1,71 @@
+//! What is in the queue before the first request.
+
+use std::sync::Arc;
+
+use frontier::{CanonicalUrl, FrontierError, Link};
+use sieve::Filter;
+
+use super::Crawl;
+use crate::earlier::EarlierCrawl;
+use crate::error::CrawlError;
+use crate::event::Event;
+use crate::fetch::Fetcher;
+use crate::settling::sitemaps::well_known;
+use crate::stop::Stop;
+
+/// Pages of an earlier crawl that are offered at once.
+const PAGES_AT_ONCE: usize = 256;
+
+impl<S: Fetcher, F: Filter> Crawl<S, F> {
+    /// Offers the seeds, the pages of an earlier crawl, and the sitemaps that nobody will name.
+    pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
+        let config = Arc::clone(&self.config);
+        for seed in config.seeds() {
+            let verdict = self.frontier.add_seed(seed, self.clock.now())?;
+            self.tell(&Event::Offered {
+                links: &[Link::seed(seed.clone())],
+                verdicts: &[verdict],
+            });
+        }
+        if let Some(earlier) = self.earlier.take() {
+            self.offer_earlier(&earlier)?;
+        }
+        self.look_for_sitemaps()?;
+        Ok(())
+    }
+
+    fn offer_earlier(&mut self, earlier: &EarlierCrawl) -> Result<(), CrawlError> {
+        let config = Arc::clone(&self.config);
+        let mut pages = earlier.pages()?;
+        let mut links = Vec::new();
+        loop {
+            links.clear();
+            for page in pages.by_ref().take(PAGES_AT_ONCE) {
+                links.extend(page?.links(&config.options().canonicalizer));
+            }
+            if links.is_empty() || *self.stop.borrow() != Stop::No {
+                return Ok(());
+            }
+            let verdicts = self.frontier.offer(&links, self.clock.now())?;
+            self.tell(&Event::Offered {
+                links: &links,
+                verdicts: &verdicts,
+            });
+        }
+    }
+
+    /// Where robots.txt is not asked for, it can name no sitemap: those of the seeds are looked for where they use to be.
+    fn look_for_sitemaps(&mut self) -> Result<(), FrontierError> {
+        let config = Arc::clone(&self.config);
+        let options = config.options();
+        if !options.sitemaps || options.frontier.ask_robots {
+            return Ok(());
+        }
+        let origins = config.seeds().iter().map(CanonicalUrl::origin);
+        let links: Vec<_> = origins
+            .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
+            .collect();
+        self.frontier.offer(&links, self.clock.now())?;
+        Ok(())
+    }
+}
