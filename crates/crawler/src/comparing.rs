@@ -1,7 +1,7 @@
 //! Whether a page repeats others, and what the frontier makes of it.
 //!
-//! Where nobody wants to see the fingerprints, one of [`ONE_OF`] pages gets one, until its site is suspect: then all
-//! do. A fingerprint costs a third to a half of finding the links of a page.
+//! Where nobody wants to see the fingerprints, one of [`ONE_OF`] pages gets one, which stands for as many, until its site is
+//! suspect: then all do. A fingerprint costs a third to a half of finding the links of a page.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -14,7 +14,7 @@ use crate::fetch::Fetcher;
 use crate::settling::Aftermath;
 
 /// How many pages there are for each that is compared, on a site that is not suspect.
-const ONE_OF: u64 = 8;
+const ONE_OF: u32 = 8;
 
 /// Draws the pages that are compared. No site can know which they are.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Draw(RandomState);
 
 impl Draw {
     fn takes(&self, url: &str) -> bool {
-        self.0.hash_one(url).is_multiple_of(ONE_OF)
+        self.0.hash_one(url).is_multiple_of(u64::from(ONE_OF))
     }
 }
 
@@ -34,6 +34,15 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             && (options.fingerprints
                 || options.frontier.max_near_duplicates.is_some()
                     && (self.draw.takes(&entry.url) || self.frontier().is_suspect(&entry.queue)))
+    }
+
+    /// How many pages of its site each that is compared stands for.
+    fn stands_for(&self, entry: &Entry) -> u32 {
+        if self.options().fingerprints || self.frontier().is_suspect(&entry.queue) {
+            1
+        } else {
+            ONE_OF
+        }
     }
 }
 
@@ -49,7 +58,11 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let (Some(cluster), Some(first)) = (repeated.cluster, repeated.near_duplicate_of) else {
             return Ok(());
         };
-        if let Repeat::PrefixClosed(prefix) = self.frontier_mut().near_duplicate(settlement.lease, cluster)? {
+        let stands_for = self.stands_for(aftermath.entry());
+        if let Repeat::PrefixClosed(prefix) =
+            self.frontier_mut()
+                .near_duplicate(settlement.lease, cluster, stands_for)?
+        {
             self.tell(&Event::PrefixClosed {
                 prefix: &prefix,
                 repeated: &first,

@@ -59,6 +59,11 @@ enum What {
 }
 
 impl Aftermath {
+    /// What was asked for.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
     /// The page to be written, if there is one, and what it is compared by.
     pub(crate) fn page(&mut self) -> Option<(&mut PageRecord, Fingerprint)> {
         match &mut self.what {

@@ -5,8 +5,8 @@ use std::collections::hash_map::Entry;
 
 /// Counts how often each key came, for as many keys as there is room for.
 ///
-/// When the room is full, every count is lowered by one and those at zero leave (J. Misra, D. Gries, "Finding repeated
-/// elements", 1982): what comes often stays, whatever else comes. A count is never too high, and too low by at most the
+/// When the room is full, every count is lowered as far as the least and those at zero leave (J. Misra, D. Gries, "Finding
+/// repeated elements", 1982): what comes often stays, whatever else comes. A count is never too high, and too low by at most the
 /// sum of all counts divided by the room: so a budget that is measured with it never refuses too early, and nobody can
 /// fill it so that it forgets a trap.
 ///
@@ -32,19 +32,29 @@ impl Tally {
 
     /// Counts a key once more, and returns how often it came.
     pub(crate) fn add(&mut self, key: u64) -> u32 {
+        self.add_times(key, 1)
+    }
+
+    /// Counts a key so many times more, and returns how often it came.
+    pub(crate) fn add_times(&mut self, key: u64, times: u32) -> u32 {
         let is_full = self.counts.len() >= self.room;
         match self.counts.entry(key) {
             Entry::Occupied(mut count) => {
-                *count.get_mut() = count.get().saturating_add(1);
+                *count.get_mut() = count.get().saturating_add(times);
                 *count.get()
             }
-            Entry::Vacant(place) if !is_full => *place.insert(1),
+            Entry::Vacant(place) if !is_full => *place.insert(times),
             Entry::Vacant(_) => {
+                let least = self.counts.values().copied().min().unwrap_or_default().min(times);
                 self.counts.retain(|_, count| {
-                    *count -= 1;
+                    *count -= least;
                     *count > 0
                 });
-                0
+                let left = times - least;
+                if left > 0 {
+                    self.counts.insert(key, left);
+                }
+                left
             }
         }
     }
@@ -63,6 +73,16 @@ mod tests {
             }
         }
         assert_eq!((tally.get(3), tally.get(10)), (100, 0));
+    }
+
+    #[test]
+    fn what_comes_many_times_at_once_takes_the_place_of_what_came_less_often() {
+        let mut tally = Tally::new(2);
+        assert_eq!((tally.add_times(1, 3), tally.add_times(2, 5)), (3, 5));
+        assert_eq!(tally.add_times(3, 2), 0);
+        assert_eq!((tally.get(1), tally.get(2), tally.get(3)), (1, 3, 0));
+        assert_eq!(tally.add_times(3, 8), 7);
+        assert_eq!((tally.get(1), tally.get(2), tally.get(3)), (0, 2, 7));
     }
 
     #[test]

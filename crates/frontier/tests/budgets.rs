@@ -59,7 +59,7 @@ fn lease(frontier: &mut Exact) -> Lease {
 
 /// Settles a lease as a page of a cluster, with links.
 fn settle(frontier: &mut Exact, lease: &Lease, cluster: u64, links: &[&str]) -> (Repeat, Vec<Verdict>) {
-    let repeat = frontier.near_duplicate(lease.id, cluster).unwrap();
+    let repeat = frontier.near_duplicate(lease.id, cluster, 1).unwrap();
     let settlement = Settlement {
         lease: lease.id,
         outcome: Outcome::Done,
@@ -260,7 +260,7 @@ fn without_limits_nothing_is_refused() {
 
 #[test]
 fn a_site_that_repeats_a_page_is_suspect_and_its_neighbours_are_not() {
-    let mut frontier = frontier(|_| {});
+    let mut frontier = frontier(|config| config.max_near_duplicates = at_most(10));
     for n in 0..8 {
         let page = url(&format!("http://{n}.a.example/{n}"));
         assert!(!frontier.is_suspect(&page.host()));
@@ -270,4 +270,30 @@ fn a_site_that_repeats_a_page_is_suspect_and_its_neighbours_are_not() {
     }
     assert!(frontier.is_suspect(&url("http://elsewhere.a.example/").host()));
     assert!(!frontier.is_suspect(&url("http://b.example/").host()));
+}
+
+#[test]
+fn a_page_that_stands_for_others_makes_its_site_suspect_sooner_and_closes_nothing() {
+    let mut frontier = frontier(|config| config.max_near_duplicates = at_most(20));
+    let mut repeat = |n: u32, stands_for| {
+        let page = url(&format!("http://a.example/{n}"));
+        let is_suspect = frontier.is_suspect(&page.host());
+        offer(&mut frontier, &[page.key()]);
+        let lease = lease(&mut frontier);
+        let repeat = frontier.near_duplicate(lease.id, 7, stands_for).unwrap();
+        let settlement = Settlement {
+            lease: lease.id,
+            outcome: Outcome::Done,
+            links: Vec::new(),
+        };
+        frontier.settle(&[settlement], NOW).unwrap();
+        (is_suspect, repeat)
+    };
+    // Twice eight are more than three quarters of twenty, which is as far as a guess counts.
+    assert_eq!(repeat(1, 8), (false, Repeat::Counted));
+    assert_eq!(repeat(2, 8), (false, Repeat::Counted));
+    for n in 3..8 {
+        assert_eq!(repeat(n, 1), (true, Repeat::Counted), "{n}");
+    }
+    assert!(matches!(repeat(8, 8), (true, Repeat::PrefixClosed(_))));
 }

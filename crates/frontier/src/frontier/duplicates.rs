@@ -12,7 +12,8 @@ use crate::url::HostKey;
 
 impl<F: Filter> Frontier<F> {
     /// Says that a leased page repeats others: those of a cluster, which the caller names by a number of its own. To be
-    /// said before the lease is settled.
+    /// said before the lease is settled. A caller that compares only some pages of a site which is not
+    /// [suspect](Self::is_suspect) says how many each `stands_for`; 1 if it compares all.
     ///
     /// Where the cluster has had [`max_near_duplicates`](crate::FrontierConfig::max_near_duplicates) members on the site, the
     /// links of this page are refused when it is settled; where it has had as many under one [path
@@ -21,7 +22,7 @@ impl<F: Filter> Frontier<F> {
     /// # Errors
     ///
     /// Only when the frontier is poisoned.
-    pub fn near_duplicate(&mut self, lease: LeaseId, cluster: u64) -> Result<Repeat, FrontierError> {
+    pub fn near_duplicate(&mut self, lease: LeaseId, cluster: u64, stands_for: u32) -> Result<Repeat, FrontierError> {
         self.commit(|frontier| {
             let Some(taken) = frontier.leases.get_mut(&lease) else {
                 return Repeat::Counted;
@@ -31,7 +32,7 @@ impl<F: Filter> Frontier<F> {
                 .queue_mut()
                 .budgets_mut()
                 .repeats
-                .count(&taken.entry, cluster);
+                .count(&taken.entry, cluster, stands_for);
             taken.is_repeat = repeat != Repeat::Counted;
             repeat
         })
@@ -39,8 +40,8 @@ impl<F: Filter> Frontier<F> {
 
     /// Says whether near-duplicates have been so frequent on a site that each of its pages should be compared.
     ///
-    /// A caller may compare only some pages of other sites. Of a site that repeats a page without end it will meet
-    /// eight in the end; from then on every page must be counted for the budget to hold.
+    /// A caller may compare only some pages of other sites, each standing for as many. A site is suspect once a cluster has
+    /// three quarters of the members that are followed; from then on every page must be counted for the budget to hold.
     pub fn is_suspect(&self, host: &HostKey) -> bool {
         self.sieve.queue().budgets().repeats.suspects(host.site())
     }
