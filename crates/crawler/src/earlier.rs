@@ -5,15 +5,21 @@
 //! among the earlier pages, too.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frontier::{Canonicalizer, Link, Validators};
 use serde::Deserialize;
 
+use crate::fetch::MAX_VALIDATOR_BYTES;
+use crate::sitemap::parse_date;
+
 /// The longest line that is read: more than a page can be written in, with all that may be selected.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Redirected seeds that are looked for in a file.
+const MOST_MOVED_SEEDS: usize = 10_000;
 
 /// A page of an earlier crawl, as the lines of its output tell of it ([`PageRecord`](crate::PageRecord)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -29,6 +35,12 @@ pub struct EarlierPage {
     /// The length of the first path that was found to it, in links.
     #[serde(default)]
     pub depth: u32,
+    /// Steps in a row that load it as a part of what came before; 0 for a page.
+    #[serde(default)]
+    pub embedded: u8,
+    /// When it last changed, by the word of a sitemap.
+    #[serde(default)]
+    pub lastmod: Option<String>,
     /// The page that linked to it.
     #[serde(default)]
     pub referrer: Option<String>,
@@ -48,27 +60,44 @@ impl EarlierPage {
     fn validators(&self) -> Option<Arc<Validators>> {
         let is_had = matches!(self.status, 200..=299 | 304);
         let is_whole = !matches!(self.body_cut.as_deref(), Some("time" | "connection" | "coding"));
+        let is_short = |text: &&String| text.len() <= MAX_VALIDATOR_BYTES;
         let validators = Validators {
-            etag: self.etag.clone(),
-            last_modified: self.last_modified.clone(),
+            etag: self.etag.as_ref().filter(is_short).cloned(),
+            last_modified: self.last_modified.as_ref().filter(is_short).cloned(),
         };
         (is_had && is_whole && !validators.is_empty()).then(|| Arc::new(validators))
     }
 
     /// The steps to it: to where it answered, and to where a redirect led from there, for that may lead elsewhere now. None to
     /// what can no longer be crawled.
-    pub(crate) fn links(&self, canonicalizer: &Canonicalizer) -> impl Iterator<Item = Link> {
-        let referrer: Option<Arc<str>> = self.referrer.as_deref().map(Arc::from);
-        let link = |url: &str, validators| {
+    pub(crate) fn links(
+        &self,
+        referrer: Option<Arc<str>>,
+        canonicalizer: &Canonicalizer,
+    ) -> impl Iterator<Item = Link> {
+        let link = |url: &str| {
             Some(Link {
                 referrer: referrer.clone(),
-                validators,
+                embedded: self.embedded,
                 ..Link::found(canonicalizer.parse(url).ok()?, self.depth, Arc::default())
             })
         };
-        let answered = link(&self.url, self.validators());
-        let linked_to = self.redirected_from.as_deref().and_then(|url| link(url, None));
+        let answered = link(&self.url).map(|link| Link {
+            redirected_from: self.redirected_from.as_deref().map(Arc::from),
+            lastmod: self.lastmod.as_deref().and_then(parse_date),
+            validators: self.validators(),
+            ..link
+        });
+        let linked_to = self.redirected_from.as_deref().and_then(link);
         [answered, linked_to].into_iter().flatten()
+    }
+}
+
+/// The text as one that is shared with the page before, if it is the same: the links of one page follow each other.
+pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Arc<str>> {
+    match (text, before) {
+        (Some(text), Some(before)) if **before == *text => Some(Arc::clone(before)),
+        (text, _) => text.map(Arc::from),
     }
 }
 
@@ -84,6 +113,9 @@ pub enum EarlierError {
         /// What went wrong.
         source: io::Error,
     },
+    /// It is a pipe, a folder or a device.
+    #[error("{0} is no plain file, give one that can be read twice")]
+    NoFile(PathBuf),
     /// A line is none that a crawl writes.
     #[error("line {line} of {path} tells of no page, give a file that --output has written: {why}")]
     Line {
@@ -94,6 +126,9 @@ pub enum EarlierError {
         /// What is wrong with it.
         why: serde_json::Error,
     },
+    /// It has become shorter since it was checked.
+    #[error("{0} has been changed while it was read")]
+    Changed(PathBuf),
 }
 
 /// The output of an earlier crawl, a file of JSON lines. It is read twice: once to check it, and line by line when the crawl
@@ -101,7 +136,9 @@ pub enum EarlierError {
 #[derive(Debug)]
 pub struct EarlierCrawl {
     path: PathBuf,
-    lines: u64,
+    file: File,
+    pages: u64,
+    moved_seeds: Vec<(String, String)>,
 }
 
 impl EarlierCrawl {
@@ -111,84 +148,121 @@ impl EarlierCrawl {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is no output of a crawl.
+    /// When the file cannot be read twice, or is no output of a crawl.
     pub fn open(path: &Path) -> Result<Self, EarlierError> {
-        let mut earlier = Self {
+        let unreadable = |source| EarlierError::Read {
             path: path.to_owned(),
-            lines: u64::MAX,
-        };
-        let mut lines = 0;
-        for page in earlier.pages()? {
-            page?;
-            lines += 1;
-        }
-        earlier.lines = lines;
-        Ok(earlier)
-    }
-
-    /// Reads the pages, one after the other.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read; of a page, when it changed since it was checked.
-    pub fn pages(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<EarlierPage, EarlierError>> + Send + use<>, EarlierError> {
-        let file = File::open(&self.path).map_err(|source| self.unreadable(source))?;
-        let path = self.path.clone();
-        let mut reader = BufReader::new(file);
-        let mut text = Vec::new();
-        let mut line = 0;
-        let pages = std::iter::from_fn(move || {
-            loop {
-                text.clear();
-                line += 1;
-                match read_line(&mut reader, &mut text) {
-                    Ok(0) => return None,
-                    Ok(_) => {}
-                    Err(source) => {
-                        return Some(Err(EarlierError::Read {
-                            path: path.clone(),
-                            source,
-                        }));
-                    }
-                }
-                if text.trim_ascii().is_empty() {
-                    continue;
-                }
-                return match serde_json::from_slice(&text) {
-                    Ok(page) => Some(Ok(page)),
-                    Err(_) if !text.ends_with(b"\n") => {
-                        log::warn!("the last line of {} is torn, and passed over", path.display());
-                        None
-                    }
-                    Err(why) => Some(Err(EarlierError::Line {
-                        path: path.clone(),
-                        line,
-                        why,
-                    })),
-                };
-            }
-        });
-        // What was appended since, by whoever does that, was not checked.
-        Ok(pages.take(usize::try_from(self.lines).unwrap_or(usize::MAX)))
-    }
-
-    fn unreadable(&self, source: io::Error) -> EarlierError {
-        EarlierError::Read {
-            path: self.path.clone(),
             source,
+        };
+        // Opening a pipe waits for somebody to write.
+        if !path.metadata().map_err(unreadable)?.is_file() {
+            return Err(EarlierError::NoFile(path.to_owned()));
         }
+        let mut file = File::open(path).map_err(unreadable)?;
+        let mut pages = 0;
+        let mut moved_seeds = Vec::new();
+        for page in Pages::of(path, &file) {
+            let page = page?;
+            pages += 1;
+            if let (0, Some(seed)) = (page.depth, page.redirected_from)
+                && moved_seeds.len() < MOST_MOVED_SEEDS
+            {
+                moved_seeds.push((seed, page.url));
+            }
+        }
+        file.rewind().map_err(unreadable)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            pages,
+            moved_seeds,
+        })
+    }
+
+    /// Returns the seeds that were redirected, each with where to.
+    pub(crate) fn moved_seeds(&self) -> &[(String, String)] {
+        &self.moved_seeds
+    }
+
+    /// Reads the pages, one after the other. What was added to the file since it was checked is left out.
+    ///
+    /// An item is an error when the file can no longer be read, or has changed since it was checked.
+    pub fn into_pages(self) -> impl Iterator<Item = Result<EarlierPage, EarlierError>> {
+        let mut left = self.pages;
+        let mut pages = Pages::of(&self.path, self.file);
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let page = pages.next();
+            Some(page.unwrap_or_else(|| Err(EarlierError::Changed(self.path.clone()))))
+        })
     }
 }
 
-fn read_line(reader: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<usize> {
-    let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', text)?;
-    if read as u64 == MAX_LINE_BYTES && !text.ends_with(b"\n") {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a line is too long for a page",
-        ));
+/// The pages of a file, from where it stands.
+struct Pages<R> {
+    path: PathBuf,
+    reader: BufReader<R>,
+    text: Vec<u8>,
+    line: u64,
+}
+
+impl<R: Read> Pages<R> {
+    fn of(path: &Path, file: R) -> Self {
+        Self {
+            path: path.to_owned(),
+            reader: BufReader::new(file),
+            text: Vec::new(),
+            line: 0,
+        }
     }
-    Ok(read)
+
+    /// Reads a line; false at the end.
+    fn read_line(&mut self) -> io::Result<bool> {
+        self.text.clear();
+        self.line += 1;
+        let read = self
+            .reader
+            .by_ref()
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut self.text)?;
+        if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line is too long for a page",
+            ));
+        }
+        Ok(read > 0)
+    }
+}
+
+impl<R: Read> Iterator for Pages<R> {
+    type Item = Result<EarlierPage, EarlierError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.read_line() {
+                Ok(false) => return None,
+                Ok(true) if self.text.trim_ascii().is_empty() => {}
+                Ok(true) => break,
+                Err(source) => {
+                    return Some(Err(EarlierError::Read {
+                        path: self.path.clone(),
+                        source,
+                    }));
+                }
+            }
+        }
+        match serde_json::from_slice(&self.text) {
+            Ok(page) => Some(Ok(page)),
+            Err(_) if !self.text.ends_with(b"\n") => {
+                log::warn!("the last line of {} is torn, and passed over", self.path.display());
+                None
+            }
+            Err(why) => Some(Err(EarlierError::Line {
+                path: self.path.clone(),
+                line: self.line,
+                why,
+            })),
+        }
+    }
 }

@@ -85,6 +85,8 @@ pub struct PageRecord {
     pub status: u16,
     /// The length of the first path that was found to it, in links; 0 for a seed.
     pub depth: u32,
+    /// How many steps in a row lead to it that load it as a part of what came before; 0 for a page.
+    pub embedded: u8,
     /// The page that linked to it.
     pub referrer: Option<String>,
     /// The `Content-Type` header.

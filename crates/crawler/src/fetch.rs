@@ -38,6 +38,10 @@ pub use own_headers::{OwnHeaderError, Secret};
 /// decompression; else it is skipped.
 pub const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;
 
+/// The longest `ETag` or `Last-Modified` header that is kept, in bytes; a longer one is taken for none, or it would fill the queue of the
+/// next crawl.
+pub const MAX_VALIDATOR_BYTES: usize = 1024;
+
 /// At most so much of a robots.txt is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
 const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
 

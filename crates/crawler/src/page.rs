@@ -8,7 +8,7 @@ use crate::charset;
 use crate::config::CrawlConfig;
 use crate::fetch::{Answer, Extent, is_css, is_html};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
-use crate::links::{self, FoundLink, KnownLinks, LinkOptions, RobotsMeta, Uncrawlable, Wording};
+use crate::links::{self, FoundLink, KnownLinks, LinkOptions, News, RobotsMeta, Uncrawlable, Wording};
 use crate::select::{self, Selected};
 
 /// What was found on a page.
@@ -86,14 +86,14 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
     if options.assets && is_css(content_type) {
         let css = charset::decode_style_sheet(&answer.body, content_type);
         let found = links::extract_from_style_sheet(&css, url, &options);
-        return Page {
+        let news = News {
             wordings: vec![Wording::NONE; found.links.len()],
-            links: found.links,
-            links_dropped: found.dropped,
-            uncrawlable: found.uncrawlable,
-            noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
+            extracted: found,
+            known: 0,
+        };
+        return Page {
             fingerprint: Fingerprint { content, text: None },
-            ..Page::default()
+            ..of_links(news, answer, config)
         };
     }
     if answer.body.is_empty() || !is_html(content_type) {
@@ -105,8 +105,20 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
     }
     let decoded = charset::decode(&answer.body, content_type);
     let news = links::extract_news(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
+    Page {
+        selected: select_fields(&decoded.text, config),
+        fingerprint: Fingerprint {
+            content,
+            text: wanted.fingerprint.then(|| SimHash::of_markup(&decoded.text)),
+        },
+        ..of_links(news, answer, config)
+    }
+}
+
+/// What was found, but for the links that are not to be followed.
+fn of_links(news: News, answer: &Answer, config: &CrawlConfig) -> Page {
     let found = news.extracted;
-    let robots = with_headers(found.robots, answer, agent);
+    let robots = with_headers(found.robots, answer, config.product_token());
     let is_followed = |(link, _): &(FoundLink, Wording)| !robots.nofollow && !link.nofollow;
     let written = found.links.into_iter().zip(news.wordings);
     let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
@@ -126,16 +138,12 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
         wordings,
         known,
         unfollowed: unfollowed.into_iter().map(|(link, _)| link).collect(),
-        selected: select_fields(&decoded.text, config),
         links_dropped: found.dropped,
         title: found.title,
         cut: found.cut,
         uncrawlable: found.uncrawlable,
         noindex: robots.noindex,
-        fingerprint: Fingerprint {
-            content,
-            text: wanted.fingerprint.then(|| SimHash::of_markup(&decoded.text)),
-        },
+        ..Page::default()
     }
 }
 

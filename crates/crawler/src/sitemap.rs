@@ -22,7 +22,7 @@ use std::io::BufRead;
 use frontier::Time;
 use url::Url;
 
-pub(crate) use date::rfc3339;
+pub(crate) use date::{parse as parse_date, rfc3339};
 
 /// The most of a sitemap that is read, in bytes after unpacking, unless set: what the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_BYTES: u64 = 50 * 1024 * 1024;

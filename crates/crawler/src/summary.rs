@@ -154,7 +154,15 @@ pub(crate) struct Counts {
     pub(crate) retried: BTreeMap<FailureKind, u64>,
     pub(crate) bodies_cut: BTreeMap<Cut, u64>,
     pub(crate) bodies_skipped: u64,
-    pub(crate) first_failure: Option<String>,
+    first_failure: Option<FirstFailure>,
+}
+
+/// What is told of a crawl that fetched nothing.
+#[derive(Debug)]
+struct FirstFailure {
+    why: String,
+    /// Whether it is a want of this machine: any other is worth more then.
+    is_ours: bool,
 }
 
 impl Counts {
@@ -173,9 +181,10 @@ impl Counts {
                 if *kind != FailureKind::AddressForbidden {
                     *counts.entry(*kind).or_default() += 1;
                 }
-                self.note_failure(|| format!("{url}: {why}"));
+                let is_ours = *kind == FailureKind::OutOfHandles;
+                self.note_failure(is_ours, || format!("{url}: {why}"));
             }
-            Event::NotFetched { url, why, .. } => self.note_failure(|| format!("{url}: {why}")),
+            Event::NotFetched { url, why, .. } => self.note_failure(false, || format!("{url}: {why}")),
             Event::PrefixClosed { prefix, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
                 self.closed_prefixes.push((*prefix).to_owned());
             }
@@ -208,7 +217,7 @@ impl Counts {
             closed_prefixes: self.closed_prefixes,
             report,
             hosts: Vec::new(),
-            first_failure: self.first_failure,
+            first_failure: self.first_failure.map(|first| first.why),
             peak_memory_bytes: peak_memory_bytes(),
         }
     }
@@ -231,17 +240,25 @@ impl Counts {
     fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
         for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
             match verdict {
-                Verdict::Refused(why) => self.note_failure(|| format!("{}: {why}", link.url)),
+                Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
                 Verdict::Seen if link.hops > 0 => {
-                    self.note_failure(|| format!("{}: a redirect led back to it, and it was seen before", link.url));
+                    self.note_failure(false, || {
+                        format!("{}: a redirect led back to it, and it was seen before", link.url)
+                    });
                 }
                 Verdict::Seen | Verdict::Queued => {}
             }
         }
     }
 
-    fn note_failure(&mut self, why: impl FnOnce() -> String) {
-        self.first_failure.get_or_insert_with(why);
+    fn note_failure(&mut self, is_ours: bool, why: impl FnOnce() -> String) {
+        if self
+            .first_failure
+            .as_ref()
+            .is_none_or(|first| first.is_ours && !is_ours)
+        {
+            self.first_failure = Some(FirstFailure { why: why(), is_ours });
+        }
     }
 }
 

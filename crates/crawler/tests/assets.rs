@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use crawler::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
 use encoding_rs::UTF_8;
-use frontier::{Frontier, FrontierConfig};
+use frontier::{Frontier, FrontierConfig, Refusal};
 use serde_json::Value;
 use sieve::ExactFilter;
 use url::{Position, Url};
@@ -79,6 +79,37 @@ fn what_is_loaded_says_how_and_a_link_to_it_does_not_hide_it() {
 }
 
 #[test]
+fn a_part_of_the_page_itself_is_not_loaded_and_an_icon_may_be_an_alternative() {
+    let html = "<base href=/other/><svg><use href='#icon'/><image xlink:href=' #icon'/></svg>";
+    assert_eq!(extract(html, UTF_8, &page(), &OPTIONS).links, []);
+    let found = extract("<link rel='alternate icon' href=x>", UTF_8, &page(), &OPTIONS).links;
+    assert_eq!((found[0].source, found[0].embedded), (LinkSource::Alternate, true));
+}
+
+#[test]
+fn a_style_sheet_that_says_nofollow_is_obeyed_like_a_page() {
+    struct Strict;
+    impl Fetcher for Strict {
+        async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+            let (kind, body, tags) = match ask.url.path() {
+                "/" => ("text/html", "<link rel=stylesheet href=/s>", None),
+                "/s" => ("text/css", "a{b:url(i)}", Some("nofollow".to_owned())),
+                _ => ("image/png", "", None),
+            };
+            Ok(Answer {
+                status: 200,
+                content_type: Some(kind.to_owned()),
+                body: body.into(),
+                robots_tags: tags.into_iter().collect(),
+                ..Answer::default()
+            })
+        }
+    }
+    let summary = crawl_by(Strict, true, u32::MAX);
+    assert_eq!((summary.pages, summary.links_nofollow), (2, 1));
+}
+
+#[test]
 fn what_a_style_sheet_names_lies_beside_it() {
     let sheet = Url::parse("http://site.test/css/main.css").unwrap();
     let found = extract_from_style_sheet("@import 'a.css'; b{c:url(../i/é.png?é)}", &sheet, &OPTIONS).links;
@@ -113,6 +144,17 @@ fn crawl(
     max_depth: u32,
     reply: impl Fn(&str) -> (&'static str, String) + Send + Sync + 'static,
 ) -> (Vec<String>, Summary) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let script = Script {
+        reply,
+        asked: Arc::clone(&asked),
+    };
+    let summary = crawl_by(script, assets, max_depth);
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    (asked, summary)
+}
+
+fn crawl_by(fetcher: impl Fetcher, assets: bool, max_depth: u32) -> Summary {
     let mut frontier = FrontierConfig {
         ask_robots: false,
         ..FrontierConfig::default()
@@ -124,16 +166,9 @@ fn crawl(
         assets,
         ..CrawlOptions::default()
     };
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let script = Script {
-        reply,
-        asked: Arc::clone(&asked),
-    };
     let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script);
-    let summary = paused::runtime().block_on(crawl.run()).unwrap();
-    let asked = std::mem::take(&mut *asked.lock().unwrap());
-    (asked, summary)
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher);
+    paused::runtime().block_on(crawl.run()).unwrap()
 }
 
 fn site(path: &str) -> (&'static str, String) {
@@ -174,7 +209,7 @@ fn nobody_gets_more_than_pages_who_does_not_ask() {
 
 #[test]
 fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
-    let (asked, summary) = crawl(true, 2, |path| match path.strip_prefix("/css") {
+    let (asked, summary) = crawl(true, u32::MAX, |path| match path.strip_prefix("/css") {
         Some(number) => (
             "text/css",
             format!("@import 'css{}';", number.parse::<u32>().unwrap() + 1),
@@ -182,7 +217,7 @@ fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
         None => ("text/html", "<link rel=stylesheet href=css1>".to_owned()),
     });
     assert_eq!(asked, ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
-    assert_eq!(summary.report.links.refused.values().sum::<u64>(), 1);
+    assert_eq!(summary.report.links.refused[&Refusal::TooDeep], 1);
 }
 
 #[test]
@@ -203,19 +238,5 @@ fn a_redirected_image_may_lie_as_deep_as_the_image() {
             })
         }
     }
-    let mut frontier = FrontierConfig {
-        ask_robots: false,
-        ..FrontierConfig::default()
-    };
-    frontier.scope.max_depth = Some(0);
-    let options = CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
-        frontier: frontier.clone(),
-        assets: true,
-        ..CrawlOptions::default()
-    };
-    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Redirecting);
-    let summary = paused::runtime().block_on(crawl.run()).unwrap();
-    assert_eq!(summary.pages, 2);
+    assert_eq!(crawl_by(Redirecting, true, 0).pages, 2);
 }

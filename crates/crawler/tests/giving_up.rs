@@ -9,6 +9,7 @@
 #[path = "common/paused.rs"]
 mod paused;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -117,4 +118,16 @@ fn a_host_that_answers_nothing_any_more_is_given_up_after_a_few_tries() {
     assert_eq!(summary.pages, 1);
     assert!(asked.len() < 12, "{asked:?}");
     assert_eq!(summary.report.pages.gave_up + summary.report.pages.lost_with_host, 1000);
+}
+
+#[test]
+fn of_a_crawl_that_gets_nothing_a_site_s_failure_is_told_rather_than_a_want_of_this_machine() {
+    let answers = AtomicUsize::new(0);
+    let (summary, _) = run(move |url| match url {
+        "http://a.example/robots.txt" => body(""),
+        _ if answers.fetch_add(1, Ordering::Relaxed) == 0 => Err(FetchError::OutOfHandles),
+        _ => refused(),
+    });
+    let first = summary.first_failure.unwrap();
+    assert!(first.contains("no connection"), "{first}");
 }

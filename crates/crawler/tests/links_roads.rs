@@ -82,7 +82,7 @@ const LINKS: [&str; 24] = [
     "<a href='15' rel=nofollow>t</a>",
 ];
 
-const ASSETS: [&str; 36] = [
+const ASSETS: [&str; 43] = [
     "<img src=i1>",
     "<IMG SRCSET='i2, i3 2x'>",
     "<image src=i4>",
@@ -119,6 +119,13 @@ const ASSETS: [&str; 36] = [
     "<font style=b:url(u7) color=c>",
     "<td style=b:url(u8)>",
     "<iframe src=8 style=b:url(u9)>",
+    "<form style=b:url(u10)>",
+    "<select style=b:url(u11)>",
+    "<noscript style=b:url(u12)>",
+    "<template style=b:url(u13)>",
+    "<style style=b:url(u14)>a{b:url(u15)}</style>",
+    "<option style=b:url(u16)>",
+    "<button style=b:url(u17)>",
 ];
 
 const STRUCTURE: [&str; 58] = [

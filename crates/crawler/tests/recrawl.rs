@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use crawler::earlier::{EarlierCrawl, EarlierError};
 use crawler::output::jsonl::JsonLines;
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
-use frontier::{Frontier, FrontierConfig, Validators};
+use frontier::{Frontier, FrontierConfig, Reach, Validators};
 use memory_file::MemoryFile;
 use serde_json::Value;
 use sieve::ExactFilter;
@@ -83,15 +83,15 @@ impl Site {
     }
 }
 
-struct Server {
-    site: Site,
+struct Server<F> {
+    reply: F,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Fetcher for Server {
+impl<F: Fn(&Ask) -> Answer + Send + Sync + 'static> Fetcher for Server<F> {
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         self.asked.lock().unwrap().push(ask.url.path().to_owned());
-        Ok(self.site.answer(ask.url.path(), ask.validators.as_deref()))
+        Ok((self.reply)(&ask))
     }
 }
 
@@ -114,21 +114,32 @@ impl Run {
 }
 
 fn crawl(site: &Site, earlier: Option<EarlierCrawl>) -> Run {
-    let frontier = FrontierConfig {
-        ask_robots: false,
-        ..FrontierConfig::default()
-    };
-    let options = CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
-        frontier: frontier.clone(),
+    let site = site.clone();
+    let reply = move |ask: &Ask| site.answer(ask.url.path(), ask.validators.as_deref());
+    crawl_with("http://a.example/", |_| {}, earlier, reply)
+}
+
+fn crawl_with(
+    seed: &str,
+    change: impl FnOnce(&mut CrawlOptions),
+    earlier: Option<EarlierCrawl>,
+    reply: impl Fn(&Ask) -> Answer + Send + Sync + 'static,
+) -> Run {
+    let mut options = CrawlOptions {
+        seeds: vec![seed.to_owned()],
+        frontier: FrontierConfig {
+            ask_robots: false,
+            ..FrontierConfig::default()
+        },
         ..CrawlOptions::default()
     };
+    change(&mut options);
+    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let server = Server {
-        site: site.clone(),
+        reply,
         asked: Arc::clone(&asked),
     };
-    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
     let pages = MemoryFile::default();
     let mut crawl =
         Crawl::with(CrawlConfig::new(options).unwrap(), frontier, server).observe(JsonLines::new(pages.clone()));
@@ -139,6 +150,35 @@ fn crawl(site: &Site, earlier: Option<EarlierCrawl>) -> Run {
     let mut asked = std::mem::take(&mut *asked.lock().unwrap());
     asked.sort();
     Run { summary, asked, pages }
+}
+
+/// An answer with a version that never changes.
+fn unchanging(ask: &Ask, kind: &str, body: &str) -> Answer {
+    let validators = Validators {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+    };
+    if ask.validators.as_deref() == Some(&validators) {
+        return Answer {
+            status: 304,
+            ..Answer::default()
+        };
+    }
+    Answer {
+        status: 200,
+        content_type: Some(kind.to_owned()),
+        body: body.into(),
+        validators,
+        ..Answer::default()
+    }
+}
+
+fn moved(to: &str) -> Answer {
+    Answer {
+        status: 301,
+        location: Some(to.to_owned()),
+        ..Answer::default()
+    }
 }
 
 /// A file of its own for every test.
@@ -264,8 +304,8 @@ fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
         Err(EarlierError::Read { .. })
     ));
     let torn = open("torn", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://a.exa").unwrap();
-    assert_eq!(torn.pages().unwrap().count(), 1);
-    assert_eq!(open("empty", "").unwrap().pages().unwrap().count(), 0);
+    assert_eq!(torn.into_pages().count(), 1);
+    assert_eq!(open("empty", "").unwrap().into_pages().count(), 0);
 }
 
 #[test]
@@ -286,10 +326,154 @@ fn the_command_keeps_what_it_is_to_read() {
     let (code, why) = run(&["--recrawl", kept, "--output", kept]);
     assert_eq!(code, Some(2), "{why}");
     assert!(why.contains("would be replaced"), "{why}");
+    let twin = format!("{kept}.twin");
+    drop(std::fs::remove_file(&twin));
+    std::fs::hard_link(kept, &twin).unwrap();
+    let (code, why) = run(&["--recrawl", kept, "--output", &twin]);
+    assert_eq!(code, Some(2), "{why}");
     assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
 
     let (code, why) = run(&["--recrawl", broken, "--output", target]);
     assert_eq!(code, Some(1), "{why}");
     assert!(why.contains("line 1 of"), "{why}");
     assert_eq!(std::fs::read_to_string(target).unwrap(), "precious\n");
+}
+
+#[test]
+fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
+    let other_host = |ask: &Ask| match ask.url.as_str() {
+        "http://a.example/" => moved("http://www.a.example/"),
+        "http://www.a.example/" => unchanging(ask, "text/html", "<a href=/x><a href=/y>"),
+        _ => unchanging(ask, "text/html", ""),
+    };
+    let first = crawl_with("http://a.example/", |_| {}, None, other_host);
+    let again = Some(earlier("moved-host", &first.pages.text()));
+    let second = crawl_with("http://a.example/", |_| {}, again, other_host);
+    assert_eq!(second.summary.by_status, [(304, 3)].into());
+
+    let other_folder = |ask: &Ask| match ask.url.path() {
+        "/docs/latest/" => moved("/docs/v2/"),
+        "/docs/v2/" => unchanging(ask, "text/html", "<a href=x>"),
+        _ => unchanging(ask, "text/html", ""),
+    };
+    let prefix = |options: &mut CrawlOptions| options.frontier.scope.reach = Reach::Prefix;
+    let seed = "http://a.example/docs/latest/";
+    let first = crawl_with(seed, prefix, None, other_folder);
+    let again = Some(earlier("moved-folder", &first.pages.text()));
+    let second = crawl_with(seed, prefix, again, other_folder);
+    assert_eq!(second.summary.by_status, [(304, 2)].into());
+}
+
+#[test]
+fn what_the_last_pages_are_made_of_is_asked_for_again() {
+    let site = |ask: &Ask| match ask.url.path() {
+        "/" => unchanging(ask, "text/html", "<a href=/page>"),
+        "/page" => unchanging(ask, "text/html", "<img src=/1.png><link rel=stylesheet href=/1.css>"),
+        "/1.css" => unchanging(ask, "text/css", "a{b:url(2.png)}"),
+        _ => unchanging(ask, "image/png", ""),
+    };
+    let options = |options: &mut CrawlOptions| {
+        options.assets = true;
+        options.frontier.scope.max_depth = Some(1);
+    };
+    let first = crawl_with("http://a.example/", options, None, site);
+    let again = Some(earlier("assets", &first.pages.text()));
+    let second = crawl_with("http://a.example/", options, again, site);
+    assert_eq!(second.asked, ["/", "/1.css", "/1.png", "/2.png", "/page"]);
+    assert_eq!(second.asked, first.asked);
+}
+
+#[test]
+fn a_redirect_is_remembered_from_crawl_to_crawl() {
+    let second = crawl(
+        &first_site(),
+        Some(earlier("old-1", &crawl(&first_site(), None).pages.text())),
+    );
+    let changed = first_site().with("/elsewhere", "1", "").moved("/old", "/elsewhere");
+    let third = crawl(&changed, Some(earlier("old-2", &second.pages.text())));
+    assert_eq!(third.statuses()["/elsewhere"], 200);
+}
+
+#[test]
+fn the_word_of_a_sitemap_and_what_a_304_leaves_out_are_kept() {
+    let sitemap = "<urlset><url><loc>http://a.example/x</loc><lastmod>2024-01-01</lastmod></url></urlset>";
+    let whole = Validators {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: Some("Mon, 01 Jan 2024 00:00:00 GMT".to_owned()),
+    };
+    let site = move |ask: &Ask| match (ask.url.path(), &ask.validators) {
+        ("/sitemap.xml", _) => unchanging(ask, "application/xml", sitemap),
+        ("/x", Some(_)) => Answer {
+            status: 304,
+            validators: Validators {
+                last_modified: None,
+                ..whole.clone()
+            },
+            ..Answer::default()
+        },
+        ("/x", None) => Answer {
+            status: 200,
+            validators: whole.clone(),
+            ..Answer::default()
+        },
+        _ => unchanging(ask, "text/html", ""),
+    };
+    let sitemaps = |options: &mut CrawlOptions| options.sitemaps = true;
+    let first = crawl_with("http://a.example/", sitemaps, None, site.clone());
+    let again = Some(earlier("lastmod", &first.pages.text()));
+    let second = crawl_with("http://a.example/", sitemaps, again, site);
+    let lines = second.pages.lines();
+    let line = lines.iter().find(|line| line["status"] == 304).unwrap();
+    assert_eq!(line["lastmod"], "2024-01-01T00:00:00Z");
+    assert_eq!(line["last_modified"], "Mon, 01 Jan 2024 00:00:00 GMT");
+}
+
+#[test]
+fn many_lines_in_a_row_that_lead_nowhere_do_not_end_the_file() {
+    let mut lines = "{\"url\":\"ftp://a.example/\"}\n".repeat(1000);
+    lines.push_str("{\"url\":\"http://a.example/x\"}\n");
+    let run = crawl(&Site::default(), Some(earlier("nowhere", &lines)));
+    assert_eq!(run.asked, ["/", "/x"]);
+}
+
+#[test]
+fn a_version_of_enormous_length_is_not_taken_along() {
+    let long = format!(
+        "{{\"url\":\"http://a.example/x\",\"status\":200,\"etag\":\"{}\"}}\n",
+        "x".repeat(2000)
+    );
+    let is_conditional = Arc::new(Mutex::new(false));
+    let seen = Arc::clone(&is_conditional);
+    let reply = move |ask: &Ask| {
+        *seen.lock().unwrap() |= ask.validators.is_some();
+        Answer::default()
+    };
+    crawl_with("http://a.example/", |_| {}, Some(earlier("long", &long)), reply);
+    assert!(!*is_conditional.lock().unwrap());
+}
+
+#[test]
+fn a_file_that_shrinks_after_it_was_checked_is_an_error() {
+    let path = file(
+        "shrinks",
+        "{\"url\":\"http://a.example/1\"}\n{\"url\":\"http://a.example/2\"}\n",
+    );
+    let earlier = EarlierCrawl::open(&path).unwrap();
+    std::fs::write(&path, "{\"url\":\"http://a.example/1\"}\n").unwrap();
+    let pages: Vec<_> = earlier.into_pages().collect();
+    assert!(matches!(pages[..], [Ok(_), Err(EarlierError::Changed(_))]), "{pages:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_twice_is_refused_at_once() {
+    let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recrawl-pipe");
+    drop(std::fs::remove_file(&pipe));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), Path::new("/dev/null"), Path::new("/")] {
+        assert!(
+            matches!(EarlierCrawl::open(path), Err(EarlierError::NoFile(_))),
+            "{path:?}"
+        );
+    }
 }

@@ -56,8 +56,8 @@ pub struct Metadata {
     pub redirected_from: Option<Arc<str>>,
     /// The user named it, or it is what a URL of the user's redirects to.
     pub seed: bool,
-    /// A page loads it as a part of itself.
-    pub embedded: bool,
+    /// Steps in a row that load it as a part of what came before; 0 for a page.
+    pub embedded: u8,
     /// When it last changed, by the word of the sitemap that named it.
     pub lastmod: Option<Time>,
     /// Which version of it is known from an earlier crawl.

@@ -141,6 +141,15 @@ impl<F: Filter> Frontier<F> {
         })
     }
 
+    /// Lets the crawl reach what belongs to a URL, as if a seed were redirected there. Nothing is offered.
+    ///
+    /// # Errors
+    ///
+    /// Only when the frontier is poisoned.
+    pub fn add_territory(&mut self, url: &CanonicalUrl) -> Result<(), FrontierError> {
+        self.commit(|frontier| frontier.scope.add_seed(url))
+    }
+
     /// Offers links and says what became of each. A link that is refused is not marked as seen.
     ///
     /// # Errors

@@ -34,9 +34,9 @@ pub struct Link {
     pub hops: u8,
     /// The URL of the page that has the link; `None` for a seed.
     pub referrer: Option<Arc<str>>,
-    /// Whether a page loads it as a part of itself, such as an image: then it may lie [a little
-    /// deeper](crate::scope::MAX_EMBEDDING) than pages.
-    pub embedded: bool,
+    /// How many steps in a row lead to it that load it as a part of what came before: 0 to a page, 1 to its style sheet, 2 to
+    /// an image of that. They do not count for the limit of depth, but [have one of their own](crate::scope::MAX_EMBEDDING).
+    pub embedded: u8,
     /// The first URL of the chain of redirects that led here; `None` when there was none.
     pub redirected_from: Option<Arc<str>>,
     /// Whether the user gave it, or was led here from what the user gave by redirects alone.
@@ -57,7 +57,7 @@ impl Link {
             url,
             depth: 0,
             hops: 0,
-            embedded: false,
+            embedded: 0,
             referrer: None,
             redirected_from: None,
             seed: true,
@@ -75,7 +75,7 @@ impl Link {
             url,
             depth,
             hops: 0,
-            embedded: false,
+            embedded: 0,
             referrer: Some(referrer),
             redirected_from: None,
             seed: false,
@@ -93,7 +93,7 @@ impl Link {
             url,
             depth: indexes,
             hops: 0,
-            embedded: false,
+            embedded: 0,
             referrer,
             redirected_from: None,
             seed: false,

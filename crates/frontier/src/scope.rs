@@ -28,9 +28,8 @@ pub const DEFAULT_MAX_HOPS: u8 = 10;
 /// How many sitemap indexes may lead to a sitemap, unless the user says otherwise. The protocol knows one.
 pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
-/// How many links further than pages what they are made of may lie: a style sheet of the last page, one that it imports, and
-/// an image of that.
-pub const MAX_EMBEDDING: u32 = 3;
+/// How many steps from a page what it is made of may lie: a style sheet, three that import one another, and an image of the last.
+pub const MAX_EMBEDDING: u32 = 5;
 
 /// How large the include or the exclude patterns may be when compiled, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
@@ -216,8 +215,8 @@ impl Scope {
             return Err(Refusal::TooManyHops);
         }
         self.territory.judge(&link.url)?;
-        let beyond = if link.embedded { MAX_EMBEDDING } else { 0 };
-        if link.depth > self.max_depth.saturating_add(beyond) {
+        let embedded = u32::from(link.embedded);
+        if embedded > MAX_EMBEDDING || link.depth > self.max_depth.saturating_add(embedded) {
             return Err(Refusal::TooDeep);
         }
         if repeats_itself(link.url.key_path(), self.max_segment_repeats) {

@@ -72,9 +72,7 @@ impl Outputs {
             .into_iter()
             .flatten()
             .collect();
-        let places: Vec<PathBuf> = files.iter().map(|file| place_of(file)).collect();
-        let is_second =
-            |&(at, _): &(usize, &&PathBuf)| places.iter().take(at).any(|earlier| places.get(at) == Some(earlier));
+        let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
@@ -83,7 +81,7 @@ impl Outputs {
         let mut files = [&self.output, &self.links, &self.refused, &self.warc]
             .into_iter()
             .flatten();
-        files.any(|file| place_of(file) == place_of(input))
+        files.any(|file| is_same(file, input))
     }
 
     /// Says whether standard output carries results.
@@ -91,6 +89,16 @@ impl Outputs {
         let files = [&self.output, &self.links, &self.refused];
         files.into_iter().flatten().any(|file| is_stdout(file))
     }
+}
+
+/// Whether two paths lead to one file, under whatever name.
+fn is_same(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
+        use std::os::unix::fs::MetadataExt as _;
+        return (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+    place_of(one) == place_of(other)
 }
 
 /// The file that a path leads to, whether it is there yet or not.

@@ -6,7 +6,7 @@ use frontier::{CanonicalUrl, FrontierError, Link};
 use sieve::Filter;
 
 use super::Crawl;
-use crate::earlier::EarlierCrawl;
+use crate::earlier::{EarlierCrawl, shared};
 use crate::error::CrawlError;
 use crate::event::Event;
 use crate::fetch::Fetcher;
@@ -28,23 +28,31 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             });
         }
         if let Some(earlier) = self.earlier.take() {
-            self.offer_earlier(&earlier)?;
+            self.offer_earlier(earlier)?;
         }
         self.look_for_sitemaps()?;
         Ok(())
     }
 
-    fn offer_earlier(&mut self, earlier: &EarlierCrawl) -> Result<(), CrawlError> {
+    fn offer_earlier(&mut self, earlier: EarlierCrawl) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
-        let mut pages = earlier.pages()?;
-        let mut links = Vec::new();
-        loop {
-            links.clear();
-            for page in pages.by_ref().take(PAGES_AT_ONCE) {
-                links.extend(page?.links(&config.options().canonicalizer));
+        let canonicalizer = &config.options().canonicalizer;
+        // Where a seed is redirected to is in scope, which is known before the seed is asked for.
+        for (from, to) in earlier.moved_seeds() {
+            if let (Ok(from), Ok(to)) = (canonicalizer.parse(from), canonicalizer.parse(to))
+                && config.seeds().iter().any(|seed| seed.key() == from.key())
+            {
+                self.frontier.add_territory(&to)?;
             }
-            if links.is_empty() || *self.stop.borrow() != Stop::No {
-                return Ok(());
+        }
+        let mut pages = earlier.into_pages().peekable();
+        let mut referrer = None;
+        while pages.peek().is_some() && *self.stop.borrow() == Stop::No {
+            let mut links = Vec::new();
+            for page in pages.by_ref().take(PAGES_AT_ONCE) {
+                let page = page?;
+                referrer = shared(page.referrer.as_deref(), &referrer);
+                links.extend(page.links(referrer.clone(), canonicalizer));
             }
             let verdicts = self.frontier.offer(&links, self.clock.now())?;
             self.tell(&Event::Offered {
@@ -52,6 +60,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 verdicts: &verdicts,
             });
         }
+        Ok(())
     }
 
     /// Where robots.txt is not asked for, it can name no sitemap: those of the seeds are looked for where they use to be.

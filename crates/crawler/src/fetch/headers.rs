@@ -8,7 +8,7 @@ use hyper::header::{
 
 use frontier::Validators;
 
-use super::Answer;
+use super::{Answer, MAX_VALIDATOR_BYTES};
 
 /// Reads the head of an answer.
 pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
@@ -20,8 +20,8 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
         retry_after: text(headers, &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
         robots_tags: robots_tags(headers),
         validators: Validators {
-            etag: text(headers, &ETAG),
-            last_modified: text(headers, &LAST_MODIFIED),
+            etag: validator(headers, &ETAG),
+            last_modified: validator(headers, &LAST_MODIFIED),
         },
         ..Answer::default()
     }
@@ -53,6 +53,10 @@ pub(super) fn total_bytes(headers: &HeaderMap) -> usize {
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     // Latin-1, as browsers read header bytes (Fetch standard, "isomorphic decode").
     headers.get(name).map(latin_1)
+}
+
+fn validator(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    text(headers, name).filter(|value| value.len() <= MAX_VALIDATOR_BYTES)
 }
 
 fn latin_1(value: &HeaderValue) -> String {

@@ -54,27 +54,15 @@ impl Asset {
     }
 }
 
+/// Elements whose `style` attribute is not read: HTML drops or merges them, or not, depending on what is open.
+const UNSTYLED: [&str; 19] = [
+    "body", "caption", "col", "colgroup", "form", "frame", "frameset", "head", "html", "noscript", "select", "style",
+    "tbody", "td", "template", "tfoot", "th", "thead", "tr",
+];
+
 /// Whether the `style` attribute of an HTML element with this name in lower case is read.
-///
-/// Not those of parts that HTML drops or merges, depending on what is open: of tables, the body and the root.
 pub(super) fn is_styled(name: &str) -> bool {
-    !matches!(
-        name,
-        "html"
-            | "head"
-            | "body"
-            | "frame"
-            | "frameset"
-            | "caption"
-            | "col"
-            | "colgroup"
-            | "tbody"
-            | "td"
-            | "tfoot"
-            | "th"
-            | "thead"
-            | "tr"
-    )
+    !UNSTYLED.contains(&name)
 }
 
 /// Whether an attribute of the HTML or SVG element with this name names an asset, both in lower case.
@@ -123,14 +111,12 @@ pub(super) fn visit(collector: &mut Collector<'_>, asset: Asset, element: &impl 
             } else {
                 LinkSource::Image
             };
-            add(
-                if element.value(Attribute::Href).is_some() {
-                    Attribute::Href
-                } else {
-                    Attribute::XlinkHref
-                },
-                source,
-            );
+            let href = element
+                .value(Attribute::Href)
+                .or_else(|| element.value(Attribute::XlinkHref));
+            // What is a part of this document is there.
+            let href = href.filter(|href| !href.trim_ascii().is_empty() && !href.trim_ascii_start().starts_with('#'));
+            collector.add_asset(href, source);
         }
     }
 }

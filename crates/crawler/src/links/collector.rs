@@ -1,7 +1,9 @@
 //! What the elements of one document say, gathered in the order of the document.
 
 use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher as _;
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -19,6 +21,9 @@ const TITLE_CHARS: usize = 512;
 ///
 /// A base of 16 kB under ten thousand short links is a page of 150 kB with links of 160 MB.
 const MEAN_LINK_BYTES: usize = 1024;
+
+/// Assets that are known when they are repeated.
+const MOST_ASSETS: usize = 4096;
 
 /// An element that may say something, wherever it was found.
 pub(super) trait Element {
@@ -73,6 +78,9 @@ pub(super) struct Collector<'a> {
     base_seen: bool,
     refresh_seen: bool,
     base_used: bool,
+    /// The assets that were taken, as they are written.
+    assets: HashSet<u64>,
+    hasher: RandomState,
     /// The words of the link that is being taken.
     words: Option<u64>,
 }
@@ -93,6 +101,8 @@ impl<'a> Collector<'a> {
             base_seen: false,
             refresh_seen: false,
             base_used: false,
+            assets: HashSet::new(),
+            hasher: RandomState::new(),
             words: None,
         }
     }
@@ -181,8 +191,13 @@ impl<'a> Collector<'a> {
 
     /// Takes note of what an element loads, if it is not in the document itself.
     pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
-        if let Some(target) = target.filter(|target| !is_inline(target)) {
-            self.add_target(&target, source, false);
+        let Some(target) = target.filter(|target| !is_inline(target)) else {
+            return;
+        };
+        // Most of them are repeated, too.
+        let words = self.hasher.hash_one(&*target);
+        if !self.assets.contains(&words) && self.add_target(&target, source, false) && self.assets.len() < MOST_ASSETS {
+            self.assets.insert(words);
         }
     }
 
@@ -200,19 +215,20 @@ impl<'a> Collector<'a> {
     fn visit_link(&mut self, element: &impl Element) -> bool {
         let rel = element.value(Attribute::Rel).unwrap_or_default();
         let source = if has_token(&rel, "next") {
-            LinkSource::Next
+            Some(LinkSource::Next)
         } else if has_token(&rel, "canonical") {
-            LinkSource::Canonical
+            Some(LinkSource::Canonical)
         } else if has_token(&rel, "alternate") && !has_token(&rel, "stylesheet") {
-            LinkSource::Alternate
+            Some(LinkSource::Alternate)
         } else {
-            if self.wants_assets() {
-                assets::visit_link(self, &rel, element);
-            }
-            return true;
+            None
         };
-        let href = element.value(Attribute::Href).filter(|href| !href.is_empty());
-        self.add(href, source, element)
+        let href = || element.value(Attribute::Href).filter(|href| !href.is_empty());
+        let taken = source.is_none_or(|source| self.add(href(), source, element));
+        if self.wants_assets() {
+            assets::visit_link(self, &rel, element);
+        }
+        taken
     }
 
     fn visit_meta(&mut self, element: &impl Element) -> bool {

@@ -127,11 +127,12 @@ pub(super) fn conclude(
 fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> (Vec<Link>, Vec<Wording>) {
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
+    let steps = entry.metadata.embedded.saturating_add(1);
     let written = std::mem::take(&mut page.links).into_iter().zip(&page.wordings);
     let links = written.filter_map(|(link, wording)| {
         let url = canonicalizer.canonicalize(link.url).ok()?;
         let found = Link::found(url, depth, Arc::clone(&referrer));
-        let embedded = link.embedded;
+        let embedded = if link.embedded { steps } else { 0 };
         Some((Link { embedded, ..found }, *wording))
     });
     links.unzip()
@@ -146,6 +147,7 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
         redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
         status: answer.status,
         depth: entry.depth,
+        embedded: entry.metadata.embedded,
         referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
         content_type: answer.content_type.clone(),
         bytes: answer.body.len() as u64,
@@ -166,11 +168,15 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
     }
 }
 
-/// What tells the version of a page: of one that is still the same, what its server says now, or has said before.
+/// What tells the version of a page: of one that is still the same, what its server says now, or else has said before.
 fn version(entry: &Entry, answer: &Answer) -> Validators {
+    let now = answer.validators.clone();
     match &entry.metadata.validators {
-        Some(known) if answer.status == 304 && answer.validators.is_empty() => (**known).clone(),
-        _ => answer.validators.clone(),
+        Some(known) if answer.status == 304 => Validators {
+            etag: now.etag.or_else(|| known.etag.clone()),
+            last_modified: now.last_modified.or_else(|| known.last_modified.clone()),
+        },
+        _ => now,
     }
 }
 

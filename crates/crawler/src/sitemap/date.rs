@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 64;
 /// 2822). What a date leaves out is its first moment, and a time without an offset is UTC.
 ///
 /// `None` for anything else, and for dates before 1970.
-pub(super) fn parse(text: &str) -> Option<Time> {
+pub(crate) fn parse(text: &str) -> Option<Time> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
