@@ -14,6 +14,7 @@ mod guard;
 mod headers;
 mod own_headers;
 mod pools;
+mod trust;
 
 use std::future::Future;
 use std::net::IpAddr;

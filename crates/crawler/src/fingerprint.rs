@@ -263,7 +263,7 @@ impl Features {
         }
     }
 
-    fn finish(mut self) -> SimHash {
+    fn finish(&mut self) -> SimHash {
         SimHash(if self.words < FEWEST_WORDS {
             mixed(self.all)
         } else {
@@ -276,14 +276,14 @@ impl Features {
 /// counts.
 ///
 /// Two features of one slot push each other out, and may count again then.
-struct Met(Box<[u32; MET_SLOTS]>);
+struct Met([u32; MET_SLOTS]);
 
-/// A power of two; 32 KiB.
+/// A power of two; 32 KiB, on the stack, which is in the cache.
 const MET_SLOTS: usize = 8192;
 
 impl Default for Met {
     fn default() -> Self {
-        Self(Box::new([0; MET_SLOTS]))
+        Self([0; MET_SLOTS])
     }
 }
 

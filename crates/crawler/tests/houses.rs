@@ -137,6 +137,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
         ],
     );
     only("crawler", "cssparser::", &["links/style.rs"]);
+    only("crawler", "rustls_platform_verifier::", &["fetch/trust.rs"]);
     only("crawler", "robotxt::", &["robots.rs"]);
     only("crawler", "quick_xml::", &["sitemap/xml.rs"]);
     only("crawler", "jiff::", &["sitemap/date.rs"]);

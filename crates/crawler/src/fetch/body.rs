@@ -5,8 +5,8 @@ use super::{Answer, Cut, Extent};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.
 const MOST_SET_ASIDE: usize = 1024 * 1024;
-/// How much longer HTML is than its compressed form, mostly.
-const USUAL_RATIO: usize = 4;
+/// How much longer HTML is than its compressed form, at most as a rule. What is set aside and not written to costs nothing.
+const USUAL_RATIO: usize = 8;
 
 /// A body that is being received.
 pub(super) struct Receiving {

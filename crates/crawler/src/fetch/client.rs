@@ -97,7 +97,7 @@ impl HttpFetcher {
     ///
     /// # Errors
     ///
-    /// When the TLS roots of the system cannot be read.
+    /// When the TLS roots of the system cannot be read, and a seed needs them.
     pub fn new(config: &CrawlConfig) -> Result<Self, ClientError> {
         Self::with_resolver(config, SystemResolver)
     }
@@ -107,7 +107,7 @@ impl HttpFetcher {
     ///
     /// # Errors
     ///
-    /// When the TLS roots of the system cannot be read.
+    /// When the TLS roots of the system cannot be read, and a seed needs them.
     pub fn with_resolver(config: &CrawlConfig, resolver: impl Resolver) -> Result<Self, ClientError> {
         // Only the first call of a process has an effect, and a provider that the program chose itself stays.
         let _ = rustls::crypto::ring::default_provider().install_default();

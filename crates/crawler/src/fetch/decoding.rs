@@ -31,10 +31,15 @@ pub(super) enum Stop {
     Damaged,
 }
 
+/// Bytes that are given a value ahead of what is written over them: they are in the cache then.
+const ZEROED_AHEAD: usize = 16 * 1024;
+
 /// A body that grows up to a cap.
 #[derive(Debug)]
 pub(super) struct Room {
+    /// The body, and behind it zeros that are to be overwritten.
     bytes: Vec<u8>,
+    filled: usize,
     cap: usize,
 }
 
@@ -43,19 +48,23 @@ impl Room {
     pub(super) fn new(expected: usize, cap: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(expected.min(cap)),
+            filled: 0,
             cap,
         }
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.filled);
         self.bytes
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        let left = self.cap - self.bytes.len();
+        let left = self.cap - self.filled;
         let fitting = bytes.get(..left).unwrap_or(bytes);
+        self.bytes.truncate(self.filled);
         self.grow(fitting.len());
         self.bytes.extend_from_slice(fitting);
+        self.filled = self.bytes.len();
         if fitting.len() < bytes.len() {
             Err(Stop::Full)
         } else {
@@ -63,12 +72,24 @@ impl Room {
         }
     }
 
-    /// Leaves spare capacity, of one byte beyond the cap in the end: whoever fills that has too much.
-    fn spare(&mut self) -> &mut Vec<u8> {
-        if self.bytes.len() == self.bytes.capacity() {
+    /// Gives room for more, of one byte beyond the cap in the end: whoever fills that has too much.
+    fn spare(&mut self) -> &mut [u8] {
+        if self.filled == self.bytes.len() {
             self.grow(1);
+            let ahead = self.filled.saturating_add(ZEROED_AHEAD);
+            self.bytes.resize(self.bytes.capacity().min(ahead), 0);
         }
-        &mut self.bytes
+        self.bytes.get_mut(self.filled..).unwrap_or_default()
+    }
+
+    /// Takes note of what was written to the room that was given.
+    fn fill(&mut self, written: usize) -> Result<(), Stop> {
+        self.filled += written;
+        if self.filled > self.cap {
+            self.filled = self.cap;
+            return Err(Stop::Full);
+        }
+        Ok(())
     }
 
     /// Doubles, as a vector does, but never beyond the cap and its one byte.
@@ -79,14 +100,6 @@ impl Room {
             let wanted = doubled.min(self.cap.saturating_add(1)).max(len + more);
             self.bytes.reserve_exact(wanted - len);
         }
-    }
-
-    fn check(&mut self) -> Result<(), Stop> {
-        if self.bytes.len() > self.cap {
-            self.bytes.truncate(self.cap);
-            return Err(Stop::Full);
-        }
-        Ok(())
     }
 }
 
@@ -152,23 +165,22 @@ fn pump(layers: &mut [Layer], mut input: &[u8], body: &mut Room) -> Result<(), S
     match layers {
         [] => body.push(input),
         [last] => loop {
-            let stepped = last.step(&mut input, body.spare());
-            body.check()?;
+            let (written, stepped) = last.step(&mut input, body.spare());
+            body.fill(written)?;
             if stepped? == Step::NeedsInput {
                 return Ok(());
             }
         },
         [layer, rest @ ..] => {
-            let mut piece = Vec::with_capacity(BETWEEN_LAYERS);
+            let mut piece = vec![0; BETWEEN_LAYERS];
             loop {
-                let stepped = layer.step(&mut input, &mut piece);
-                layer.produced += piece.len();
-                pump(rest, &piece, body)?;
+                let (written, stepped) = layer.step(&mut input, &mut piece);
+                layer.produced += written;
+                pump(rest, piece.get(..written).unwrap_or_default(), body)?;
                 // What is compressed has no reason to be longer than what it stands for.
                 if layer.produced > body.cap.max(FIRST_ROOM) {
                     return Err(Stop::Full);
                 }
-                piece.clear();
                 if stepped? == Step::NeedsInput {
                     return Ok(());
                 }
@@ -237,23 +249,25 @@ impl Layer {
         })
     }
 
-    /// Decodes from the input into the spare capacity of `out`, of which there must be some.
-    fn step(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<Step, Stop> {
+    /// Decodes from the input into `out`, which must not be empty; how many bytes were written, and how it goes on.
+    fn step(&mut self, input: &mut &[u8], out: &mut [u8]) -> (usize, Result<Step, Stop>) {
         if !self.can_go_on(input) {
-            return Ok(Step::NeedsInput);
+            return (0, Ok(Step::NeedsInput));
         }
-        let before = (input.len(), out.len());
-        self.state = match self.codec.step(input, out) {
+        let before = input.len();
+        let mut written = 0;
+        self.state = match self.codec.step(input, out, &mut written) {
             Ok(state) => state,
             Err(_) if self.state == State::Between => State::Ended,
-            Err(stop) => return Err(stop),
+            Err(stop) => return (written, Err(stop)),
         };
-        let has_moved = before != (input.len(), out.len());
-        match self.can_go_on(input) {
+        let has_moved = input.len() < before || written > 0;
+        let next = match self.can_go_on(input) {
             false => Ok(Step::NeedsInput),
             true if has_moved => Ok(Step::Again),
             true => Err(Stop::Damaged),
-        }
+        };
+        (written, next)
     }
 
     fn can_go_on(&self, input: &[u8]) -> bool {

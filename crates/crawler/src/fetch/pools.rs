@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use frontier::Origin;
 use reqwest::Client;
-use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use super::client::{ClientError, UsableProxy};
 use super::guard::{FirstLook, Guard, Guarded, Resolver};
+use super::trust;
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -82,7 +82,7 @@ impl Pool {
     }
 }
 
-/// All that a client is made from. The trusted certificates are read once: later there may be no file handle left for it.
+/// All that a client is made from.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
     timeout: Duration,
@@ -102,9 +102,10 @@ pub(super) struct Recipe {
 
 impl Recipe {
     pub(super) fn new(config: &CrawlConfig, resolver: Arc<dyn Resolver>, guard: Guard) -> Result<Self, ClientError> {
-        let mut tls = rustls::ClientConfig::with_platform_verifier()?;
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let options = config.options();
+        // A crawl that starts with it should not start without.
+        let is_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
+        let tls = trust::config(is_secure)?;
         Ok(Self {
             timeout: options.timeout,
             connect_timeout: options.timeout.min(options.connect_timeout),

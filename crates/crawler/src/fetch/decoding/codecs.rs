@@ -6,8 +6,6 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::{Coding, State, Stop};
 
-/// Bytes of the body that are set to zero before brotli overwrites them.
-const LARGEST_ZEROED: usize = 64 * 1024;
 /// gzip and deflate have windows of up to 2¹⁵ bytes.
 const ZLIB_WINDOW: u8 = 15;
 /// The window that RFC 9659 allows in HTTP is of 2²³ bytes.
@@ -41,19 +39,20 @@ impl Codec {
         })
     }
 
-    pub(super) fn step(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
+    /// Decodes from the input into `out`; `written` is how far, also when it fails.
+    pub(super) fn step(&mut self, input: &mut &[u8], out: &mut [u8], written: &mut usize) -> Result<State, Stop> {
         match self {
             Self::Deflate(head) => {
                 let Some(mut stream) = sniff(head, input) else {
                     return Ok(State::Within);
                 };
-                let begun = inflate(&mut stream, &mut head.as_slice(), out);
+                let begun = inflate(&mut stream, &mut head.as_slice(), out, written);
                 *self = Self::Zlib(stream);
                 begun
             }
-            Self::Zlib(stream) => inflate(stream, input, out),
-            Self::Brotli(state) => unbrotli(state, input, out),
-            Self::Zstd(context) => unzstd(context, input, out),
+            Self::Zlib(stream) => inflate(stream, input, out, written),
+            Self::Brotli(state) => unbrotli(state, input, out, written),
+            Self::Zstd(context) => unzstd(context, input, out, written),
         }
     }
 }
@@ -73,13 +72,14 @@ fn sniff(head: &mut Vec<u8>, input: &mut &[u8]) -> Option<Decompress> {
     Some(Decompress::new(is_zlib))
 }
 
-fn inflate(stream: &mut Decompress, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
-    let before = stream.total_in();
-    let status = stream.decompress_vec(input, out, FlushDecompress::None);
-    skip(input, usize::try_from(stream.total_in() - before).unwrap_or(usize::MAX));
+fn inflate(stream: &mut Decompress, input: &mut &[u8], out: &mut [u8], written: &mut usize) -> Result<State, Stop> {
+    let before = (stream.total_in(), stream.total_out());
+    let status = stream.decompress(input, out, FlushDecompress::None);
+    skip(input, difference(stream.total_in(), before.0));
+    *written = difference(stream.total_out(), before.1);
     match status {
         Ok(Status::StreamEnd) => Ok(State::Ended),
-        Ok(Status::Ok | Status::BufError) => Ok(within(out)),
+        Ok(Status::Ok | Status::BufError) => Ok(within(*written, out)),
         Err(_) => Err(Stop::Damaged),
     }
 }
@@ -87,24 +87,20 @@ fn inflate(stream: &mut Decompress, input: &mut &[u8], out: &mut Vec<u8>) -> Res
 fn unbrotli(
     state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &mut &[u8],
-    out: &mut Vec<u8>,
+    out: &mut [u8],
+    written: &mut usize,
 ) -> Result<State, Stop> {
-    // It writes into bytes that have a value, so they are given one; in steps, for that costs time.
-    let start = out.len();
-    let room = out.capacity().min(start + LARGEST_ZEROED);
-    out.resize(room, 0);
-    let (mut read, mut written) = (0, 0);
+    let mut read = 0;
     let result = BrotliDecompressStream(
         &mut input.len(),
         &mut read,
         input,
-        &mut (room - start),
-        &mut written,
-        out.get_mut(start..).unwrap_or_default(),
+        &mut out.len(),
+        written,
+        out,
         &mut 0,
         state,
     );
-    out.truncate(start + written);
     skip(input, read);
     match result {
         BrotliResult::ResultSuccess => Ok(State::Ended),
@@ -114,27 +110,31 @@ fn unbrotli(
     }
 }
 
-fn unzstd(context: &mut DCtx<'_>, input: &mut &[u8], out: &mut Vec<u8>) -> Result<State, Stop> {
-    let start = out.len();
+fn unzstd(context: &mut DCtx<'_>, input: &mut &[u8], out: &mut [u8], written: &mut usize) -> Result<State, Stop> {
     let mut from = InBuffer::around(input);
-    let mut to = OutBuffer::around_pos(out, start);
+    let mut to = OutBuffer::around(&mut *out);
     let hint = context.decompress_stream(&mut to, &mut from);
+    *written = to.pos();
     let read = from.pos();
     skip(input, read);
     match hint {
         Ok(0) => Ok(State::Between),
-        Ok(_) => Ok(within(out)),
+        Ok(_) => Ok(within(*written, out)),
         Err(_) => Err(Stop::Damaged),
     }
 }
 
 /// Output that fills its room may be cut off in the middle.
-fn within(out: &Vec<u8>) -> State {
-    if out.len() == out.capacity() {
+fn within(written: usize, out: &[u8]) -> State {
+    if written == out.len() {
         State::Brimming
     } else {
         State::Within
     }
+}
+
+fn difference(after: u64, before: u64) -> usize {
+    usize::try_from(after - before).unwrap_or(usize::MAX)
 }
 
 fn skip(input: &mut &[u8], bytes: usize) {

@@ -1,0 +1,96 @@
+//! Which certificates are trusted: those that the system trusts.
+//!
+//! Reading them takes as long as fetching some fifty pages, so it is done beside the first requests. It is done at the start
+//! all the same: later there may be no file handle left for it.
+
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+
+/// Makes the settings of TLS.
+///
+/// # Errors
+///
+/// When the system's certificates cannot be read, if they are `needed_now`; else connections will fail by it.
+pub(super) fn config(needed_now: bool) -> Result<ClientConfig, Error> {
+    let builder = ClientConfig::builder();
+    let trusted = Trusted {
+        provider: Arc::clone(builder.crypto_provider()),
+        verifier: Arc::default(),
+    };
+    trusted.read_ahead();
+    if needed_now {
+        trusted.verifier()?;
+    }
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trusted))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The system's verifier, once its certificates are read.
+#[derive(Debug, Clone)]
+struct Trusted {
+    provider: Arc<CryptoProvider>,
+    verifier: Arc<OnceLock<Result<Verifier, Error>>>,
+}
+
+impl Trusted {
+    /// Begins to read. Whoever needs the certificates waits until they are there.
+    fn read_ahead(&self) {
+        let reader = self.clone();
+        let read = move || drop(reader.verifier());
+        // Where no thread can be had, the first connection reads.
+        drop(thread::Builder::new().name("certificates".to_owned()).spawn(read));
+    }
+
+    fn verifier(&self) -> Result<&Verifier, Error> {
+        let read = || Verifier::new(Arc::clone(&self.provider));
+        self.verifier.get_or_init(read).as_ref().map_err(Error::clone)
+    }
+}
+
+impl ServerCertVerifier for Trusted {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verifier()?
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
