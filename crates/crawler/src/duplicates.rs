@@ -10,6 +10,7 @@
 //! slow.
 
 use std::collections::{HashMap, VecDeque};
+use std::hint::black_box;
 use std::sync::Arc;
 
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
@@ -172,7 +173,8 @@ impl Duplicates {
         let mut before = [0; BLOCKS];
         for (block, (latest, before)) in self.latest.iter_mut().zip(&mut before).enumerate() {
             if latest.is_empty() {
-                latest.resize(BLOCK_VALUES, 0);
+                // Written, not just set aside as zeros: what is read before it is written is mapped twice.
+                latest.extend((0..BLOCK_VALUES).map(|_| black_box(0)));
             }
             if let Some(latest) = latest.get_mut(value(simhash, block)) {
                 *before = std::mem::replace(latest, number);

@@ -2,10 +2,13 @@
 //!
 //! Memory is mapped rather than taken from the allocator, because random access to hundreds of megabytes on pages of 4 KiB misses
 //! the address cache at every key: pages of 2 MiB make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are
-//! zero without being touched, so that a large filter costs nothing until it is used.
+//! zero without being touched, so that a large filter costs nothing until it is used. A small one is had at once: a page that is
+//! read before it is written, as those of a filter are, is mapped twice, and the second time all processors are interrupted.
+
+use std::io;
 
 use bytemuck::cast_slice;
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 use crate::sizing::{ConfigError, WORDS};
 
@@ -15,7 +18,7 @@ pub(crate) type Block = [u64; WORDS];
 /// Below a page of memory the allocator does as well.
 const LEAST_MAPPED_BYTES: usize = 4096;
 
-#[cfg(target_os = "linux")]
+/// What is smaller has no large page.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed words.
@@ -37,7 +40,7 @@ impl Memory {
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| refused.clone())?;
         if bytes >= LEAST_MAPPED_BYTES
-            && let Ok(map) = MmapMut::map_anon(bytes)
+            && let Ok(map) = map(bytes)
         {
             advise(&map, bytes);
             return Ok(Self::Mapped(map));
@@ -90,6 +93,15 @@ impl Clone for Memory {
             Err(_) => Self::Heap(self.words().to_vec()),
         }
     }
+}
+
+fn map(bytes: usize) -> io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    options.len(bytes);
+    if bytes < LARGE_PAGE_BYTES {
+        options.populate();
+    }
+    options.map_anon()
 }
 
 /// Asks for large pages; without them everything works, only slower.
