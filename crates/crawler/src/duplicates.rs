@@ -58,8 +58,9 @@ pub struct Duplicates {
     leaders: VecDeque<Leader>,
     /// The number of the oldest leader that is kept; leaders are numbered from 1 on.
     oldest: u64,
-    /// For each block and each of its values, the number of the latest leader with it.
-    latest: [Vec<u64>; BLOCKS],
+    /// For each block and each of its values, the number of the latest leader with it; 0 for none. Of numbers the low bits are
+    /// kept: one that comes round again leads to a leader that is not near.
+    latest: [Vec<u32>; BLOCKS],
     counts: DuplicateCounts,
 }
 
@@ -82,7 +83,7 @@ struct Leader {
     simhash: SimHash,
     cluster: Cluster,
     /// For each block, the number of the leader before with the same value.
-    before: [u64; BLOCKS],
+    before: [u32; BLOCKS],
 }
 
 impl Duplicates {
@@ -159,9 +160,9 @@ impl Duplicates {
     }
 
     /// The leader of a number, unless it was forgotten.
-    fn leader(&self, number: u64) -> Option<&Leader> {
-        let at = usize::try_from(number.checked_sub(self.oldest)?).ok()?;
-        self.leaders.get(at)
+    fn leader(&self, number: u32) -> Option<&Leader> {
+        let at = number.wrapping_sub(self.oldest as u32);
+        self.leaders.get(usize::try_from(at).ok()?).filter(|_| number != 0)
     }
 
     fn lead(&mut self, simhash: SimHash, cluster: Cluster) {
@@ -169,7 +170,7 @@ impl Duplicates {
             self.leaders.pop_front();
             self.oldest += 1;
         }
-        let number = self.oldest + self.leaders.len() as u64;
+        let number = (self.oldest + self.leaders.len() as u64) as u32;
         let mut before = [0; BLOCKS];
         for (block, (latest, before)) in self.latest.iter_mut().zip(&mut before).enumerate() {
             if latest.is_empty() {

@@ -10,6 +10,7 @@ use indexmap::map::Entry;
 use url::Url;
 
 use super::assets::{self, Asset};
+use super::known::Hashed;
 use super::resolve::Resolver;
 use super::tag::Attribute;
 use super::{Extracted, FoundLink, KnownLinks, LinkOptions, LinkSource, News, Uncrawlable, Wording, refresh};
@@ -67,9 +68,9 @@ pub(super) struct Collector<'a> {
     links: IndexMap<Url, Said>,
     /// What the frontier has seen, and the targets of those of this page; none of them is among the `links`.
     known_links: Option<&'a KnownLinks>,
-    known: HashSet<u64>,
+    known: HashSet<u64, Hashed>,
     /// Where among the `links` each target is, if links may be known.
-    targets: HashMap<u64, usize>,
+    targets: HashMap<u64, usize, Hashed>,
     /// The links that can be no page.
     uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
@@ -93,8 +94,8 @@ impl<'a> Collector<'a> {
             extracted: Extracted::default(),
             links: IndexMap::new(),
             known_links,
-            known: HashSet::new(),
-            targets: HashMap::new(),
+            known: HashSet::default(),
+            targets: HashMap::default(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             title_seen: false,

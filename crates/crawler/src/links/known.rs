@@ -5,7 +5,7 @@
 //! more that it could say, so that the link need not even be made a URL.
 
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +31,34 @@ impl Wording {
 /// Where relative links start from: nothing else of a page's URL counts for those that are remembered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Directory(u64);
+
+/// For tables of what is a keyed hash already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hashed(u64);
+
+impl BuildHasher for Hashed {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
 
 /// The links of a crawl that the frontier has seen.
 ///
