@@ -14,7 +14,7 @@ use crate::fetch::Fetcher;
 use crate::settling::Aftermath;
 
 /// How many pages there are for each that is compared, on a site that is not suspect.
-const ONE_OF: u32 = 8;
+const ONE_OF: u32 = 32;
 
 /// Draws the pages that are compared. No site can know which they are.
 #[derive(Debug, Default)]

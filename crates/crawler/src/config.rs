@@ -101,8 +101,8 @@ pub struct CrawlOptions {
     /// Whether [`Event::Edges`](crate::Event::Edges) are told: all links of all pages, those that are not followed included.
     pub tell_edges: bool,
     /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not,
-    /// [`max_near_duplicates`](FrontierConfig::max_near_duplicates) makes do with one page of eight, which counts as
-    /// eight, until three quarters of that number are reached.
+    /// [`max_near_duplicates`](FrontierConfig::max_near_duplicates) makes do with one page of 32, until a site seems
+    /// to have as many that are alike.
     pub fingerprints: bool,
     /// The latest pages that a page is compared with, each some 200 bytes and its URL.
     pub max_fingerprints: usize,

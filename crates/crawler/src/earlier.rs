@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Link, Validators};
+use frontier::{Canonicalizer, Earlier, Link, Validators};
 use serde::Deserialize;
 
 use crate::fetch::MAX_VALIDATOR_BYTES;
@@ -17,9 +17,6 @@ use crate::sitemap::parse_date;
 
 /// The longest line that is read: more than a page can be written in, with all that may be selected.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Redirected seeds that are looked for in a file.
-const MOST_MOVED_SEEDS: usize = 10_000;
 
 /// A page of an earlier crawl, as the lines of its output tell of it ([`PageRecord`](crate::PageRecord)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -29,6 +26,9 @@ pub struct EarlierPage {
     /// The URL that was linked to, when redirects led from there to here.
     #[serde(default)]
     pub redirected_from: Option<String>,
+    /// The same in a crawl before that one.
+    #[serde(default)]
+    pub was_redirected_from: Option<String>,
     /// The HTTP status.
     #[serde(default)]
     pub status: u16,
@@ -56,16 +56,19 @@ pub struct EarlierPage {
 }
 
 impl EarlierPage {
-    /// What tells the version that was had; none if there was none, or not as much of it as there is.
-    fn validators(&self) -> Option<Arc<Validators>> {
+    /// What tells the version that was had; nothing if there was none, or not as much of it as there is.
+    fn validators(&self) -> Validators {
         let is_had = matches!(self.status, 200..=299 | 304);
         let is_whole = !matches!(self.body_cut.as_deref(), Some("time" | "connection" | "coding"));
         let is_short = |text: &&String| text.len() <= MAX_VALIDATOR_BYTES;
-        let validators = Validators {
-            etag: self.etag.as_ref().filter(is_short).cloned(),
-            last_modified: self.last_modified.as_ref().filter(is_short).cloned(),
-        };
-        (is_had && is_whole && !validators.is_empty()).then(|| Arc::new(validators))
+        if is_had && is_whole {
+            Validators {
+                etag: self.etag.as_ref().filter(is_short).cloned(),
+                last_modified: self.last_modified.as_ref().filter(is_short).cloned(),
+            }
+        } else {
+            Validators::default()
+        }
     }
 
     /// The steps to it: to where it answered, and to where a redirect led from there, for that may lead elsewhere now. None to
@@ -82,13 +85,17 @@ impl EarlierPage {
                 ..Link::found(canonicalizer.parse(url).ok()?, self.depth, Arc::default())
             })
         };
-        let answered = link(&self.url).map(|link| Link {
-            redirected_from: self.redirected_from.as_deref().map(Arc::from),
-            lastmod: self.lastmod.as_deref().and_then(parse_date),
+        let redirected_from = self.redirected_from.as_ref().or(self.was_redirected_from.as_ref());
+        let earlier = Earlier {
             validators: self.validators(),
+            redirected_from: redirected_from.cloned(),
+        };
+        let answered = link(&self.url).map(|link| Link {
+            lastmod: self.lastmod.as_deref().and_then(parse_date),
+            earlier: (earlier != Earlier::default()).then(|| Arc::new(earlier)),
             ..link
         });
-        let linked_to = self.redirected_from.as_deref().and_then(link);
+        let linked_to = redirected_from.and_then(|url| link(url));
         [answered, linked_to].into_iter().flatten()
     }
 }
@@ -131,14 +138,13 @@ pub enum EarlierError {
     Changed(PathBuf),
 }
 
-/// The output of an earlier crawl, a file of JSON lines. It is read twice: once to check it, and line by line when the crawl
-/// starts; so it may be larger than memory.
+/// The output of an earlier crawl, a file of JSON lines. It is read line by line, once to check it and again when the crawl
+/// starts and where a seed is redirected; so it may be larger than memory.
 #[derive(Debug)]
 pub struct EarlierCrawl {
     path: PathBuf,
     file: File,
     pages: u64,
-    moved_seeds: Vec<(String, String)>,
 }
 
 impl EarlierCrawl {
@@ -158,43 +164,39 @@ impl EarlierCrawl {
         if !path.metadata().map_err(unreadable)?.is_file() {
             return Err(EarlierError::NoFile(path.to_owned()));
         }
-        let mut file = File::open(path).map_err(unreadable)?;
+        let file = File::open(path).map_err(unreadable)?;
         let mut pages = 0;
-        let mut moved_seeds = Vec::new();
         for page in Pages::of(path, &file) {
-            let page = page?;
+            page?;
             pages += 1;
-            if let (0, Some(seed)) = (page.depth, page.redirected_from)
-                && moved_seeds.len() < MOST_MOVED_SEEDS
-            {
-                moved_seeds.push((seed, page.url));
-            }
         }
-        file.rewind().map_err(unreadable)?;
         Ok(Self {
             path: path.to_owned(),
             file,
             pages,
-            moved_seeds,
         })
     }
 
-    /// Returns the seeds that were redirected, each with where to.
-    pub(crate) fn moved_seeds(&self) -> &[(String, String)] {
-        &self.moved_seeds
-    }
-
-    /// Reads the pages, one after the other. What was added to the file since it was checked is left out.
+    /// Reads the pages, one after the other, from the first on. What was added to the file since it was checked is left out.
     ///
     /// An item is an error when the file can no longer be read, or has changed since it was checked.
-    pub fn into_pages(self) -> impl Iterator<Item = Result<EarlierPage, EarlierError>> {
+    ///
+    /// # Errors
+    ///
+    /// When the file can no longer be read.
+    pub fn pages(&mut self) -> Result<impl Iterator<Item = Result<EarlierPage, EarlierError>>, EarlierError> {
+        self.file.rewind().map_err(|source| EarlierError::Read {
+            path: self.path.clone(),
+            source,
+        })?;
         let mut left = self.pages;
-        let mut pages = Pages::of(&self.path, self.file);
-        std::iter::from_fn(move || {
+        let path = &self.path;
+        let mut pages = Pages::of(path, &self.file);
+        Ok(std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
             let page = pages.next();
-            Some(page.unwrap_or_else(|| Err(EarlierError::Changed(self.path.clone()))))
-        })
+            Some(page.unwrap_or_else(|| Err(EarlierError::Changed(path.clone()))))
+        }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierError, Lease, Leasing, NotFetched, Origin, Outcome, Time};
+use frontier::{Frontier, FrontierError, Lease, Leasing, NotFetched, Origin, Outcome, Settlement, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -24,9 +24,10 @@ use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher};
 use crate::links::{KnownLinks, Uncrawlable};
 use crate::robots::{Policies, Policy};
-use crate::settling::{Attempts, Conclusion, Redirects, Returned, conclude};
+use crate::settling::{Aftermath, Attempts, Conclusion, Redirects, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
 use crate::summary::{Counts, Ending, Summary};
+use beginning::{Again, Which};
 
 /// How often observers are told how far the crawl is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     pub(crate) attempts: Attempts,
     pub(crate) redirects: Redirects,
     /// What is asked for again.
-    earlier: Option<EarlierCrawl>,
+    again: Option<Again>,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -98,7 +99,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             frontier,
             policies: Policies::default(),
             known: Arc::default(),
-            earlier: None,
+            again: None,
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -122,7 +123,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     /// Those that the scope leaves out, or the budgets have no room for, are refused like links to them.
     #[must_use]
     pub fn recrawl(mut self, earlier: EarlierCrawl) -> Self {
-        self.earlier = Some(earlier);
+        self.again = Some(Again::new(earlier));
         self
     }
 
@@ -200,13 +201,14 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
                 Leasing::AllLeased if self.tasks.is_empty() => return Err(CrawlError::Stalled),
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
+                Leasing::Drained if self.again.is_some() => self.offer_earlier(Which::All)?,
                 Leasing::Drained => return Ok(Next::End(Ending::Drained)),
             }
         }
     }
 
     /// Takes back all tasks that have ended, and settles them in one commit.
-    fn take_back(&mut self, first: Result<(Id, Conclusion), JoinError>) -> Result<(), FrontierError> {
+    fn take_back(&mut self, first: Result<(Id, Conclusion), JoinError>) -> Result<(), CrawlError> {
         let mut conclusions = Vec::new();
         let mut next = Some(first);
         while let Some(back) = next {
@@ -225,13 +227,19 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self.settle(conclusions)
     }
 
-    fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), FrontierError> {
+    fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
         let now = self.clock.just_after();
         let (settlements, mut aftermaths): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
         for (settlement, aftermath) in settlements.iter().zip(&mut aftermaths) {
             self.compare(settlement, aftermath)?;
         }
         let settled = self.frontier.settle(&settlements, now)?;
+        let is_seed_moved = |(settlement, aftermath): (&Settlement, &Aftermath)| {
+            settlement.outcome == Outcome::Moved && aftermath.entry().metadata.seed
+        };
+        if self.again.is_some() && settlements.iter().zip(&aftermaths).any(is_seed_moved) {
+            self.territory_has_grown()?;
+        }
         for ((settlement, aftermath), settled) in settlements.iter().zip(aftermaths).zip(settled) {
             self.tell(&Event::Offered {
                 links: &settlement.links,

@@ -81,6 +81,8 @@ pub struct PageRecord {
     pub url: String,
     /// The URL that was linked to, when redirects led from there to here.
     pub redirected_from: Option<String>,
+    /// The URL from which redirects led here in an earlier crawl that this one repeats; it was asked for again, too.
+    pub was_redirected_from: Option<String>,
     /// The HTTP status.
     pub status: u16,
     /// The length of the first path that was found to it, in links; 0 for a seed.

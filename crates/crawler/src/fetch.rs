@@ -18,7 +18,6 @@ mod trust;
 
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::Validators;
@@ -54,7 +53,7 @@ pub struct Ask {
     /// What it is wanted as.
     pub want: Want,
     /// What is known of it from an earlier fetch: if it is still the same, the answer is 304 and has no body.
-    pub validators: Option<Arc<Validators>>,
+    pub validators: Option<Validators>,
 }
 
 impl Ask {

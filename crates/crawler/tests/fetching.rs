@@ -6,7 +6,6 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crawler::fetch::{Extent, HttpVersion};
@@ -147,10 +146,10 @@ async fn an_exchange_is_what_went_over_the_wire() {
         ..CrawlOptions::default()
     };
     let ask = Ask {
-        validators: Some(Arc::new(Validators {
+        validators: Some(Validators {
             etag: Some("\"v1\"".to_owned()),
             last_modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
-        })),
+        }),
         ..Ask::new(Url::parse(&url).unwrap(), Want::Page)
     };
     let answer = fetcher(&url, options).fetch(ask).await.unwrap();

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use crawler::earlier::{EarlierCrawl, EarlierError};
 use crawler::output::jsonl::JsonLines;
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
-use frontier::{Frontier, FrontierConfig, Reach, Validators};
+use frontier::{Frontier, FrontierConfig, Reach, Refusal, Validators};
 use memory_file::MemoryFile;
 use serde_json::Value;
 use sieve::ExactFilter;
@@ -39,6 +39,11 @@ impl Site {
 
     fn moved(mut self, from: &'static str, to: &'static str) -> Self {
         self.redirects.insert(from, to);
+        self
+    }
+
+    fn without_redirects(mut self) -> Self {
+        self.redirects.clear();
         self
     }
 
@@ -115,7 +120,7 @@ impl Run {
 
 fn crawl(site: &Site, earlier: Option<EarlierCrawl>) -> Run {
     let site = site.clone();
-    let reply = move |ask: &Ask| site.answer(ask.url.path(), ask.validators.as_deref());
+    let reply = move |ask: &Ask| site.answer(ask.url.path(), ask.validators.as_ref());
     crawl_with("http://a.example/", |_| {}, earlier, reply)
 }
 
@@ -158,7 +163,7 @@ fn unchanging(ask: &Ask, kind: &str, body: &str) -> Answer {
         etag: Some("\"1\"".to_owned()),
         last_modified: None,
     };
-    if ask.validators.as_deref() == Some(&validators) {
+    if ask.validators.as_ref() == Some(&validators) {
         return Answer {
             status: 304,
             ..Answer::default()
@@ -303,9 +308,9 @@ fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
         EarlierCrawl::open(Path::new("/nowhere/x")),
         Err(EarlierError::Read { .. })
     ));
-    let torn = open("torn", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://a.exa").unwrap();
-    assert_eq!(torn.into_pages().count(), 1);
-    assert_eq!(open("empty", "").unwrap().into_pages().count(), 0);
+    let mut torn = open("torn", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://a.exa").unwrap();
+    assert_eq!(torn.pages().unwrap().count(), 1);
+    assert_eq!(open("empty", "").unwrap().pages().unwrap().count(), 0);
 }
 
 #[test]
@@ -349,7 +354,8 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
     let first = crawl_with("http://a.example/", |_| {}, None, other_host);
     let again = Some(earlier("moved-host", &first.pages.text()));
     let second = crawl_with("http://a.example/", |_| {}, again, other_host);
-    assert_eq!(second.summary.by_status, [(304, 3)].into());
+    // What a seed is, or leads to, is asked for whole.
+    assert_eq!(second.summary.by_status, [(200, 1), (304, 2)].into());
 
     let other_folder = |ask: &Ask| match ask.url.path() {
         "/docs/latest/" => moved("/docs/v2/"),
@@ -361,7 +367,7 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
     let first = crawl_with(seed, prefix, None, other_folder);
     let again = Some(earlier("moved-folder", &first.pages.text()));
     let second = crawl_with(seed, prefix, again, other_folder);
-    assert_eq!(second.summary.by_status, [(304, 2)].into());
+    assert_eq!(second.summary.by_status, [(200, 1), (304, 1)].into());
 }
 
 #[test]
@@ -458,9 +464,9 @@ fn a_file_that_shrinks_after_it_was_checked_is_an_error() {
         "shrinks",
         "{\"url\":\"http://a.example/1\"}\n{\"url\":\"http://a.example/2\"}\n",
     );
-    let earlier = EarlierCrawl::open(&path).unwrap();
+    let mut earlier = EarlierCrawl::open(&path).unwrap();
     std::fs::write(&path, "{\"url\":\"http://a.example/1\"}\n").unwrap();
-    let pages: Vec<_> = earlier.into_pages().collect();
+    let pages: Vec<_> = earlier.pages().unwrap().collect();
     assert!(matches!(pages[..], [Ok(_), Err(EarlierError::Changed(_))]), "{pages:?}");
 }
 
@@ -476,4 +482,56 @@ fn what_cannot_be_read_twice_is_refused_at_once() {
             "{path:?}"
         );
     }
+}
+
+#[test]
+fn pages_on_every_host_that_a_seed_was_led_over_are_in_scope() {
+    let site = |ask: &Ask| match ask.url.as_str() {
+        "http://a.example/" => moved("http://b.example/"),
+        "http://b.example/" => moved("http://c.example/"),
+        "http://c.example/" => unchanging(ask, "text/html", "<a href=http://b.example/x><a href=/y>"),
+        "http://c.example/y" => unchanging(ask, "text/html", "<a href=http://b.example/z>"),
+        _ => unchanging(ask, "text/html", ""),
+    };
+    let first = crawl_with("http://a.example/", |_| {}, None, site);
+    let again = Some(earlier("chain", &first.pages.text()));
+    let second = crawl_with("http://a.example/", |_| {}, again, site);
+    assert_eq!(second.asked, ["/", "/", "/", "/x", "/y", "/z"]);
+    assert_eq!(second.summary.by_status, [(200, 1), (304, 3)].into());
+}
+
+#[test]
+fn a_host_to_which_no_seed_is_redirected_any_more_is_left() {
+    let before = |ask: &Ask| match ask.url.as_str() {
+        "http://a.example/" => moved("http://elsewhere.example/"),
+        "http://elsewhere.example/" => unchanging(ask, "text/html", "<a href=/1>"),
+        _ => unchanging(ask, "text/html", ""),
+    };
+    let first = crawl_with("http://a.example/", |_| {}, None, before);
+    let again = Some(earlier("left", &first.pages.text()));
+    let second = crawl_with(
+        "http://a.example/",
+        |_| {},
+        again,
+        |ask| unchanging(ask, "text/html", ""),
+    );
+    assert_eq!(second.asked, ["/"]);
+    assert_eq!(second.summary.report.links.refused[&Refusal::OtherHost], 2);
+}
+
+#[test]
+fn a_redirect_that_is_gone_is_asked_for_and_not_told_of() {
+    let second = crawl(
+        &first_site().with("/old", "1", "").without_redirects(),
+        Some(earlier("gone", &crawl(&first_site(), None).pages.text())),
+    );
+    let lines = second.pages.lines();
+    assert!(lines.iter().all(|line| line["redirected_from"].is_null()));
+    let told = |path: &str| {
+        lines
+            .iter()
+            .find(|line| line["url"] == format!("http://a.example{path}"))
+    };
+    assert_eq!(told("/new").unwrap()["was_redirected_from"], "http://a.example/old");
+    assert_eq!(told("/old").unwrap()["status"], 200);
 }

@@ -37,7 +37,7 @@ pub(crate) fn entry(link: &Link) -> Entry {
             seed: link.seed,
             embedded: link.embedded,
             lastmod: link.lastmod,
-            validators: link.validators.clone(),
+            earlier: link.earlier.clone(),
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::link::{Link, Validators};
+use crate::link::{Earlier, Link};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
@@ -60,8 +60,8 @@ pub struct Metadata {
     pub embedded: u8,
     /// When it last changed, by the word of the sitemap that named it.
     pub lastmod: Option<Time>,
-    /// Which version of it is known from an earlier crawl.
-    pub validators: Option<Arc<Validators>>,
+    /// What is known of it from an earlier crawl.
+    pub earlier: Option<Arc<Earlier>>,
 }
 
 impl Entry {
@@ -81,8 +81,8 @@ impl Entry {
             seed: self.metadata.seed,
             embedded: self.metadata.embedded,
             lastmod: self.metadata.lastmod,
-            // They are of what was at the first place.
-            validators: None,
+            // It is of what was at the first place.
+            earlier: None,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,

@@ -141,13 +141,9 @@ impl<F: Filter> Frontier<F> {
         })
     }
 
-    /// Lets the crawl reach what belongs to a URL, as if a seed were redirected there. Nothing is offered.
-    ///
-    /// # Errors
-    ///
-    /// Only when the frontier is poisoned.
-    pub fn add_territory(&mut self, url: &CanonicalUrl) -> Result<(), FrontierError> {
-        self.commit(|frontier| frontier.scope.add_seed(url))
+    /// Says whether a URL lies where the crawl may go: whether it belongs to a seed, or to where one was redirected.
+    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
+        self.scope.reaches(url)
     }
 
     /// Offers links and says what became of each. A link that is refused is not marked as seen.

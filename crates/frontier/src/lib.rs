@@ -51,7 +51,7 @@ pub use config::{ConfigError, FrontierConfig, RetryPolicy};
 pub use entry::{Entry, Metadata, Purpose};
 pub use frontier::{Frontier, FrontierError};
 pub use lease::{Fate, Lease, LeaseId, Leasing, NotFetched, Outcome, Settled, Settlement, Verdict};
-pub use link::{Link, Validators};
+pub use link::{Earlier, Link, Validators};
 pub use repeats::{Repeat, path_prefix};
 pub use report::{HostReceipt, Report, Why};
 pub use scope::{Reach, Refusal, ScopeConfig};

@@ -23,6 +23,15 @@ impl Validators {
     }
 }
 
+/// What an earlier crawl has told of a page. The frontier keeps it for whoever fetches the page again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// What tells the version that was had.
+    pub validators: Validators,
+    /// The URL that was linked to, when redirects led from there to here.
+    pub redirected_from: Option<String>,
+}
+
 /// One step from a page, or from the user, to a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -43,8 +52,8 @@ pub struct Link {
     pub seed: bool,
     /// When the page last changed, by the word of the sitemap that names it.
     pub lastmod: Option<Time>,
-    /// Which version is known from an earlier crawl; `None` when none is.
-    pub validators: Option<Arc<Validators>>,
+    /// What is known from an earlier crawl; `None` when nothing is.
+    pub earlier: Option<Arc<Earlier>>,
     /// The origin whose sitemap it leads to; `None` when it leads to a page.
     pub sitemap_of: Option<Origin>,
 }
@@ -62,7 +71,7 @@ impl Link {
             redirected_from: None,
             seed: true,
             lastmod: None,
-            validators: None,
+            earlier: None,
             sitemap_of: None,
         }
     }
@@ -80,7 +89,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
-            validators: None,
+            earlier: None,
             sitemap_of: None,
         }
     }
@@ -98,7 +107,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
-            validators: None,
+            earlier: None,
             sitemap_of: Some(of),
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Repeats {
     most: u32,
     of_prefix: Tally,
     of_site: Tally,
+    /// How many members a cluster of a site may have, compared or not.
+    guessed: Tally,
     closed: HashSet<u64>,
     closed_in_order: VecDeque<u64>,
     closed_ever: u64,
@@ -53,6 +55,7 @@ impl Repeats {
             most,
             of_prefix: Tally::new(CLUSTERS_COUNTED),
             of_site: Tally::new(CLUSTERS_COUNTED),
+            guessed: Tally::new(CLUSTERS_COUNTED),
             closed: HashSet::new(),
             closed_in_order: VecDeque::new(),
             closed_ever: 0,
@@ -61,32 +64,21 @@ impl Repeats {
         }
     }
 
-    /// Members of one cluster that make a site suspect: three quarters of those that are followed.
-    ///
-    /// Where one page of eight is compared, the guess for a cluster of 300 reaches 375 before 125 are left, which is what it
-    /// would take to pass a limit of 500 then, once in a hundred million sites (175 drawn by binomial distribution).
-    fn suspicious(&self) -> u32 {
-        (self.most - self.most / 4).max(1)
-    }
-
     /// Counts a page of a cluster that stands for so many of it.
     ///
-    /// That others are like it is a guess: so it brings no count beyond what makes a site suspect.
+    /// That others are like it is a guess, which makes a site suspect; what is followed is decided by pages that were compared.
     pub(crate) fn count(&mut self, entry: &Entry, cluster: u64, stands_for: u32) -> Repeat {
         // What the user named is followed, however alike it is.
         if entry.metadata.seed || self.most == u32::MAX {
             return Repeat::Counted;
         }
         let prefix = path_prefix(entry.key());
-        let suspicious = self.suspicious();
-        let count = |tally: &mut Tally, key: u64| {
-            let room = suspicious.saturating_sub(tally.get(key));
-            tally.add_times(key, stands_for.min(room).max(1))
-        };
-        let of_prefix = count(&mut self.of_prefix, self.hasher.hash_one((&prefix, cluster)));
+        let of_prefix = self.of_prefix.add(self.hasher.hash_one((&prefix, cluster)));
         let site = entry.queue.site();
-        let of_site = count(&mut self.of_site, self.hasher.hash_one((site, cluster)));
-        if of_site >= suspicious && self.suspects.len() < MOST_SUSPECTS {
+        let of_cluster = self.hasher.hash_one((site, cluster));
+        let of_site = self.of_site.add(of_cluster);
+        let guessed = self.guessed.add_times(of_cluster, stands_for);
+        if guessed >= self.most && self.suspects.len() < MOST_SUSPECTS {
             self.suspects.insert(self.hasher.hash_one(site));
         }
         if of_prefix > self.most && self.close(&prefix) {

@@ -191,6 +191,11 @@ impl Scope {
         self.territory.add(url);
     }
 
+    /// Tells whether a URL belongs to a seed; other rules are not asked.
+    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
+        self.territory.judge(url).is_ok()
+    }
+
     /// Tells whether a link may be crawled.
     ///
     /// The cheap questions come first, so the length bounds the cost of all others; of several

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frontier::{Entry, FrontierError, Lease, Outcome, Purpose, Settlement, Time};
+use frontier::{Entry, FrontierError, Lease, Outcome, Purpose, Settlement, Time, Validators};
 use sieve::Filter;
 use url::Url;
 
@@ -52,7 +52,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             fetcher,
             Arc::clone(&config),
             Ask {
-                validators: lease.entry.metadata.validators.clone(),
+                validators: known_version(&lease.entry),
                 ..Ask::new(url, want)
             },
             self.wanted(&lease.entry),
@@ -80,6 +80,12 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
             _ => Ok(url),
         }
     }
+}
+
+/// What tells the version of a page that an earlier crawl had, if there is something to tell it by.
+fn known_version(entry: &Entry) -> Option<Validators> {
+    let earlier = entry.metadata.earlier.as_ref()?;
+    (!earlier.validators.is_empty()).then(|| earlier.validators.clone())
 }
 
 /// All that needs no frontier is done in the task: so the links of a page are made canonical beside the loop, not in it.

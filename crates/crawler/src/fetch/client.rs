@@ -231,7 +231,7 @@ impl Fetcher for HttpFetcher {
     async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
         let started = Instant::now();
         let pool = self.pool_for(&ask.url)?;
-        let headers = self.request_headers(&ask.url, ask.validators.as_deref());
+        let headers = self.request_headers(&ask.url, ask.validators.as_ref());
         let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
         let mut request = Request::new(Method::GET, ask.url.clone());
         *request.headers_mut() = headers;

@@ -52,7 +52,15 @@ impl Trusted {
     }
 
     fn verifier(&self) -> Result<&Verifier, Error> {
-        let read = || Verifier::new(Arc::clone(&self.provider));
+        let read = || {
+            let read = Verifier::new(Arc::clone(&self.provider));
+            if let Err(why) = &read {
+                log::error!(
+                    "no https page can be had: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
+                );
+            }
+            read
+        };
         self.verifier.get_or_init(read).as_ref().map_err(Error::clone)
     }
 }

@@ -26,6 +26,10 @@ const MEAN_LINK_BYTES: usize = 1024;
 /// Assets that are known when they are repeated.
 const MOST_ASSETS: usize = 4096;
 
+/// Bytes of URLs that are made for each link that a page may have: repeated links are made again and again, and a long base makes
+/// each of them long.
+const RESOLVED_BYTES: usize = 8 * MEAN_LINK_BYTES;
+
 /// An element that may say something, wherever it was found.
 pub(super) trait Element {
     /// The value of an attribute, if the element has it.
@@ -75,6 +79,8 @@ pub(super) struct Collector<'a> {
     uncrawlable: HashSet<String>,
     /// Bytes that further links may have.
     room: usize,
+    /// Bytes of URLs that are still made, of links for which there is no room too.
+    to_resolve: usize,
     title_seen: bool,
     base_seen: bool,
     refresh_seen: bool,
@@ -98,6 +104,7 @@ impl<'a> Collector<'a> {
             targets: HashMap::default(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
+            to_resolve: options.max_links.saturating_mul(RESOLVED_BYTES),
             title_seen: false,
             base_seen: false,
             refresh_seen: false,
@@ -277,8 +284,15 @@ impl<'a> Collector<'a> {
         self.base_used = true;
         // What follows a `#` is not asked for.
         let target = target.split('#').next().unwrap_or_default();
+        if self.to_resolve == 0 {
+            self.extracted.dropped += 1;
+            return false;
+        }
         match self.resolver.parse(target) {
-            Some(url) => self.add_url(url, source, nofollow),
+            Some(url) => {
+                self.to_resolve = self.to_resolve.saturating_sub(url.as_str().len());
+                self.add_url(url, source, nofollow)
+            }
             None => self.add_uncrawlable(target, |count| &mut count.unresolvable),
         }
     }

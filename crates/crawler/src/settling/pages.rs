@@ -145,6 +145,11 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
         last_modified,
         url: entry.url.to_string(),
         redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
+        was_redirected_from: entry
+            .metadata
+            .earlier
+            .as_ref()
+            .and_then(|earlier| earlier.redirected_from.clone()),
         status: answer.status,
         depth: entry.depth,
         embedded: entry.metadata.embedded,
@@ -171,10 +176,10 @@ fn record(entry: &Entry, answer: &Answer, page: Page, started: Time) -> PageReco
 /// What tells the version of a page: of one that is still the same, what its server says now, or else has said before.
 fn version(entry: &Entry, answer: &Answer) -> Validators {
     let now = answer.validators.clone();
-    match &entry.metadata.validators {
-        Some(known) if answer.status == 304 => Validators {
-            etag: now.etag.or_else(|| known.etag.clone()),
-            last_modified: now.last_modified.or_else(|| known.last_modified.clone()),
+    match &entry.metadata.earlier {
+        Some(earlier) if answer.status == 304 => Validators {
+            etag: now.etag.or_else(|| earlier.validators.etag.clone()),
+            last_modified: now.last_modified.or_else(|| earlier.validators.last_modified.clone()),
         },
         _ => now,
     }

@@ -40,8 +40,8 @@ impl<F: Filter> Frontier<F> {
 
     /// Says whether near-duplicates have been so frequent on a site that each of its pages should be compared.
     ///
-    /// A caller may compare only some pages of other sites, each standing for as many. A site is suspect once a cluster has
-    /// three quarters of the members that are followed; from then on every page must be counted for the budget to hold.
+    /// A caller may compare only some pages of other sites, each standing for as many. A site is suspect once a cluster
+    /// seems to have as many members as are followed; from then on every page must be counted for the budget to hold.
     pub fn is_suspect(&self, host: &HostKey) -> bool {
         self.sieve.queue().budgets().repeats.suspects(host.site())
     }
