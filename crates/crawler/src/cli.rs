@@ -181,8 +181,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "REGEX", help_heading = "Scope")]
     exclude: Vec<String>,
     /// Fetch also what pages are made of: images, media, scripts, style sheets and what these name. Scope and limits hold for
-    /// it as for pages, but steps that load something do not count for
-    /// --max-depth; five in a row are the most.
+    /// it as for pages, but steps that load something do not count for --max-depth; five in a row are the most.
     #[arg(long, help_heading = "Scope")]
     assets: bool,
     /// Dial private, loopback and link-local addresses too. A seed always opens its own origin.

@@ -59,8 +59,7 @@ pub struct Duplicates {
     /// The number of the oldest leader that is kept; leaders are numbered from 1 on.
     oldest: u64,
     /// For each block and each of its values, the number of the latest leader with it; 0 for none. Of numbers the low bits are
-    /// kept: one that comes round again leads to a leader that is not
-    /// near, and one leader of 2³² is not found.
+    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found.
     latest: [Vec<u32>; BLOCKS],
     counts: DuplicateCounts,
 }

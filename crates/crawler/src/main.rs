@@ -205,7 +205,7 @@ async fn run(
     if let Some(path) = options.outputs.shared_file() {
         return Err(Failure::SharedOutput(path.display().to_string()));
     }
-    if let Some(path) = recrawl.filter(|path| options.outputs.replace(path)) {
+    if let Some(path) = recrawl.filter(|path| options.outputs.write_to(path)) {
         return Err(Failure::ReplacedInput(path.display().to_string()));
     }
     if options.requests.has_proxy() {

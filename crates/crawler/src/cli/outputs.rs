@@ -76,8 +76,8 @@ impl Outputs {
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
-    /// Says whether a file would be written to.
-    pub(crate) fn replace(&self, input: &Path) -> bool {
+    /// Says whether an output goes to this file.
+    pub(crate) fn write_to(&self, input: &Path) -> bool {
         let mut files = [&self.output, &self.links, &self.refused, &self.warc]
             .into_iter()
             .flatten();

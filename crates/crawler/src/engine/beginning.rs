@@ -1,4 +1,4 @@
-//! What is in the queue before the first request.
+//! What a crawl starts from: its seeds, sitemaps that nobody names, and the pages of an earlier crawl, as they come in reach.
 
 use std::sync::Arc;
 

@@ -199,13 +199,15 @@ impl HttpFetcher {
 
     /// Returns how many bytes of the body to read; `None` to skip it.
     fn cap(&self, want: Want, answer: &Answer, announced: Option<u64>) -> Option<u64> {
+        let content_type = answer.content_type.as_deref();
         match want {
             Want::Robots => Some(MAX_ROBOTS_BYTES),
             // One byte more, to see that there is more.
             Want::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // An archive wants what a crawl can do without.
-            Want::Page if self.keep_exchanges || is_html(answer.content_type.as_deref()) => Some(self.max_body),
-            Want::Page if self.assets && is_css(answer.content_type.as_deref()) => Some(self.max_body),
+            Want::Page if self.keep_exchanges || is_html(content_type) || self.assets && is_css(content_type) => {
+                Some(self.max_body)
+            }
             Want::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
                 is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))
