@@ -26,9 +26,10 @@ const MEAN_LINK_BYTES: usize = 1024;
 /// Assets that are known when they are repeated.
 const MOST_ASSETS: usize = 4096;
 
-/// Bytes of URLs that are made for each link that a page may have: repeated links are made again and again, and a long base makes
-/// each of them long.
-const RESOLVED_BYTES: usize = 8 * MEAN_LINK_BYTES;
+/// Bytes of URLs that are made for a page, and for each link that it may have: a long base makes short links long, also those for
+/// which there is no room. Beyond that a repeated link counts as dropped, too.
+const RESOLVED_BYTES: usize = 16 * 1024 * 1024;
+const RESOLVED_LINK_BYTES: usize = 4 * MEAN_LINK_BYTES;
 
 /// An element that may say something, wherever it was found.
 pub(super) trait Element {
@@ -104,7 +105,7 @@ impl<'a> Collector<'a> {
             targets: HashMap::default(),
             uncrawlable: HashSet::new(),
             room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
-            to_resolve: options.max_links.saturating_mul(RESOLVED_BYTES),
+            to_resolve: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
             title_seen: false,
             base_seen: false,
             refresh_seen: false,
