@@ -125,6 +125,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("crawler", "rlimit::", &["handles.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
+    only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
     only(
         "crawler",
         "scraper::",

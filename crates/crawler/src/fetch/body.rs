@@ -20,11 +20,14 @@ pub(super) struct Receiving {
 
 impl Receiving {
     /// `announced` is the `Content-Length`, `cap` the most bytes of the body, both as received and decoded.
-    pub(super) fn new(decoding: Decoding, announced: Option<u64>, cap: u64, keep: bool) -> Self {
+    pub(super) fn new(decoding: Decoding, announced: Option<usize>, cap: u64, keep: bool) -> Self {
         let cap = usize::try_from(cap).unwrap_or(usize::MAX - 1);
-        let announced = announced.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        let ratio = if decoding.is_identity() { 1 } else { USUAL_RATIO };
-        let expected = announced.saturating_mul(ratio).min(MOST_SET_ASIDE);
+        let ratio = match () {
+            () if decoding.holds_back() => 0,
+            () if decoding.is_identity() => 1,
+            () => USUAL_RATIO,
+        };
+        let expected = announced.unwrap_or(0).saturating_mul(ratio).min(MOST_SET_ASIDE);
         Self {
             encoded: (keep && !decoding.is_identity()).then(Vec::new),
             body: Room::new(expected, cap),
@@ -51,8 +54,9 @@ impl Receiving {
     }
 
     /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself.
-    pub(super) fn finish(self, cut: Option<Cut>, answer: &mut Answer) {
-        answer.cut = cut.or_else(|| self.decoding.end().err().map(Cut::from));
+    pub(super) fn finish(mut self, cut: Option<Cut>, answer: &mut Answer) {
+        let ended = self.decoding.end(&mut self.body);
+        answer.cut = cut.or_else(|| ended.err().map(Cut::from));
         if answer.cut.is_some() {
             answer.extent = Extent::Truncated;
         }

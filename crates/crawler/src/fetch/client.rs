@@ -256,11 +256,14 @@ impl Fetcher for HttpFetcher {
 /// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having.
 async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes)) else {
+    let announced = response
+        .content_length()
+        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes), announced) else {
         (answer.extent, answer.cut) = (Extent::Truncated, Some(Cut::Coding));
         return;
     };
-    let mut receiving = Receiving::new(decoding, response.content_length(), cap, answer.exchange.is_some());
+    let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());
     let cut = loop {
         match response.chunk().await {
             Ok(Some(piece)) => {

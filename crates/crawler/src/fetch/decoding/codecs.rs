@@ -1,7 +1,8 @@
-//! One content coding each, by the libraries that know them. Alone in naming brotli-decompressor and zstd-safe.
+//! One content coding each, by the libraries that know them. Alone in naming brotli-decompressor, libdeflater and zstd-safe.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
+use libdeflater::Decompressor;
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::{Coding, State, Stop};
@@ -12,6 +13,8 @@ const ZLIB_WINDOW: u8 = 15;
 const ZSTD_WINDOW: u32 = 23;
 
 pub(super) enum Codec {
+    /// Nothing of it was received.
+    Gzip,
     /// Some or none of the two bytes that tell zlib from bare deflate.
     Deflate(Vec<u8>),
     Zlib(Decompress),
@@ -23,7 +26,7 @@ pub(super) enum Codec {
 impl Codec {
     pub(super) fn new(coding: Coding) -> Result<Self, Stop> {
         Ok(match coding {
-            Coding::Gzip => Self::Zlib(Decompress::new_gzip(ZLIB_WINDOW)),
+            Coding::Gzip => Self::Gzip,
             Coding::Deflate => Self::Deflate(Vec::new()),
             Coding::Brotli => {
                 let alloc = StandardAlloc::default;
@@ -39,9 +42,17 @@ impl Codec {
         })
     }
 
+    pub(super) fn is_gzip(&self) -> bool {
+        matches!(self, Self::Gzip)
+    }
+
     /// Decodes from the input into `out`; `written` is how far, also when it fails.
     pub(super) fn step(&mut self, input: &mut &[u8], out: &mut [u8], written: &mut usize) -> Result<State, Stop> {
         match self {
+            Self::Gzip => {
+                *self = Self::Zlib(Decompress::new_gzip(ZLIB_WINDOW));
+                self.step(input, out, written)
+            }
             Self::Deflate(head) => {
                 let Some(mut stream) = sniff(head, input) else {
                     return Ok(State::Within);
@@ -55,6 +66,11 @@ impl Codec {
             Self::Zstd(context) => unzstd(context, input, out, written),
         }
     }
+}
+
+/// Decodes a gzip stream that is whole; how many bytes were written, if it is sound and they found room.
+pub(super) fn gunzip(stream: &[u8], out: &mut [u8]) -> Option<usize> {
+    Decompressor::new().gzip_decompress(stream, out).ok()
 }
 
 /// Waits for two bytes, and tells a zlib stream from bare deflate by its header (RFC 1950, section 2.2): a stored block of
