@@ -19,7 +19,10 @@ use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
 pub const MOST_LOOKED_AT: usize = 256;
 
 const BLOCKS: usize = 4;
-const BLOCK_VALUES: usize = 1 << 16;
+const BLOCK_BITS: u32 = 16;
+
+/// Bits of a block that the tables tell apart at first. With each further bit there is room for twice as many leaders.
+const FIRST_BITS: u32 = 10;
 
 /// What a page repeats.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub struct DuplicateCounts {
 
 /// The pages so far.
 ///
-/// Cost: up to about 200 bytes and the URL per page kept, and 1 MiB.
+/// Cost: up to about 200 bytes and the URL per page kept, and tables of 16 to 32 bytes per leader, 1 MiB at the most.
 #[derive(Debug)]
 pub struct Duplicates {
     room: usize,
@@ -59,8 +62,10 @@ pub struct Duplicates {
     /// The number of the oldest leader that is kept; leaders are numbered from 1 on.
     oldest: u64,
     /// For each block and each of its values, the number of the latest leader with it; 0 for none. Of numbers the low bits are
-    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found.
+    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found. Values share
+    /// a place if they differ in more than the low `bits`.
     latest: [Vec<u32>; BLOCKS],
+    bits: u32,
     counts: DuplicateCounts,
 }
 
@@ -82,7 +87,7 @@ struct Cluster {
 struct Leader {
     simhash: SimHash,
     cluster: Cluster,
-    /// For each block, the number of the leader before with the same value.
+    /// For each block, the number of the leader before at the same place.
     before: [u32; BLOCKS],
 }
 
@@ -96,6 +101,7 @@ impl Duplicates {
             leaders: VecDeque::new(),
             oldest: 1,
             latest: [const { Vec::new() }; BLOCKS],
+            bits: FIRST_BITS,
             counts: DuplicateCounts::default(),
         }
     }
@@ -142,7 +148,7 @@ impl Duplicates {
 
     fn find(&mut self, simhash: SimHash) -> Option<Cluster> {
         for (block, latest) in self.latest.iter().enumerate() {
-            let mut number = latest.get(value(simhash, block)).copied().unwrap_or_default();
+            let mut number = latest.get(self.place_of(simhash, block)).copied().unwrap_or_default();
             let mut looked_at = 0;
             while let Some(leader) = self.leader(number) {
                 if leader.simhash.is_near(simhash) {
@@ -170,22 +176,46 @@ impl Duplicates {
             self.leaders.pop_front();
             self.oldest += 1;
         }
-        let number = (self.oldest + self.leaders.len() as u64) as u32;
-        let mut before = [0; BLOCKS];
-        for (block, (latest, before)) in self.latest.iter_mut().zip(&mut before).enumerate() {
-            if latest.is_empty() {
-                // Written, not just set aside as zeros: what is read before it is written is mapped twice.
-                latest.extend((0..BLOCK_VALUES).map(|_| black_box(0)));
-            }
-            if let Some(latest) = latest.get_mut(value(simhash, block)) {
-                *before = std::mem::replace(latest, number);
-            }
+        if self.leaders.is_empty() {
+            self.lay_out();
+        } else if self.leaders.len() >> self.bits > 0 && self.bits < BLOCK_BITS {
+            self.bits += 1;
+            self.lay_out();
         }
+        let before = self.enter(simhash, self.leaders.len());
         self.leaders.push_back(Leader {
             simhash,
             cluster,
             before,
         });
+    }
+
+    /// Makes the tables anew, for as many bits as they have now.
+    fn lay_out(&mut self) {
+        // Written, not just set aside as zeros: what is read before it is written is mapped twice.
+        self.latest = [(); BLOCKS].map(|()| (0..1 << self.bits).map(|_| black_box(0)).collect());
+        for at in 0..self.leaders.len() {
+            if let Some(simhash) = self.leaders.get(at).map(|leader| leader.simhash) {
+                let before = self.enter(simhash, at);
+                self.leaders[at].before = before;
+            }
+        }
+    }
+
+    /// Makes a leader the latest one at its places; the numbers of those that were.
+    fn enter(&mut self, simhash: SimHash, at: usize) -> [u32; BLOCKS] {
+        let number = (self.oldest + at as u64) as u32;
+        std::array::from_fn(|block| {
+            let place = self.place_of(simhash, block);
+            let latest = self.latest[block].get_mut(place);
+            latest.map_or(0, |latest| std::mem::replace(latest, number))
+        })
+    }
+
+    /// Where a block of a simhash stands in its table.
+    fn place_of(&self, simhash: SimHash, block: usize) -> usize {
+        let value = simhash.bits() >> (BLOCK_BITS as usize * block);
+        value as usize & ((1 << self.bits) - 1)
     }
 
     fn remember(&mut self, content: ContentHash, known: Known) {
@@ -198,11 +228,6 @@ impl Duplicates {
         self.in_order.push_back(content);
         self.exact.insert(content, known);
     }
-}
-
-/// The sixteen bits of a block.
-fn value(simhash: SimHash, block: usize) -> usize {
-    (simhash.bits() >> (16 * block)) as usize & (BLOCK_VALUES - 1)
 }
 
 #[cfg(test)]
@@ -267,6 +292,22 @@ mod tests {
         assert_eq!(duplicates.place("page", page(0, spread(0))), Repeated::default());
         assert!(duplicates.counts().forgotten > 980);
         assert!(duplicates.leaders.len() <= 10 && duplicates.exact.len() <= 10 && duplicates.in_order.len() <= 10);
+    }
+
+    #[test]
+    fn a_leader_is_found_however_many_come_after_it() {
+        let mut duplicates = Duplicates::new(1_000_000);
+        let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let leaders = 70_000;
+        for n in 0..leaders {
+            let repeated = duplicates.place(&n.to_string(), page(n, spread(n)));
+            assert_eq!(repeated, Repeated::default(), "{n} is far from all before");
+        }
+        for n in 0..leaders {
+            let near = duplicates.place("near", page(leaders + n, spread(n) ^ 0x8000_0000_0001_0001));
+            assert_eq!(near.near_duplicate_of, Some(n.to_string().into()));
+        }
+        assert_eq!((duplicates.bits, duplicates.counts().cut_short), (BLOCK_BITS, 0));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::earlier::EarlierCrawl;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher};
-use crate::links::{KnownLinks, Uncrawlable};
+use crate::links::{KnownLinks, Uncrawlable, Wording};
 use crate::robots::{Policies, Policy};
 use crate::settling::{Aftermath, Attempts, Conclusion, Redirects, Returned, conclude};
 use crate::stop::{Stop, StopHandle};
@@ -284,8 +284,12 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self.config.options()
     }
 
-    pub(crate) fn known(&self) -> &KnownLinks {
-        &self.known
+    /// Remembers links that the frontier has seen, in these words.
+    pub(crate) fn remember_links(&mut self, links: impl Iterator<Item = Wording>) {
+        links.for_each(|link| self.known.remember(link));
+        if let Some(grown) = self.known.grown() {
+            self.known = Arc::new(grown);
+        }
     }
 
     pub(crate) fn frontier(&self) -> &Frontier<F> {

@@ -243,10 +243,8 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     /// What the frontier has seen need not be offered again.
     fn remember(&mut self, wordings: &[Wording], verdicts: &[Verdict], known: usize) {
         self.frontier_mut().count_seen(known as u64);
-        for (wording, verdict) in wordings.iter().zip(verdicts) {
-            if matches!(verdict, Verdict::Queued | Verdict::Seen) {
-                self.known().remember(*wording);
-            }
-        }
+        let written = wordings.iter().zip(verdicts);
+        let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
+        self.remember_links(seen.map(|(wording, _)| *wording));
     }
 }
