@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use crate::entry::{Entry, Purpose};
 use crate::time::Time;
 
+/// Entries that there is room for whether they come or not.
+const SMALL: usize = 64;
+
 /// What is known of an origin's robots.txt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Robots {
@@ -56,17 +59,17 @@ impl Lane {
         let sitemap = if self.page_is_next {
             None
         } else {
-            self.sitemaps.pop_front()
+            take_first(&mut self.sitemaps)
         };
         let fresh = if sitemap.is_none() && !self.is_well() {
-            self.pages.pop_front()
+            take_first(&mut self.pages)
         } else {
             sitemap
         };
         let first = fresh
-            .or_else(|| self.retries.pop_front())
-            .or_else(|| self.pages.pop_front())
-            .or_else(|| self.sitemaps.pop_front())?;
+            .or_else(|| take_first(&mut self.retries))
+            .or_else(|| take_first(&mut self.pages))
+            .or_else(|| take_first(&mut self.sitemaps))?;
         self.page_is_next = matches!(first.purpose, Purpose::Sitemap(_));
         Some(first)
     }
@@ -77,14 +80,15 @@ impl Lane {
     }
 
     /// Takes out all that waits.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
-        let sitemaps = self.sitemaps.drain(..);
-        sitemaps.chain(self.retries.drain(..)).chain(self.pages.drain(..))
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> + use<> {
+        let sitemaps = std::mem::take(&mut self.sitemaps).into_iter();
+        sitemaps.chain(self.drain_pages())
     }
 
     /// Takes out all pages that wait.
-    pub(crate) fn drain_pages(&mut self) -> impl Iterator<Item = Entry> {
-        self.retries.drain(..).chain(self.pages.drain(..))
+    pub(crate) fn drain_pages(&mut self) -> impl Iterator<Item = Entry> + use<> {
+        let retries = std::mem::take(&mut self.retries).into_iter();
+        retries.chain(std::mem::take(&mut self.pages))
     }
 
     /// Says whether there is nothing to remember it for.
@@ -110,5 +114,53 @@ impl Lane {
 
     pub(crate) fn knows_robots(&self, now: Time) -> bool {
         matches!(self.robots, Robots::KnownUntil(until) if until > now)
+    }
+}
+
+/// Takes out the first entry, and gives memory back once three quarters of it are idle: a queue that was long once is not for ever.
+/// Each entry is moved for that once at the most per two that were taken out.
+fn take_first(queue: &mut VecDeque<Entry>) -> Option<Entry> {
+    let first = queue.pop_front();
+    if queue.capacity() > SMALL && queue.len() < queue.capacity() / 4 {
+        queue.shrink_to(queue.capacity() / 2);
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Metadata;
+    use crate::url::HostKey;
+    use url::Url;
+
+    fn entry(number: usize) -> Entry {
+        Entry {
+            queue: HostKey::of(&Url::parse("http://site.example/").unwrap()).unwrap(),
+            url: format!("http://site.example/{number}").into(),
+            key: None,
+            due: Time::default(),
+            depth: 0,
+            hops: 0,
+            attempts: 0,
+            put_off: 0,
+            purpose: Purpose::Page,
+            metadata: Metadata::default(),
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_long_gives_its_memory_back_and_keeps_its_order() {
+        let mut lane = Lane::default();
+        (0..100_000).for_each(|number| lane.push(entry(number)));
+        for number in 0..100_000 {
+            assert_eq!(lane.take(), Some(entry(number)));
+            let (waiting, room) = (lane.pages.len(), lane.pages.capacity());
+            assert!(
+                room <= SMALL.max(4 * waiting + 4),
+                "room for {room} with {waiting} waiting"
+            );
+        }
+        assert_eq!(lane.take(), None);
     }
 }
