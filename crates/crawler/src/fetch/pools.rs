@@ -148,6 +148,8 @@ impl Recipe {
         builder
             .tls_backend_preconfigured(self.tls.clone())
             .redirect(reqwest::redirect::Policy::none())
+            // It would ask again at once what a server of HTTP/2 has refused or left undone, past all delays.
+            .retry(reqwest::retry::never())
             .referer(false)
             .connect_timeout(self.connect_timeout)
             .timeout(self.timeout)
