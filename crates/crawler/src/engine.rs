@@ -305,6 +305,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         self.counts.links_nofollow += nofollow;
     }
 
+    pub(crate) fn count_cookies(&mut self, dropped: usize) {
+        self.counts.cookies_dropped += dropped as u64;
+    }
+
     pub(crate) fn count_uncrawlable(&mut self, links: Uncrawlable) {
         self.counts.links_other_scheme += links.other_scheme as u64;
         self.counts.links_unresolvable += links.unresolvable as u64;

@@ -93,6 +93,8 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// The `X-Robots-Tag` headers.
     pub robots_tags: Vec<String>,
+    /// Cookies that found no room, if cookies are kept.
+    pub cookies_dropped: usize,
     /// What to send with the next request for the same URL.
     pub validators: Validators,
     /// The body, decompressed.

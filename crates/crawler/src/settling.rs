@@ -48,6 +48,7 @@ pub(crate) struct Returned {
 pub(crate) struct Aftermath {
     entry: Entry,
     what: What,
+    cookies_dropped: usize,
     capture: Option<Arc<Capture>>,
 }
 
@@ -105,6 +106,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     (
         settlement,
         Aftermath {
+            cookies_dropped: fetched.result.as_ref().map_or(0, |answer| answer.cookies_dropped),
             capture: Capture::of(&entry.url, returned.started, fetched.result),
             entry,
             what,
@@ -128,7 +130,13 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
-        let Aftermath { entry, what, capture } = aftermath;
+        let Aftermath {
+            entry,
+            what,
+            cookies_dropped,
+            capture,
+        } = aftermath;
+        self.count_cookies(cookies_dropped);
         if let Some(capture) = &capture {
             self.tell(&Event::Captured(capture));
         }

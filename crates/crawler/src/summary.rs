@@ -60,6 +60,8 @@ pub struct Summary {
     pub links_other_scheme: u64,
     /// Links, and targets of redirects, that are no URL, or too long a one.
     pub links_unresolvable: u64,
+    /// Cookies that were too long, or too many for their origin or in all; only if cookies are kept.
+    pub cookies_dropped: u64,
     /// Leases that were cut short by a stop.
     pub cut_short: u64,
     /// What was read of sitemaps.
@@ -145,6 +147,7 @@ pub(crate) struct Counts {
     pub(crate) links_dropped: u64,
     pub(crate) links_other_scheme: u64,
     pub(crate) links_unresolvable: u64,
+    pub(crate) cookies_dropped: u64,
     pub(crate) cut_short: u64,
     pub(crate) sitemaps: SitemapCounts,
     pub(crate) selected_cut: u64,
@@ -205,6 +208,7 @@ impl Counts {
             links_dropped: self.links_dropped,
             links_other_scheme: self.links_other_scheme,
             links_unresolvable: self.links_unresolvable,
+            cookies_dropped: self.cookies_dropped,
             cut_short: self.cut_short,
             failed: self.failed,
             retried: self.retried,

@@ -238,7 +238,8 @@ async fn a_site_that_sets_one_cookie_for_many_paths_is_sent_no_longer_header_tha
         ..options(format!("http://home.localhost:{}/", server.port))
     };
     let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
-    assert_eq!(crawl.run().await.unwrap().pages, 2);
+    let summary = crawl.run().await.unwrap();
+    assert_eq!((summary.pages, summary.cookies_dropped), (2, 18), "{summary}");
     let requests = server.requests();
     let sent = requests.iter().find(|request| request.target == path).unwrap();
     let header = sent

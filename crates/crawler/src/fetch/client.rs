@@ -239,10 +239,10 @@ impl Fetcher for HttpFetcher {
         *request.headers_mut() = headers;
         let mut response = self.send(pool, request).await?;
         self.check_head(&response)?;
-        if let Some(jars) = &self.jars {
-            jars.keep(&ask.url, response.headers());
-        }
         let mut answer = headers::read(response.status().as_u16(), response.headers());
+        if let Some(jars) = &self.jars {
+            answer.cookies_dropped = jars.keep(&ask.url, response.headers());
+        }
         answer.exchange = asked.map(|asked| Box::new(asked.answered(&head(&response))));
         match self.cap(ask.want, &answer, response.content_length()) {
             None => answer.extent = Extent::Skipped,

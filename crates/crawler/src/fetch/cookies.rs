@@ -40,31 +40,32 @@ impl Jars {
         Some(value)
     }
 
-    /// Keeps what an answer sets; what is too much is left out.
-    pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) {
-        let values = headers.get_all(SET_COOKIE).iter();
-        let mut cookies = values
-            .filter(|value| value.len() <= MAX_COOKIE_BYTES)
-            .filter_map(read)
-            .peekable();
+    /// Keeps what an answer sets; returns how many cookies were too much, and left out.
+    pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
+        let values = headers.get_all(SET_COOKIE);
+        let all = values.iter().count();
+        let is_short = |value: &&HeaderValue| value.len() <= MAX_COOKIE_BYTES;
+        let mut cookies = values.iter().filter(is_short).take(MAX_COOKIES).peekable();
         let (Some(origin), Some(_)) = (Origin::of(url), cookies.peek()) else {
-            return;
+            return all;
         };
         let mut jars = self.lock();
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
-            return;
+            return all;
         }
         let jar = jars.entry(origin).or_default();
-        for cookie in cookies.take(MAX_COOKIES) {
-            // A cookie for another host is refused; nobody needs to know.
-            let Ok(cookie) = Cookie::try_from_raw_cookie(&cookie, url) else {
-                continue;
-            };
-            if cookie.is_expired() || has_room(jar, &cookie) {
+        let mut taken = 0;
+        for cookie in cookies {
+            // What is none, or is for another host, is refused, as browsers do; nobody needs to know.
+            let cookie = read(cookie).and_then(|cookie| Cookie::try_from_raw_cookie(&cookie, url).ok());
+            let fitting = cookie.map(|cookie| (cookie.is_expired() || has_room(jar, &cookie)).then_some(cookie));
+            taken += usize::from(!matches!(fitting, Some(None)));
+            if let Some(Some(cookie)) = fitting {
                 let _ = jar.insert(cookie.into_owned(), url);
             }
         }
         drop_expired(jar);
+        all - taken
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
@@ -115,12 +116,12 @@ mod tests {
         Url::parse(text).unwrap()
     }
 
-    fn set(jars: &Jars, at: &str, cookies: &[String]) {
+    fn set(jars: &Jars, at: &str, cookies: &[String]) -> usize {
         let mut headers = HeaderMap::new();
         for cookie in cookies {
             headers.append(SET_COOKIE, HeaderValue::from_str(cookie).unwrap());
         }
-        jars.keep(&url(at), &headers);
+        jars.keep(&url(at), &headers)
     }
 
     fn sent(jars: &Jars, to: &str) -> Vec<String> {
@@ -142,7 +143,8 @@ mod tests {
             "d=4; Max-Age=0",
             "e=5",
         ];
-        set(&jars, "https://www.example.com/x/y", &cookies.map(str::to_owned));
+        let dropped = set(&jars, "https://www.example.com/x/y", &cookies.map(str::to_owned));
+        assert_eq!(dropped, 0);
         assert_eq!(sent(&jars, "https://www.example.com/x/z"), ["a=1", "b=2", "c=3", "e=5"]);
         assert_eq!(sent(&jars, "https://www.example.com/"), ["b=2", "c=3"]);
         for other in [
@@ -158,31 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_fills_no_more_than_the_jar() {
+    fn a_flood_fills_no_more_than_the_jar_and_what_is_over_is_counted() {
         let jars = Jars::default();
-        set(
-            &jars,
-            "http://many.example/",
-            &(0..10_000).map(|n| format!("n{n}=x")).collect::<Vec<_>>(),
-        );
+        let many: Vec<String> = (0..10_000).map(|n| format!("n{n}=x")).collect();
+        assert_eq!(set(&jars, "http://many.example/", &many), 10_000 - MAX_COOKIES);
         assert_eq!(sent(&jars, "http://many.example/").len(), MAX_COOKIES);
-        set(
-            &jars,
-            "http://large.example/",
-            &(0..40)
-                .map(|n| format!("n{n}={}", "x".repeat(1000)))
-                .collect::<Vec<_>>(),
-        );
+        let large: Vec<String> = (0..40).map(|n| format!("n{n}={}", "x".repeat(1000))).collect();
+        assert_eq!(set(&jars, "http://large.example/", &large), 32);
         assert_eq!(sent(&jars, "http://large.example/").len(), 8);
-        set(
-            &jars,
-            "http://giant.example/",
-            &[format!("n={}", "x".repeat(MAX_COOKIE_BYTES))],
-        );
+        let giant = format!("n={}", "x".repeat(MAX_COOKIE_BYTES));
+        assert_eq!(set(&jars, "http://giant.example/", &[giant]), 1);
         assert_eq!(sent(&jars, "http://giant.example/").len(), 0);
-        for n in 0..MAX_JARS + 10 {
-            set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
-        }
+        let dropped = |n| set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
+        assert_eq!((0..MAX_JARS + 10).map(dropped).sum::<usize>(), 12);
         assert_eq!(jars.lock().len(), MAX_JARS);
     }
 

@@ -72,6 +72,9 @@ impl fmt::Display for Summary {
                 format_args!("{cut} values cut, {incomplete} pages too costly"),
             )?;
         }
+        if self.cookies_dropped > 0 {
+            row(f, "cookies dropped", format_args!("{}", self.cookies_dropped))?;
+        }
         self.show_duplicates(f)?;
         row(
             f,
