@@ -235,7 +235,7 @@ def measure(peer, programs, server, site, work):
         "requests": len(asked),
         "seconds": round(usage["seconds"], 3),
         "cpu": round(usage["cpu"], 3),
-        "mib": round(usage["kib"] / 1024),
+        "mib": round(usage["kib"] / 1024, 1),
     }
 
 

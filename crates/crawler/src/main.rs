@@ -104,6 +104,8 @@ impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Arguments(_)
+            | Self::Seeds { .. }
+            | Self::Earlier(_)
             | Self::SharedOutput(_)
             | Self::ReplacedInput(_)
             | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),

@@ -115,7 +115,7 @@ fn a_crawl_that_cannot_start_ends_with_code_1_and_says_why() {
         1,
         "/nonexistent/pages.jsonl",
     );
-    fails(&["--seeds", "/nonexistent/seeds.txt"], 1, "/nonexistent/seeds.txt");
+    fails(&["--seeds", "/nonexistent/seeds.txt"], 2, "/nonexistent/seeds.txt");
 }
 
 #[test]

@@ -339,7 +339,7 @@ fn the_command_keeps_what_it_is_to_read() {
     assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
 
     let (code, why) = run(&["--recrawl", broken, "--output", target]);
-    assert_eq!(code, Some(1), "{why}");
+    assert_eq!(code, Some(2), "{why}");
     assert!(why.contains("line 1 of"), "{why}");
     assert_eq!(std::fs::read_to_string(target).unwrap(), "precious\n");
 }

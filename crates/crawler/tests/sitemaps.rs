@@ -486,6 +486,23 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
 }
 
 #[test]
+fn a_well_known_place_where_the_server_fails_does_not_hide_the_next_one() {
+    let run = run(options(), |url| match url {
+        "http://a.example/sitemap.xml" => status(500),
+        "http://a.example/sitemap_index.xml" => body(urlset(&["http://a.example/hidden"])),
+        "http://a.example/robots.txt" => status(404),
+        _ => body(""),
+    });
+    let mut asked = run.asked_for(Want::Sitemap);
+    asked.sort_unstable();
+    assert_eq!(
+        asked,
+        ["/sitemap.xml", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml"]
+    );
+    assert_eq!((run.summary.pages, run.summary.sitemaps.read), (2, 1));
+}
+
+#[test]
 fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
     let run = run(options(), |url| match url {
         "http://a.example/robots.txt" => body(

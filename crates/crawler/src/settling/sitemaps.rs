@@ -87,6 +87,10 @@ pub(super) fn conclude(
     let was_guessed = entry.metadata.referrer.is_none();
     if was_guessed && judgement.outcome == Outcome::Gone {
         record.end = SitemapEnd::NotThere;
+    }
+    // A server may fail at one place only; this one is asked for again meanwhile.
+    let is_elsewhere = matches!(judgement.outcome, Outcome::Gone | Outcome::Retry { .. });
+    if was_guessed && is_elsewhere && links.is_empty() {
         links.extend(next_place(entry, origin, canonicalizer));
     }
     (judgement, links, What::Sitemap(Box::new(record)))
