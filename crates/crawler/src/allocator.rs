@@ -5,11 +5,12 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// One arena, which all threads share, and bodies and texts of a mebibyte and more go back to the system at once.
+/// All threads share an arena, and bodies and texts of a mebibyte and more go back to the system at once.
 ///
-/// With an arena for each thread, what one thread has freed lies idle in its arena while another asks for more: up to an eighth of the
-/// peak memory of a crawl. Each thread has a cache of its own before the arena, so two cores are no slower with one. Large buffers, kept for the next one
-/// as jemalloc keeps them below 8 MiB, were a third of the peak, and saved a twentieth of the processor time at the most.
+/// With an arena for each thread, what one thread has freed lies idle while another asks for more: up to an eighth of the
+/// peak memory of a crawl. Each thread has a cache of its own before the arena, so that two cores are no slower with one.
+/// Large buffers, kept for the next one as jemalloc keeps them below 8 MiB, were a third of the peak, and saved a twentieth
+/// of the processor time at the most.
 #[expect(
     unsafe_code,
     reason = "jemalloc reads its options from a symbol of this name, which nothing else may have"

@@ -151,7 +151,7 @@ impl Duplicates {
             let mut number = latest.get(self.place_of(simhash, block)).copied().unwrap_or_default();
             let mut looked_at = 0;
             while let Some(leader) = self.leader(number) {
-                if leader.simhash.is_near(simhash) {
+                if value(leader.simhash, block) == value(simhash, block) && leader.simhash.is_near(simhash) {
                     return Some(leader.cluster.clone());
                 }
                 looked_at += 1;
@@ -214,8 +214,7 @@ impl Duplicates {
 
     /// Where a block of a simhash stands in its table.
     fn place_of(&self, simhash: SimHash, block: usize) -> usize {
-        let value = simhash.bits() >> (BLOCK_BITS as usize * block);
-        value as usize & ((1 << self.bits) - 1)
+        usize::from(value(simhash, block)) & ((1 << self.bits) - 1)
     }
 
     fn remember(&mut self, content: ContentHash, known: Known) {
@@ -228,6 +227,11 @@ impl Duplicates {
         self.in_order.push_back(content);
         self.exact.insert(content, known);
     }
+}
+
+/// The bits of a block.
+fn value(simhash: SimHash, block: usize) -> u16 {
+    (simhash.bits() >> (BLOCK_BITS as usize * block)) as u16
 }
 
 #[cfg(test)]
@@ -308,6 +312,23 @@ mod tests {
             assert_eq!(near.near_duplicate_of, Some(n.to_string().into()));
         }
         assert_eq!((duplicates.bits, duplicates.counts().cut_short), (BLOCK_BITS, 0));
+    }
+
+    #[test]
+    fn the_leader_that_is_found_does_not_depend_on_how_many_there_are() {
+        let asked = 0x1111_1111_1111_1111;
+        let leaders = [("a", asked ^ 0x7_0000), ("b", asked ^ 0x8000)];
+        for others in [0, 3_000] {
+            let mut duplicates = Duplicates::new(1_000_000);
+            for (name, simhash) in leaders {
+                duplicates.place(name, page(simhash, simhash));
+            }
+            for n in 0..others {
+                duplicates.place("other", page(n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+            }
+            let found = duplicates.place("asked", page(u64::MAX, asked));
+            assert_eq!(found.near_duplicate_of.as_deref(), Some("a"), "among {others} others");
+        }
     }
 
     #[test]

@@ -117,8 +117,8 @@ impl Lane {
     }
 }
 
-/// Takes out the first entry, and gives memory back once three quarters of it are idle: a queue that was long once is not for ever.
-/// Each entry is moved for that once at the most per two that were taken out.
+/// Takes out the first entry, and gives memory back once three quarters of it are idle: a queue that was long once is not
+/// for ever. Over its time, that moves about one entry for each that is taken out at the most.
 fn take_first(queue: &mut VecDeque<Entry>) -> Option<Entry> {
     let first = queue.pop_front();
     if queue.capacity() > SMALL && queue.len() < queue.capacity() / 4 {

@@ -55,8 +55,9 @@ impl Receiving {
 
     /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself.
     pub(super) fn finish(mut self, cut: Option<Cut>, answer: &mut Answer) {
-        let ended = self.decoding.end(&mut self.body);
-        answer.cut = cut.or_else(|| ended.err().map(Cut::from));
+        // What was received was wrong before it came to an end, though nobody has looked at it.
+        let released = self.decoding.release(&mut self.body).err().map(Cut::from);
+        answer.cut = released.or(cut).or_else(|| self.decoding.end().err().map(Cut::from));
         if answer.cut.is_some() {
             answer.extent = Extent::Truncated;
         }
@@ -72,6 +73,57 @@ impl From<Stop> for Cut {
         match stop {
             Stop::Full => Self::Size,
             Stop::Damaged => Self::Coding,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compress, Compression, FlushCompress};
+
+    const CAP: u64 = 10_000;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len() + 1024);
+        let mut stream = Compress::new_gzip(Compression::best(), 15);
+        stream.compress_vec(bytes, &mut out, FlushCompress::Finish).unwrap();
+        out
+    }
+
+    /// What comes of a gzip body of which these bytes arrive before `cut` ends it, announced as short and as long.
+    fn received(bytes: &[u8], cut: Option<Cut>) -> (Option<Cut>, Vec<u8>) {
+        let [short, long] = [None, Some(usize::MAX)].map(|announced| {
+            let decoding = Decoding::of([b"gzip".as_slice()].into_iter(), announced).unwrap();
+            let mut receiving = Receiving::new(decoding, None, CAP, false);
+            let stopped = bytes.chunks(100).find_map(|piece| receiving.take(piece).err());
+            let mut answer = Answer::default();
+            receiving.finish(stopped.or(cut), &mut answer);
+            (answer.cut, answer.body)
+        });
+        assert!(short == long, "held back {:?}, streamed {:?}", short.0, long.0);
+        short
+    }
+
+    #[test]
+    fn why_a_body_is_cut_does_not_depend_on_when_it_is_looked_at() {
+        let page: Vec<u8> = (0..9_000_u32)
+            .map(|n| b'a' + (n.pow(2).wrapping_mul(0x9E37_79B9) >> 28) as u8)
+            .collect();
+        let whole = gzip(&page);
+        let half = &whole[..whole.len() / 2];
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 4..][..64].fill(0xFF);
+        for cut in [None, Some(Cut::Time), Some(Cut::Connection)] {
+            assert!(received(&whole, cut) == (cut, page.clone()), "{cut:?}");
+            let (why, body) = received(half, cut);
+            assert_eq!(why, cut.or(Some(Cut::Coding)), "the end is missing");
+            assert!(page.starts_with(&body) && body.len() > 1_000);
+            let bomb = gzip(&vec![b'a'; 20 * page.len()]);
+            let (why, body) = received(&bomb[..bomb.len() - 20], cut);
+            assert_eq!((why, body.len() as u64), (Some(Cut::Size), CAP), "{cut:?}");
+            assert_eq!(received(&damaged, cut).0, Some(Cut::Coding), "{cut:?}");
+            assert_eq!(received(b"<title>plain</title>", cut).0, Some(Cut::Coding), "{cut:?}");
         }
     }
 }

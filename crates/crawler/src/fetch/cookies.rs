@@ -42,30 +42,33 @@ impl Jars {
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
     pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
-        let values = headers.get_all(SET_COOKIE);
-        let all = values.iter().count();
-        let is_short = |value: &&HeaderValue| value.len() <= MAX_COOKIE_BYTES;
-        let mut cookies = values.iter().filter(is_short).take(MAX_COOKIES).peekable();
-        let (Some(origin), Some(_)) = (Origin::of(url), cookies.peek()) else {
-            return all;
+        let (short, long): (Vec<_>, Vec<_>) = headers
+            .get_all(SET_COOKIE)
+            .iter()
+            .partition(|value| value.len() <= MAX_COOKIE_BYTES);
+        // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
+        let read = short.into_iter().filter_map(read);
+        let cookies: Vec<_> = read
+            .filter_map(|cookie| Cookie::try_from_raw_cookie(&cookie, url).ok().map(Cookie::into_owned))
+            .collect();
+        let (Some(origin), false) = (Origin::of(url), cookies.is_empty()) else {
+            return long.len();
         };
         let mut jars = self.lock();
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
-            return all;
+            return long.len() + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }
         let jar = jars.entry(origin).or_default();
-        let mut taken = 0;
+        let mut dropped = long.len();
         for cookie in cookies {
-            // What is none, or is for another host, is refused, as browsers do; nobody needs to know.
-            let cookie = read(cookie).and_then(|cookie| Cookie::try_from_raw_cookie(&cookie, url).ok());
-            let fitting = cookie.map(|cookie| (cookie.is_expired() || has_room(jar, &cookie)).then_some(cookie));
-            taken += usize::from(!matches!(fitting, Some(None)));
-            if let Some(Some(cookie)) = fitting {
-                let _ = jar.insert(cookie.into_owned(), url);
+            if cookie.is_expired() || has_room(jar, &cookie) {
+                let _ = jar.insert(cookie, url);
+            } else {
+                dropped += 1;
             }
         }
         drop_expired(jar);
-        all - taken
+        dropped
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
@@ -171,9 +174,33 @@ mod tests {
         let giant = format!("n={}", "x".repeat(MAX_COOKIE_BYTES));
         assert_eq!(set(&jars, "http://giant.example/", &[giant]), 1);
         assert_eq!(sent(&jars, "http://giant.example/").len(), 0);
+        let deletion = [
+            "a=; Max-Age=0".to_owned(),
+            "junk".to_owned(),
+            "b=c; Domain=other.example".to_owned(),
+        ];
+        for n in 0..MAX_JARS {
+            assert_eq!(set(&jars, &format!("http://junk{n}.example/"), &["junk".to_owned()]), 0);
+        }
         let dropped = |n| set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
         assert_eq!((0..MAX_JARS + 10).map(dropped).sum::<usize>(), 12);
         assert_eq!(jars.lock().len(), MAX_JARS);
+        assert_eq!(
+            set(&jars, "http://late.example/", &deletion),
+            0,
+            "nothing is lost by those"
+        );
+    }
+
+    #[test]
+    fn what_is_no_cookie_takes_the_place_of_none() {
+        let (jars, site) = (Jars::default(), "http://site.example/");
+        let junk = std::iter::repeat_n("junk".to_owned(), 3 * MAX_COOKIES);
+        let cookies: Vec<String> = junk.chain(["a=b".to_owned()]).collect();
+        assert_eq!(
+            (set(&jars, site, &cookies), sent(&jars, site)),
+            (0, vec!["a=b".to_owned()])
+        );
     }
 
     /// How many cookies a jar holds, and the bytes of their names and values.

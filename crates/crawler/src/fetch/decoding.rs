@@ -3,8 +3,9 @@
 //! RFC 9110, section 8.4.1; RFC 1952 (gzip), 1950 and 1951 (deflate), 7932 (br), 8878 (zstd). Where these leave a choice, it
 //! is that of browsers: `deflate` is zlib or bare deflate, bytes after the end of a gzip, zlib or brotli stream are ignored,
 //! a name that nobody knows leaves the body as it is, and a stream that is damaged or ends too early gives what came before.
-//! Streams are decoded as they arrive, straight into the body, so that a bomb costs no more memory than the cap allows. Short gzip
-//! streams, most pages of the web, are held back until they are whole: decoding one at once takes little more than half of the time.
+//! Streams are decoded as they arrive, straight into the body, so that a bomb costs no more memory than the cap allows.
+//! Short gzip streams, most pages of the web, are held back until they are whole: decoding one at once takes little more
+//! than half of the time.
 
 mod codecs;
 
@@ -26,6 +27,11 @@ const BETWEEN_LAYERS: usize = 16 * 1024;
 /// The longest gzip stream that is held back, and the longest body that is made of one at once, in bytes.
 const MOST_HELD: usize = 256 * 1024;
 const MOST_AT_ONCE: usize = 1024 * 1024;
+/// How a gzip stream begins (RFC 1952, section 2.3.1): what does not is not held back.
+const GZIP_HEAD: [u8; 3] = [0x1F, 0x8B, 8];
+/// The flags of a gzip stream that say no more than what its file was named: neither of a checksum of its head nor of what may yet
+/// be invented.
+const PLAIN_FLAGS: u8 = 0b0001_1101;
 
 /// Why decoding has ended before the last byte was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +164,7 @@ impl Decoding {
         let is_short = announced.is_none_or(|length| length <= MOST_HELD);
         Ok(Self {
             layers,
-            held: (is_gzip && is_short).then(|| Vec::with_capacity(announced.unwrap_or(0))),
+            held: (is_gzip && is_short).then(Vec::new),
         })
     }
 
@@ -167,40 +173,48 @@ impl Decoding {
         self.layers.is_empty()
     }
 
-    /// Says whether what is received may be held back to the end, when the length of the body is known.
+    /// Says whether what is received is held back to the end, when the length of the body is known.
     pub(super) fn holds_back(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Takes what was received next, and adds what it stands for to the body, now or in the [`end`](Self::end).
+    /// Takes what was received next, and adds what it stands for to the body, now or when it is [released](Self::release).
     ///
     /// # Errors
     ///
     /// There is no more to be had: the body holds what could be decoded and what it may hold.
     pub(super) fn feed(&mut self, received: &[u8], body: &mut Room) -> Result<(), Stop> {
         if let Some(held) = &mut self.held {
-            if held.len() + received.len() <= MOST_HELD {
-                held.extend_from_slice(received);
+            held.extend_from_slice(received);
+            let is_gzip = held.iter().zip(&GZIP_HEAD).all(|(byte, magic)| byte == magic);
+            if is_gzip && held.len() <= MOST_HELD {
                 return Ok(());
             }
             let held = self.held.take().unwrap_or_default();
-            pump(&mut self.layers, &held, body)?;
+            return pump(&mut self.layers, &held, body);
         }
         pump(&mut self.layers, received, body)
     }
 
-    /// Says that nothing more was received, and adds to the body what was held back.
+    /// Adds to the body what is held back; nothing more is received.
     ///
     /// # Errors
     ///
-    /// A stream has begun and not come to its end, or the body would become longer than it may.
-    pub(super) fn end(&mut self, body: &mut Room) -> Result<(), Stop> {
-        if let Some(held) = self.held.take() {
-            if decode_at_once(&held, body) {
-                return Ok(());
-            }
-            pump(&mut self.layers, &held, body)?;
+    /// Those of [`feed`](Self::feed), which are only known now.
+    pub(super) fn release(&mut self, body: &mut Room) -> Result<(), Stop> {
+        match self.held.take() {
+            Some(held) if decode_at_once(&held, body) => Ok(()),
+            Some(held) => pump(&mut self.layers, &held, body),
+            None => Ok(()),
         }
+    }
+
+    /// Says that all was received, and released.
+    ///
+    /// # Errors
+    ///
+    /// A stream has begun and not come to its end.
+    pub(super) fn end(&self) -> Result<(), Stop> {
         let is_cut = |layer: &Layer| matches!(layer.state, State::Within | State::Brimming);
         if self.layers.iter().any(is_cut) {
             Err(Stop::Damaged)
@@ -210,8 +224,12 @@ impl Decoding {
     }
 }
 
-/// Makes the body of a whole gzip stream; false, and no body, if there is anything out of the ordinary about the stream.
+/// Makes the body of a whole gzip stream; false, and no body, if it is not whole or not sound, or long, or says more of itself than
+/// servers do. Of streams made by hand, it takes a few that zlib refuses: with codes that their trees do not have, unused.
 fn decode_at_once(stream: &[u8], body: &mut Room) -> bool {
+    if stream.get(3).is_none_or(|flags| flags & !PLAIN_FLAGS != 0) {
+        return false;
+    }
     // RFC 1952, section 2.3.1: it ends with the length of the body modulo 2³², which need not be true.
     let length = stream.last_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     let length = length.and_then(|length| usize::try_from(length).ok());
@@ -428,8 +446,9 @@ mod tests {
     ) -> (Vec<u8>, Result<(), Stop>) {
         let mut room = Room::new(0, cap);
         let result = Decoding::of([names.as_bytes()].into_iter(), announced).and_then(|mut decoding| {
-            let fed = pieces.iter().try_for_each(|piece| decoding.feed(piece, &mut room));
-            fed.and(decoding.end(&mut room))
+            pieces.iter().try_for_each(|piece| decoding.feed(piece, &mut room))?;
+            decoding.release(&mut room)?;
+            decoding.end()
         });
         let reserved = room.bytes.capacity();
         assert!(reserved <= cap + 1, "{reserved} bytes set aside");
@@ -511,6 +530,25 @@ mod tests {
                 "{lie} bytes"
             );
         }
+    }
+
+    #[test]
+    fn what_is_no_gzip_is_told_by_its_first_bytes() {
+        for (bytes, cuts) in [(b"<title>plain</title>".as_slice(), 1), (&[0x1F, 0x8B, 9, 0, 0], 3)] {
+            let (mut room, names) = (Room::new(0, CAP), [b"gzip".as_slice()]);
+            let mut decoding = Decoding::of(names.into_iter(), None).unwrap();
+            let fed = bytes.chunks(1).map(|byte| decoding.feed(byte, &mut room));
+            let taken = fed.take_while(Result::is_ok).count();
+            assert!(taken <= cuts, "{taken} bytes of {bytes:?} were waited for");
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_of_the_head_is_damage() {
+        let mut stream = gzip(&page());
+        stream[3] |= 2;
+        stream.splice(10..10, [0xDE, 0xAD]);
+        assert_eq!(decode("gzip", &[&stream], CAP), (Vec::new(), Err(Stop::Damaged)));
     }
 
     #[test]
