@@ -22,6 +22,9 @@ pub const MAX_LAYERS: usize = 2;
 
 /// The least that is set aside for a body that needs anything at all, in bytes.
 const FIRST_ROOM: usize = 16 * 1024;
+/// A body that is longer than this is large, and is given room for so much.
+const LARGE: usize = 1024 * 1024;
+const LARGE_ROOM: usize = 16 * 1024 * 1024;
 /// Bytes that go from one layer to the next at a time.
 const BETWEEN_LAYERS: usize = 16 * 1024;
 /// The longest gzip stream that is held back, and the longest body that is made of one at once, in bytes.
@@ -113,12 +116,18 @@ impl Room {
         Ok(())
     }
 
-    /// Doubles, as a vector does, but never beyond the cap and its one byte.
+    /// Doubles, as a vector does, but never beyond the cap and its one byte. A large body is given room once: to copy it takes half
+    /// as much memory again, and room that is not written to takes none.
     fn grow(&mut self, more: usize) {
         let len = self.bytes.len();
         if self.bytes.capacity() - len < more {
             let doubled = self.bytes.capacity().saturating_mul(2).max(FIRST_ROOM);
-            self.grow_to(doubled.min(self.cap.saturating_add(1)).max(len + more));
+            let wanted = if doubled > LARGE {
+                doubled.max(LARGE_ROOM)
+            } else {
+                doubled
+            };
+            self.grow_to(wanted.min(self.cap.saturating_add(1)).max(len + more));
         }
     }
 
