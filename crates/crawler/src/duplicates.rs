@@ -62,8 +62,8 @@ pub struct Duplicates {
     /// The number of the oldest leader that is kept; leaders are numbered from 1 on.
     oldest: u64,
     /// For each block and each of its values, the number of the latest leader with it; 0 for none. Of numbers the low bits are
-    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found. Values share
-    /// a place if they differ in more than the low `bits`.
+    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found. Values
+    /// with the same low `bits` share a place.
     latest: [Vec<u32>; BLOCKS],
     bits: u32,
     counts: DuplicateCounts,
