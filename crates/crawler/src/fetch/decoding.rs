@@ -173,7 +173,7 @@ impl Decoding {
         let is_short = announced.is_none_or(|length| length <= MOST_HELD);
         Ok(Self {
             layers,
-            held: (is_gzip && is_short).then(Vec::new),
+            held: (is_gzip && is_short).then(|| Vec::with_capacity(announced.unwrap_or(0))),
         })
     }
 
