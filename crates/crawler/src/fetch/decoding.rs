@@ -32,8 +32,7 @@ const MOST_HELD: usize = 256 * 1024;
 const MOST_AT_ONCE: usize = 1024 * 1024;
 /// How a gzip stream begins (RFC 1952, section 2.3.1): what does not is not held back.
 const GZIP_HEAD: [u8; 3] = [0x1F, 0x8B, 8];
-/// The flags of a gzip stream that say no more than what its file was named: neither of a checksum of its head nor of what may yet
-/// be invented.
+/// The flags of a gzip stream that decoders pass over: text, further fields, name, comment; not the checksum of its head.
 const PLAIN_FLAGS: u8 = 0b0001_1101;
 
 /// Why decoding has ended before the last byte was received.

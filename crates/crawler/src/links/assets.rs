@@ -203,6 +203,14 @@ fn behind_descriptors(text: &str) -> &str {
     end.and_then(|end| text.get(end..)).unwrap_or_default()
 }
 
+/// Whether a URL holds what it names: it may be as long as an image, and asks nobody.
+pub(super) fn is_inline(target: &str) -> bool {
+    let start = target.trim_ascii_start().as_bytes();
+    start
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:") || scheme.eq_ignore_ascii_case(b"blob:"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -200,7 +200,7 @@ impl<'a> Collector<'a> {
 
     /// Takes note of what an element loads, if it is not in the document itself.
     pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
-        let Some(target) = target.filter(|target| !is_inline(target)) else {
+        let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
             return;
         };
         // Most of them are repeated, too.
@@ -353,14 +353,6 @@ impl<'a> Collector<'a> {
         }
         true
     }
-}
-
-/// Whether a URL holds what it names: it may be as long as an image, and asks nobody.
-fn is_inline(target: &str) -> bool {
-    let start = target.trim_ascii_start().as_bytes();
-    start
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:") || scheme.eq_ignore_ascii_case(b"blob:"))
 }
 
 /// What a frame shows from outside; nothing if its source is empty.
