@@ -1,12 +1,15 @@
 //! The filter of a sieve whose owner named none.
 
 use crate::bloom::BloomFilter;
+use crate::exact::ExactFilter;
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::{ConfigError, Sizing};
 
-/// A plain Bloom filter, or one that grows: what a [`Sieve`](crate::Sieve) holds unless it is given another filter.
+/// A plain Bloom filter, one that grows, or an exact one: what a [`Sieve`](crate::Sieve) holds unless it is given another filter.
+///
+/// Whoever lets a user choose between them at run time needs no type parameter for the filter.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SeenSet {
@@ -14,6 +17,8 @@ pub enum SeenSet {
     Fixed(BloomFilter),
     /// Growing by layers.
     Growing(ScalableBloomFilter),
+    /// Keeps every key, and is never wrong. It cannot be saved: see [`Snapshot`](crate::Snapshot).
+    Exact(ExactFilter),
 }
 
 impl SeenSet {
@@ -34,6 +39,19 @@ impl SeenSet {
     pub fn growing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
         ScalableBloomFilter::with_hashing(capacity, rate, hashing).map(Self::Growing)
     }
+
+    /// Creates a filter that keeps every key, in memory that grows with them.
+    ///
+    /// ```
+    /// use std::collections::VecDeque;
+    /// use sieve::{SeenSet, Sieve};
+    ///
+    /// let mut to_visit: Sieve = Sieve::from_parts(SeenSet::exact(), VecDeque::new());
+    /// assert!(to_visit.push("https://example.com/") && !to_visit.push("https://example.com/"));
+    /// ```
+    pub fn exact() -> Self {
+        Self::Exact(ExactFilter::new())
+    }
 }
 
 /// Out of line, so that the usual filter's few instructions stand alone in the caller's code.
@@ -47,6 +65,12 @@ fn prefetch_layers(filter: &ScalableBloomFilter, digest: Digest) {
     filter.prefetch(digest);
 }
 
+/// The key is what counts here, not its digest.
+#[inline(never)]
+fn insert_exactly(filter: &mut ExactFilter, key: &[u8]) -> bool {
+    filter.insert(key)
+}
+
 impl Filter for SeenSet {
     type Digest = Digest;
 
@@ -55,6 +79,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.digest(key),
             Self::Growing(filter) => filter.digest(key),
+            Self::Exact(_) => Digest::default(),
         }
     }
 
@@ -63,6 +88,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.prefetch(digest),
             Self::Growing(filter) => prefetch_layers(filter, digest),
+            Self::Exact(_) => {}
         }
     }
 
@@ -72,6 +98,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.insert_digest(key, digest),
             Self::Growing(filter) => insert_into_layers(filter, key, digest),
+            Self::Exact(filter) => insert_exactly(filter, key),
         }
     }
 
@@ -79,6 +106,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.contains(key),
             Self::Growing(filter) => filter.contains(key),
+            Self::Exact(filter) => filter.contains(key),
         }
     }
 
@@ -86,6 +114,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.load(),
             Self::Growing(filter) => filter.load(),
+            Self::Exact(filter) => filter.load(),
         }
     }
 
@@ -94,13 +123,14 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.ones(),
             Self::Growing(filter) => Filter::ones(filter),
+            Self::Exact(filter) => filter.ones(),
         }
     }
 
     #[inline]
     fn layers(&self) -> u32 {
         match self {
-            Self::Fixed(_) => 1,
+            Self::Fixed(_) | Self::Exact(_) => 1,
             Self::Growing(filter) => Filter::layers(filter),
         }
     }
@@ -109,6 +139,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.ones_above(keys),
             Self::Growing(filter) => filter.ones_above(keys),
+            Self::Exact(filter) => filter.ones_above(keys),
         }
     }
 }

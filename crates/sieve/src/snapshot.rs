@@ -76,14 +76,14 @@ pub struct Counts {
 
 /// A filter that can be saved and loaded.
 ///
-/// That is the standard, the counting and the scalable one, and [`SeenSet`](crate::SeenSet). Not the rotating one, which forgets anyway, nor the exact one; of a
-/// concurrent one, save the [copy](crate::ConcurrentBloomFilter::to_filter).
+/// That is the standard, the counting and the scalable one, and a [`SeenSet`](crate::SeenSet) of either. Not the rotating one, which forgets anyway, nor the
+/// exact one; of a concurrent one, save the [copy](crate::ConcurrentBloomFilter::to_filter).
 pub trait Snapshot: Sized {
     /// Writes the filter.
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// What the writer says; [`io::ErrorKind::Unsupported`] for [`SeenSet::Exact`](crate::SeenSet::Exact), before anything is written.
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()>;
 
     /// Reads a filter; `secret` is the key of the hardened hash, and is not looked at for others.

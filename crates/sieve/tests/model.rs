@@ -9,7 +9,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use proptest::prelude::*;
-use sieve::{BloomFilter, ExactFilter, Sieve};
+use sieve::{BloomFilter, ExactFilter, Filter, SeenSet, Sieve};
 
 /// What the sieve is an approximation of.
 #[derive(Default)]
@@ -50,25 +50,38 @@ fn key(n: u16) -> String {
     format!("https://host{}.example/{n}", n % 7)
 }
 
+fn is_the_model<F: Filter>(filter: F, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut model = Model::default();
+    let mut sieve: Sieve<F, VecDeque<String>> = Sieve::from_parts(filter, VecDeque::new());
+    for step in steps {
+        match step {
+            Step::Push(n) => prop_assert_eq!(sieve.push(key(*n)), model.push(key(*n))),
+            Step::PushAll(all) => {
+                let expected = all.iter().filter(|&&n| model.push(key(n))).count();
+                prop_assert_eq!(sieve.push_all(all.iter().map(|&n| key(n))), expected);
+            }
+            Step::Pop => prop_assert_eq!(sieve.pop(), model.queue.pop_front()),
+        }
+        prop_assert_eq!(sieve.len(), model.queue.len());
+    }
+    prop_assert!(model.seen.iter().all(|key| sieve.contains(key)));
+    prop_assert_eq!(sieve.tally().accepted, model.seen.len() as u64);
+    prop_assert_eq!(sieve.saturation().lost, 0.0);
+    prop_assert_eq!(sieve.saturation().capacity, None);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn with_the_exact_filter_a_sieve_is_the_model(steps in steps()) {
-        let mut model = Model::default();
-        let mut sieve: Sieve<_, VecDeque<String>> = Sieve::from_parts(ExactFilter::new(), VecDeque::new());
-        for step in steps {
-            match step {
-                Step::Push(n) => prop_assert_eq!(sieve.push(key(n)), model.push(key(n))),
-                Step::PushAll(all) => {
-                    let expected = all.iter().filter(|&&n| model.push(key(n))).count();
-                    prop_assert_eq!(sieve.push_all(all.into_iter().map(key)), expected);
-                }
-                Step::Pop => prop_assert_eq!(sieve.pop(), model.queue.pop_front()),
-            }
-            prop_assert_eq!(sieve.len(), model.queue.len());
-        }
-        prop_assert_eq!(sieve.tally().accepted, model.seen.len() as u64);
+        is_the_model(ExactFilter::new(), &steps)?;
+    }
+
+    #[test]
+    fn with_the_exact_seen_set_a_sieve_is_the_model(steps in steps()) {
+        is_the_model(SeenSet::exact(), &steps)?;
     }
 
     #[test]

@@ -80,6 +80,14 @@ fn every_kind_comes_back_as_it_was_in_every_layout_and_hash() {
 }
 
 #[test]
+fn an_exact_seen_set_says_that_it_cannot_be_saved_and_writes_nothing() {
+    let mut file = Vec::new();
+    let error = SeenSet::exact().write_to(&Counts::default(), &mut file).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+    assert!(file.is_empty());
+}
+
+#[test]
 fn a_filter_that_came_back_goes_on_as_if_nothing_had_happened() {
     let build = || Sieve::builder().capacity(300).seed(3).build().unwrap();
     let (mut whole, mut first) = (build(), build());

@@ -16,7 +16,7 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// As [`Snapshot::write_to`].
     pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
         let counts = Counts {
             accepted: self.tally.accepted,

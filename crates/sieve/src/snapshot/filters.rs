@@ -147,6 +147,10 @@ impl Snapshot for SeenSet {
         match self {
             Self::Fixed(filter) => filter.write_to(counts, writer),
             Self::Growing(filter) => filter.write_to(counts, writer),
+            Self::Exact(_) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "an exact filter has no file format: save its keys, or take a Bloom filter",
+            )),
         }
     }
 
