@@ -18,16 +18,24 @@
 //!
 //! The times are those of the hash alone on one core of a shared Xeon; a look-up in a filter that fits the cache adds some ten.
 //!
-//! **Any crawl of sites that are not yours: a random secret seed,** under MurmurHash3 or xxh3. **A public service, a filter that lives
-//! for years, or an adversary who can watch what you fetch and try again: the hardened hash.** Seed 0, which everything is built with
+//! **Any crawl of sites that are not yours: a random secret seed,** by [`Hashing::random`], or of your own under xxh3. **A public service, a filter that
+//! lives for years, or an adversary who can watch what you fetch and try again: the hardened hash,** by [`Hashing::random_hardened`]. Seed 0, which everything is built with
 //! that is told nothing else, is for keys that nobody chooses against you, and for filters that must be equal from run to run.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 
 use siphasher::sip128::SipHasher24;
 
 /// How keys are hashed, with the seed or key. `Debug` shows neither.
+///
+/// With the feature `serde`, **the serialized form contains the secret**, the seed or the key: keep it where only its owner reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Hashing {
     /// MurmurHash3, x64, 128 bit (A. Appleby, 2011), with a 64-bit seed: the default, with seed 0.
@@ -60,6 +68,41 @@ impl fmt::Debug for Hashing {
 }
 
 impl Hashing {
+    /// MurmurHash3 with a secret random seed: for URLs of strangers, where filters need not be equal from run to run.
+    ///
+    /// The 64 bits of the seed are what the standard library's [`RandomState`] makes of a constant: a pseudorandom function (SipHash-1-3)
+    /// under a key that the operating system's random numbers have set. The first call on a thread asks the system; all further
+    /// ones cost some tens of nanoseconds. Hashing costs what it does with seed 0.
+    ///
+    /// Filters that are to be [united](crate::BloomFilter::union), compared or brought up to date by deltas must share one value:
+    /// draw it once. A saved filter has the seed in its file.
+    ///
+    /// ```
+    /// use sieve::{Hashing, Sieve};
+    ///
+    /// let to_visit = Sieve::builder().hashing(Hashing::random()).build()?;
+    /// # Ok::<(), sieve::ConfigError>(())
+    /// ```
+    pub fn random() -> Self {
+        let [seed, _] = secret_words();
+        Self::Murmur3 { seed }
+    }
+
+    /// The hardened hash with a secret random key: against somebody who can watch what you fetch, and try again.
+    ///
+    /// The key is two words made like the seed of [`random`](Self::random). The standard library promises no cryptographic strength of its
+    /// random numbers: who needs that promise draws 16 bytes from the system, by the crate `getrandom` for example, and makes them a
+    /// [`Hardened`](Self::Hardened) key.
+    ///
+    /// A saved filter has a fingerprint of the key only. To load it again, keep the key.
+    pub fn random_hardened() -> Self {
+        let [first, second] = secret_words();
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&first.to_le_bytes());
+        key[8..].copy_from_slice(&second.to_le_bytes());
+        Self::Hardened { key }
+    }
+
     /// Returns the name of the hash: `murmur3`, `xxh3` or `hardened`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -101,6 +144,12 @@ impl Hashing {
             }
         }
     }
+}
+
+/// Draws two words that nobody else knows: one keyed hash of two inputs that differ.
+fn secret_words() -> [u64; 2] {
+    let state = RandomState::new();
+    [state.hash_one(0_u8), state.hash_one(1_u8)]
 }
 
 /// The checksum of a file's bytes, chained by its seed.
@@ -230,5 +279,30 @@ mod tests {
             Hashing::Hardened { key: [42; 16] }
         );
         assert!(!shown.contains("42"), "{shown}");
+        for (hashing, shown) in [(Hashing::random(), "murmur3"), (Hashing::random_hardened(), "hardened")] {
+            assert_eq!(format!("{hashing:?}"), shown);
+        }
+    }
+
+    #[test]
+    fn every_draw_of_a_secret_is_another() {
+        // Two of 64 bits are equal once in 2^64 draws.
+        for draw in [Hashing::random, Hashing::random_hardened] {
+            let (one, two) = (draw(), draw());
+            assert_ne!(one, two);
+            assert_ne!(one.digest(b"key"), two.digest(b"key"));
+        }
+    }
+
+    #[test]
+    fn both_halves_of_a_random_key_are_random() {
+        let draw = || match Hashing::random_hardened() {
+            Hashing::Hardened { key } => key,
+            other => panic!("{other:?}"),
+        };
+        let (one, two) = (draw(), draw());
+        assert_ne!(one[..8], two[..8]);
+        assert_ne!(one[8..], two[8..]);
+        assert_ne!(one[..8], one[8..]);
     }
 }

@@ -31,7 +31,7 @@
 //!
 //! It is synchronous, owned by one task, and knows nothing of URLs, hosts, time or files. It is not a cache (nothing is
 //! evicted), and not a set (keys cannot be listed). For a small crawl in which not one key may be lost, put an
-//! [`ExactFilter`] into the same [`Sieve`]; it costs the keys themselves in memory.
+//! [`ExactFilter`] into the same [`Sieve`], or a [`SeenSet::exact`]; it costs the keys themselves in memory.
 //!
 //! # Uses
 //!
@@ -68,7 +68,7 @@
 //!
 //! # Features
 //!
-//! Both are off by default. `serde`: `Serialize` for the reports. `compressed-queue`: `Packing::Compressed`, by the crate
+//! Both are off by default. `serde`: `Serialize` for the reports, and both ways for what is configured ([`Hashing`], [`OnSaturation`]). `compressed-queue`: `Packing::Compressed`, by the crate
 //! `lz4_flex` (no dependencies of its own, half a second to build).
 
 mod algebra;

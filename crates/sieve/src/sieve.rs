@@ -96,7 +96,8 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
 
 impl Sieve {
     /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %, under MurmurHash3 with seed 0. For URLs of
-    /// strangers take a random secret seed, by the [`builder`](Self::builder): see [`hash`](crate::hash).
+    /// strangers take a random secret seed, by the [`builder`](Self::builder) and [`Hashing::random`](crate::Hashing::random): see
+    /// [`hash`](crate::hash).
     ///
     /// # Errors
     ///
