@@ -13,6 +13,11 @@ pub const DEFAULT_FALSE_POSITIVE_RATE: f64 = 0.01;
 
 /// What happens once the estimate exceeds the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum OnSaturation {
     /// New keys are still accepted, with a growing share wrongly dropped; the log says how many.

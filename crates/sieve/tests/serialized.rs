@@ -1,0 +1,48 @@
+//! What is configured survives being written down.
+
+#![cfg(feature = "serde")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where by panicking")]
+
+use sieve::{Hashing, OnSaturation};
+
+#[test]
+fn a_hash_comes_back_with_its_secret() {
+    let cases = [
+        (Hashing::default(), r#"{"murmur3":{"seed":0}}"#),
+        (
+            Hashing::Xxh3 { seed: u64::MAX },
+            r#"{"xxh3":{"seed":18446744073709551615}}"#,
+        ),
+        (
+            Hashing::Hardened { key: [7; 16] },
+            r#"{"hardened":{"key":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7]}}"#,
+        ),
+    ];
+    for (hashing, written) in cases {
+        assert_eq!(serde_json::to_string(&hashing).unwrap(), written);
+        assert_eq!(serde_json::from_str::<Hashing>(written).unwrap(), hashing);
+    }
+    for hashing in [Hashing::random(), Hashing::random_hardened()] {
+        let written = serde_json::to_string(&hashing).unwrap();
+        assert_eq!(serde_json::from_str::<Hashing>(&written).unwrap(), hashing);
+    }
+}
+
+#[test]
+fn a_key_of_another_length_is_refused() {
+    let short = r#"{"hardened":{"key":[7,7,7]}}"#;
+    assert!(serde_json::from_str::<Hashing>(short).is_err());
+}
+
+#[test]
+fn a_policy_comes_back() {
+    let cases = [
+        (OnSaturation::Warn, r#""warn""#),
+        (OnSaturation::Grow, r#""grow""#),
+        (OnSaturation::Refuse, r#""refuse""#),
+    ];
+    for (policy, written) in cases {
+        assert_eq!(serde_json::to_string(&policy).unwrap(), written);
+        assert_eq!(serde_json::from_str::<OnSaturation>(written).unwrap(), policy);
+    }
+}
