@@ -249,7 +249,7 @@ impl<F: Subject, Q: ToVisit> Run<F, Q> {
     }
 
     /// Compares what became of an offered key with the model.
-    fn settle(&mut self, number: usize, generation: u64, outcome: Result<bool, RefusedBy>) {
+    fn settle(&mut self, number: usize, generation: u64, outcome: Result<bool, RefusedBy<()>>) {
         let known = self.is_known(number);
         match outcome {
             Ok(true) => {
@@ -266,7 +266,7 @@ impl<F: Subject, Q: ToVisit> Run<F, Q> {
         }
     }
 
-    fn check_refusal(&self, number: usize, by: RefusedBy) {
+    fn check_refusal(&self, number: usize, by: RefusedBy<()>) {
         if by == RefusedBy::Saturation {
             assert!(self.policy == OnSaturation::Refuse && !F::EXACT);
             return;
@@ -336,7 +336,11 @@ fn range(first: u16, count: u8) -> impl Iterator<Item = (usize, &'static str)> {
     numbers.map(|number| (number, KEYS[number].as_str()))
 }
 
-fn same_item<T: AsRef<str>>(refused: &Refused<T>, key: &str) -> RefusedBy {
+/// Who refused it; which words the queue has for that is not looked at.
+fn same_item<T: AsRef<str>, R>(refused: &Refused<T, R>, key: &str) -> RefusedBy<()> {
     assert!(refused.item.as_ref() == key, "another item was handed back");
-    refused.by
+    match refused.by {
+        RefusedBy::Queue(_) => RefusedBy::Queue(()),
+        RefusedBy::Saturation => RefusedBy::Saturation,
+    }
 }

@@ -293,11 +293,12 @@ impl<F: Filter> Frontier<F> {
                 *verdict = match outcome {
                     Ok(true) => Verdict::Queued,
                     Ok(false) => Verdict::Seen,
-                    Err(refused) if refused.by == RefusedBy::Saturation => Verdict::Refused(Refusal::Saturated),
-                    Err(_) => Verdict::Refused(Refusal::QueueFull),
+                    Err(refused) => Verdict::Refused(match refused.by {
+                        RefusedBy::Queue(refusal) => refusal,
+                        RefusedBy::Saturation => Refusal::Saturated,
+                    }),
                 };
             });
-        self.name_refusals(links, &mut verdicts);
         self.forgive_seen(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count(link, *verdict);
@@ -341,16 +342,6 @@ impl<F: Filter> Frontier<F> {
                 && self.sieve.contains(link.url.key())
             {
                 *verdict = Verdict::Seen;
-            }
-        }
-    }
-
-    /// Puts the queue's own reasons in the places of those it turned away. Nothing has left it since.
-    fn name_refusals(&self, links: &[Link], verdicts: &mut [Verdict]) {
-        let full = Verdict::Refused(Refusal::QueueFull);
-        for (link, verdict) in links.iter().zip(verdicts).filter(|(_, verdict)| **verdict == full) {
-            if let Err(refusal) = self.sieve.queue().admit(link) {
-                *verdict = Verdict::Refused(refusal);
             }
         }
     }

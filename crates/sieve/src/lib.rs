@@ -109,7 +109,7 @@ pub use delta::Delta;
 pub use exact::ExactFilter;
 pub use filter::{Filter, Load};
 pub use hash::{Digest, Hashing};
-pub use packed::{BoundTooSmall, PackedItem, PackedQueue, Packing};
+pub use packed::{BoundTooSmall, PackedItem, PackedQueue, Packing, QueueFull};
 pub use queue::{Accepts, Fifo, Queue};
 pub use rotating::RotatingBloomFilter;
 pub use saturation::{Level, Saturation, SelfCheck};

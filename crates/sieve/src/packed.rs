@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::mem;
 
 use crate::queue::{Fifo, Queue};
-pub use bound::BoundTooSmall;
+pub use bound::{BoundTooSmall, QueueFull};
 use bound::{IDLE_PLACES, more_places};
 pub use item::PackedItem;
 pub use packing::Packing;
@@ -52,7 +52,7 @@ const SPARES: usize = 4;
 ///
 /// # Costs
 ///
-/// `push` and `pop` are O(bytes of the key); one in some hundreds also turns a segment over. `admits`, `len` and
+/// `push` and `pop` are O(bytes of the key); one in some hundreds also turns a segment over. `admit`, `len` and
 /// [`memory_bytes`](Self::memory_bytes) are O(1). A key of more than 65 468 bytes is kept as it is, in memory of its own,
 /// and the segment before it is closed even if little is in it.
 ///

@@ -1,6 +1,8 @@
 //! What a [`Sieve`](crate::Sieve) asks of a queue.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt::Debug;
 
 /// The to-visit queue behind a filter.
 ///
@@ -19,9 +21,56 @@ pub trait Queue {
 /// A queue that takes in items of type `T`, whose bytes are the key they are deduplicated on.
 ///
 /// A queue of owned items may accept borrowed ones too: `VecDeque<String>` takes `&str`, and allocates for new keys only.
+///
+/// A queue that does not take in everything says why, in its own words, and whoever offered the item gets them back:
+///
+/// ```
+/// use sieve::{Accepts, Queue, RefusedBy, Sieve};
+///
+/// #[derive(Default)]
+/// struct Short(Vec<String>);
+///
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// enum Because {
+///     TooLong,
+///     Full,
+/// }
+///
+/// impl Queue for Short {
+///     fn len(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// impl Accepts<String> for Short {
+///     type Refusal = Because;
+///     fn admit(&self, item: &String) -> Result<(), Because> {
+///         match item.len() {
+///             100.. => Err(Because::TooLong),
+///             _ if self.0.len() == 1000 => Err(Because::Full),
+///             _ => Ok(()),
+///         }
+///     }
+///     fn push(&mut self, item: String) {
+///         self.0.push(item);
+///     }
+/// }
+///
+/// let mut to_visit = Sieve::builder().build_with(Short::default())?;
+/// let refused = to_visit.try_push("a".repeat(100)).unwrap_err();
+/// assert_eq!(refused.by, RefusedBy::Queue(Because::TooLong));
+/// # Ok::<(), sieve::ConfigError>(())
+/// ```
 pub trait Accepts<T: AsRef<[u8]>>: Queue {
+    /// Why an item is not taken in; [`Infallible`] for a queue that takes in everything.
+    type Refusal: Copy + Debug + PartialEq;
+
     /// Says whether there is room for this item. It is asked before the filter marks the item as seen.
-    fn admits(&self, item: &T) -> bool;
+    ///
+    /// # Errors
+    ///
+    /// Why it would not be taken in now.
+    fn admit(&self, item: &T) -> Result<(), Self::Refusal>;
 
     /// Takes the item in. It must not fail for an item that was just admitted.
     ///
@@ -29,8 +78,8 @@ pub trait Accepts<T: AsRef<[u8]>>: Queue {
     /// them, up to 31.
     fn push(&mut self, item: T);
 
-    /// Says whether it admits any item, now and whatever is pushed. A batch of items then need not be asked for one by one.
-    fn admits_all(&self) -> bool {
+    /// Says whether it will admit the next `count` items, whatever they are. A batch is then not asked for one by one.
+    fn admits_next(&self, _count: usize) -> bool {
         false
     }
 }
@@ -51,11 +100,13 @@ impl<T> Queue for VecDeque<T> {
 }
 
 impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
-    fn admits(&self, _item: &T) -> bool {
-        true
+    type Refusal = Infallible;
+
+    fn admit(&self, _item: &T) -> Result<(), Infallible> {
+        Ok(())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         true
     }
 
@@ -66,11 +117,13 @@ impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
 }
 
 impl Accepts<&str> for VecDeque<String> {
-    fn admits(&self, _item: &&str) -> bool {
-        true
+    type Refusal = Infallible;
+
+    fn admit(&self, _item: &&str) -> Result<(), Infallible> {
+        Ok(())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         true
     }
 
@@ -81,7 +134,13 @@ impl Accepts<&str> for VecDeque<String> {
 }
 
 impl Accepts<&String> for VecDeque<String> {
-    fn admits(&self, _item: &&String) -> bool {
+    type Refusal = Infallible;
+
+    fn admit(&self, _item: &&String) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn admits_next(&self, _count: usize) -> bool {
         true
     }
 
@@ -92,11 +151,13 @@ impl Accepts<&String> for VecDeque<String> {
 }
 
 impl Accepts<&[u8]> for VecDeque<Vec<u8>> {
-    fn admits(&self, _item: &&[u8]) -> bool {
-        true
+    type Refusal = Infallible;
+
+    fn admit(&self, _item: &&[u8]) -> Result<(), Infallible> {
+        Ok(())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         true
     }
 

@@ -162,10 +162,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ///
     /// # Errors
     ///
-    /// Hands the item back, unmarked, when the queue has no room for it, or when the filter is past its capacity under
+    /// Hands the item back, unmarked, when the queue does not admit it, by the refusal that the queue names, or when the filter is past its capacity under
     /// [`OnSaturation::Refuse`]. Both are asked before the filter is touched.
     #[inline]
-    pub fn try_push<T: AsRef<[u8]>>(&mut self, item: T) -> Result<bool, Refused<T>>
+    pub fn try_push<T: AsRef<[u8]>>(&mut self, item: T) -> Result<bool, Refused<T, Q::Refusal>>
     where
         Q: Accepts<T>,
     {
@@ -201,7 +201,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     pub fn try_push_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
-        mut each: impl FnMut(Result<bool, Refused<T>>),
+        mut each: impl FnMut(Result<bool, Refused<T, Q::Refusal>>),
     ) where
         Q: Accepts<T>,
     {
@@ -215,16 +215,14 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ///
     /// # Errors
     ///
-    /// Hands the item back when the queue has no room for it.
-    pub fn requeue<T: AsRef<[u8]>>(&mut self, item: T) -> Result<(), Refused<T>>
+    /// Hands the item back when the queue does not admit it.
+    pub fn requeue<T: AsRef<[u8]>>(&mut self, item: T) -> Result<(), Refused<T, Q::Refusal>>
     where
         Q: Accepts<T>,
     {
-        if !self.queue.admits(&item) {
-            return Err(Refused {
-                item,
-                by: RefusedBy::Queue,
-            });
+        if let Err(refusal) = self.queue.admit(&item) {
+            let by = RefusedBy::Queue(refusal);
+            return Err(Refused { item, by });
         }
         self.queue.push(item);
         Ok(())
@@ -277,7 +275,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 
     /// Decides one item's fate: refuse before marking, then one test-and-set, then queue.
     #[inline]
-    fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T>>
+    fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T, Q::Refusal>>
     where
         Q: Accepts<T>,
     {
@@ -310,12 +308,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     }
 
     #[inline]
-    fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy>
+    fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy<Q::Refusal>>
     where
         Q: Accepts<T>,
     {
-        if !self.queue.admits(item) {
-            return Some(RefusedBy::Queue);
+        if let Err(refusal) = self.queue.admit(item) {
+            return Some(RefusedBy::Queue(refusal));
         }
         let past_capacity =
             self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones());
@@ -323,7 +321,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     }
 
     #[cold]
-    fn refuse<T: AsRef<[u8]>>(&mut self, item: T, by: RefusedBy) -> Result<bool, Refused<T>> {
+    fn refuse<T: AsRef<[u8]>, R>(&mut self, item: T, by: RefusedBy<R>) -> Result<bool, Refused<T, R>> {
         // Nothing is marked on this way, so that asking first is no race: a duplicate is still a duplicate.
         if self.filter.contains(item.as_ref()) {
             self.tally.seen += 1;

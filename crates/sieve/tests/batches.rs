@@ -6,10 +6,11 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sieve::{Filter, OnSaturation, PackedQueue, Packing, Refused, RefusedBy, Sieve};
+use sieve::{Accepts, Filter, OnSaturation, PackedQueue, Packing, Queue, QueueFull, Refused, RefusedBy, Sieve};
 
 const CAPACITY: u64 = 20_000;
 
@@ -155,16 +156,119 @@ fn a_retry_that_a_full_queue_has_no_room_for_comes_back() {
     let last = loop {
         n += 1;
         if let Err(refused) = sieve.try_push(format!("{n:01000}")) {
-            assert_eq!(refused.by, RefusedBy::Queue);
+            assert_eq!(refused.by, RefusedBy::Queue(QueueFull));
             break refused.item;
         }
     };
     let (waiting, tally) = (sieve.len(), sieve.tally());
     let refused = sieve.requeue(last.clone()).unwrap_err();
-    assert_eq!((refused.item, refused.by), (last, RefusedBy::Queue));
+    assert_eq!((refused.item, refused.by), (last, RefusedBy::Queue(QueueFull)));
     assert_eq!((sieve.len(), sieve.tally()), (waiting, tally));
     let first = sieve.drain().next().unwrap();
     while sieve.pop().is_some() {}
     assert_eq!(sieve.requeue(first), Ok(()));
     assert_eq!(sieve.len(), 1);
+}
+
+/// A queue that has its own reasons, and writes down how often it is asked.
+#[derive(Default)]
+struct Choosy {
+    items: Vec<String>,
+    room: usize,
+    asked: Cell<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Because {
+    TooLong,
+    NoRoom,
+}
+
+impl Queue for Choosy {
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+impl Accepts<String> for Choosy {
+    type Refusal = Because;
+
+    fn admit(&self, item: &String) -> Result<(), Because> {
+        self.asked.set(self.asked.get() + 1);
+        if item.len() > 10 {
+            Err(Because::TooLong)
+        } else if self.items.len() == self.room {
+            Err(Because::NoRoom)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn push(&mut self, item: String) {
+        self.items.push(item);
+    }
+}
+
+#[test]
+fn a_queue_names_its_own_refusal_and_is_asked_once_for_each_item() {
+    let choosy = Choosy {
+        room: 40,
+        ..Choosy::default()
+    };
+    let mut sieve = Sieve::builder().build_with(choosy).unwrap();
+    let long = "x".repeat(11);
+    let items = [long.clone()].into_iter().chain(keys());
+    let mut refusals = Vec::new();
+    sieve.try_push_all(items, |outcome| {
+        refusals.extend(outcome.err().map(|refused| (refused.item, refused.by)));
+    });
+    let expected: Vec<_> = [(long, RefusedBy::Queue(Because::TooLong))]
+        .into_iter()
+        .chain(keys().skip(40).map(|key| (key, RefusedBy::Queue(Because::NoRoom))))
+        .collect();
+    assert_eq!(refusals, expected);
+    assert_eq!(sieve.queue().asked.get(), 101);
+}
+
+/// Says of a whole batch that it will fit; panics if it is asked of a single item while it could have said so.
+struct Roomy {
+    items: Vec<String>,
+    room: usize,
+}
+
+impl Queue for Roomy {
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+impl Accepts<String> for Roomy {
+    type Refusal = Because;
+
+    fn admit(&self, _item: &String) -> Result<(), Because> {
+        assert!(!self.admits_next(32), "it was asked of one item in a batch that fits");
+        (self.items.len() < self.room).then_some(()).ok_or(Because::NoRoom)
+    }
+
+    fn push(&mut self, item: String) {
+        assert!(self.items.len() < self.room, "more than it admitted");
+        self.items.push(item);
+    }
+
+    fn admits_next(&self, count: usize) -> bool {
+        self.items.len() + count <= self.room
+    }
+}
+
+#[test]
+fn a_queue_that_has_room_for_a_batch_is_not_asked_one_by_one() {
+    for room in [0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 100, 200] {
+        let items = Vec::new();
+        // Large enough that no line is due, which would be looked for after each item.
+        let mut sieve = Sieve::builder().build_with(Roomy { items, room }).unwrap();
+        let new = sieve.push_all(keys());
+        assert_eq!(new, room.min(100));
+        assert_eq!(sieve.tally().refused, 100 - new as u64);
+        assert!(sieve.queue().items.iter().cloned().eq(keys().take(new)), "in order");
+    }
 }

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use sieve::{Accepts, BoundTooSmall, Fifo, PackedItem, PackedQueue, Packing, Queue, RefusedBy, Sieve};
+use sieve::{Accepts, BoundTooSmall, Fifo, PackedItem, PackedQueue, Packing, Queue, QueueFull, RefusedBy, Sieve};
 
 const KIB: usize = 1024;
 
@@ -100,12 +100,15 @@ fn follow(mut queue: PackedQueue, steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(queue.len(), model.len());
         prop_assert!(queue.memory_bytes() <= queue.max_bytes().unwrap_or(usize::MAX));
     }
-    prop_assert!(queue.admits(&"x".repeat(MAX_SHORT).as_str()), "an empty queue is full");
+    prop_assert!(
+        queue.admit(&"x".repeat(MAX_SHORT).as_str()).is_ok(),
+        "an empty queue is full"
+    );
     Ok(())
 }
 
 fn offer(queue: &mut PackedQueue, model: &mut VecDeque<String>, key: String) {
-    if queue.admits(&key) {
+    if queue.admit(&key).is_ok() {
         queue.push(key.as_str());
         model.push_back(key);
     }
@@ -220,7 +223,7 @@ fn a_bound_is_used_and_not_exceeded() {
         for round in 0..4 {
             let refused = loop {
                 let url = urls.next();
-                if !queue.admits(&url) {
+                if queue.admit(&url).is_err() {
                     break url;
                 }
                 queue.push(url);
@@ -232,9 +235,9 @@ fn a_bound_is_used_and_not_exceeded() {
                 "{packing:?}, round {round}: {used} of {bound}"
             );
             let len = queue.len();
-            assert!(!queue.admits(&refused), "asking changes nothing");
+            assert!(queue.admit(&refused).is_err(), "asking changes nothing");
             assert!((0..len / 2).all(|_| queue.pop().is_some()));
-            assert!(queue.admits(&refused), "{packing:?}: half of it is free");
+            assert!(queue.admit(&refused).is_ok(), "{packing:?}: half of it is free");
         }
     }
 }
@@ -247,12 +250,12 @@ fn at_the_smallest_bound_two_segments_take_turns() {
     for _ in 0..10 {
         // The tail becomes the head, two keys are written behind it, and then it must be read to its end.
         assert!(queue.pop().is_some());
-        while queue.admits(&key) {
+        while queue.admit(&key).is_ok() {
             queue.push(key.as_str());
         }
         assert_eq!(queue.len(), 3);
         assert!(queue.pop().is_some());
-        assert!(queue.admits(&key));
+        assert!(queue.admit(&key).is_ok());
     }
 }
 
@@ -261,15 +264,15 @@ fn a_long_key_needs_room_of_its_own_and_may_take_that_of_spare_segments() {
     for packing in PACKINGS {
         let bound = 1 << 20;
         let mut queue: PackedQueue = PackedQueue::with_max_bytes(packing, bound).unwrap();
-        assert!(!queue.admits(&"x".repeat(bound)));
+        assert!(queue.admit(&"x".repeat(bound)).is_err());
         let mut urls = Urls::default();
-        while queue.admits(&urls.next()) {
+        while queue.admit(&urls.next()).is_ok() {
             queue.push(urls.next());
         }
-        assert!(!queue.admits(&"x".repeat(100 * KIB)));
+        assert!(queue.admit(&"x".repeat(100 * KIB)).is_err());
         while queue.pop().is_some() {}
         let long = "x".repeat(700 * KIB);
-        assert!(queue.admits(&long), "{queue:?}");
+        assert!(queue.admit(&long).is_ok(), "{queue:?}");
         queue.push(long.as_str());
         assert!(queue.memory_bytes() <= bound, "{queue:?}");
         assert_eq!(queue.pop(), Some(long));
@@ -299,7 +302,7 @@ fn what_the_queue_does_not_admit_is_refused_and_not_marked() {
             break refused;
         }
     };
-    assert_eq!(refused.by, RefusedBy::Queue);
+    assert_eq!(refused.by, RefusedBy::Queue(QueueFull));
     assert!(sieve.len() > 1000);
     while sieve.pop().is_some() {}
     assert_eq!(sieve.try_push(refused.item), Ok(true));

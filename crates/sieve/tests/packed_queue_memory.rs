@@ -57,7 +57,7 @@ fn fill(packing: Packing, bound: usize, key: &str) {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let mut queue: PackedQueue = PackedQueue::with_max_bytes(packing, bound).unwrap();
-    while queue.admits(&key) {
+    while queue.admit(&key).is_ok() {
         queue.push(key);
     }
     let peak = ALLOCATOR.peak_usage() - before + size_of::<PackedQueue>();
@@ -77,7 +77,7 @@ fn fill_and_drain(packing: Packing, bound: usize, keys: &[String]) {
     let mut pushed = 0;
     for round in 0..12 {
         for key in keys.iter().cycle().skip(round * 1009).take(keys.len()) {
-            if queue.admits(&key.as_str()) {
+            if queue.admit(&key.as_str()).is_ok() {
                 ALLOCATOR.reset_peak_usage();
                 queue.push(key.as_str());
                 check(&queue, 0, "push");

@@ -3,6 +3,7 @@
 use super::HostQueues;
 use crate::admission::entry;
 use crate::link::Link;
+use crate::scope::Refusal;
 use crate::time::Time;
 
 impl sieve::Queue for HostQueues {
@@ -12,8 +13,10 @@ impl sieve::Queue for HostQueues {
 }
 
 impl sieve::Accepts<Arrival<'_>> for HostQueues {
-    fn admits(&self, arrival: &Arrival<'_>) -> bool {
-        self.admit(arrival.link).is_ok()
+    type Refusal = Refusal;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        self.admit(arrival.link)
     }
 
     fn push(&mut self, arrival: Arrival<'_>) {

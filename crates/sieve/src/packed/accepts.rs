@@ -1,15 +1,17 @@
 //! What a packed queue takes in: strings where strings come out, bytes where bytes do.
 
-use super::PackedQueue;
+use super::{PackedQueue, QueueFull};
 use crate::queue::Accepts;
 
 impl Accepts<&str> for PackedQueue<String> {
+    type Refusal = QueueFull;
+
     #[inline]
-    fn admits(&self, item: &&str) -> bool {
-        self.admits_len(item.len())
+    fn admit(&self, item: &&str) -> Result<(), QueueFull> {
+        self.admit_len(item.len())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         self.max_bytes().is_none()
     }
 
@@ -20,12 +22,14 @@ impl Accepts<&str> for PackedQueue<String> {
 }
 
 impl Accepts<String> for PackedQueue<String> {
+    type Refusal = QueueFull;
+
     #[inline]
-    fn admits(&self, item: &String) -> bool {
-        self.admits_len(item.len())
+    fn admit(&self, item: &String) -> Result<(), QueueFull> {
+        self.admit_len(item.len())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         self.max_bytes().is_none()
     }
 
@@ -36,12 +40,14 @@ impl Accepts<String> for PackedQueue<String> {
 }
 
 impl Accepts<&[u8]> for PackedQueue<Vec<u8>> {
+    type Refusal = QueueFull;
+
     #[inline]
-    fn admits(&self, item: &&[u8]) -> bool {
-        self.admits_len(item.len())
+    fn admit(&self, item: &&[u8]) -> Result<(), QueueFull> {
+        self.admit_len(item.len())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         self.max_bytes().is_none()
     }
 
@@ -52,12 +58,14 @@ impl Accepts<&[u8]> for PackedQueue<Vec<u8>> {
 }
 
 impl Accepts<Vec<u8>> for PackedQueue<Vec<u8>> {
+    type Refusal = QueueFull;
+
     #[inline]
-    fn admits(&self, item: &Vec<u8>) -> bool {
-        self.admits_len(item.len())
+    fn admit(&self, item: &Vec<u8>) -> Result<(), QueueFull> {
+        self.admit_len(item.len())
     }
 
-    fn admits_all(&self) -> bool {
+    fn admits_next(&self, _count: usize) -> bool {
         self.max_bytes().is_none()
     }
 

@@ -60,8 +60,12 @@ impl<T> PackedQueue<T> {
     }
 
     #[inline]
-    pub(super) fn admits_len(&self, key_len: usize) -> bool {
-        self.max_bytes == usize::MAX || self.tail.has_room(key_len) || self.can_make_room(key_len)
+    pub(super) fn admit_len(&self, key_len: usize) -> Result<(), QueueFull> {
+        if self.max_bytes == usize::MAX || self.tail.has_room(key_len) || self.can_make_room(key_len) {
+            Ok(())
+        } else {
+            Err(QueueFull)
+        }
     }
 
     fn spare_count(&self) -> usize {
@@ -119,6 +123,18 @@ impl<T> PackedQueue<T> {
         (len + 1 + more_places(len + 1)) * size_of::<Cold>()
     }
 }
+
+/// Why a [`PackedQueue`](super::PackedQueue) does not take a key in: it could lead beyond the bound of its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueFull;
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the queue is full: take items out before offering more")
+    }
+}
+
+impl std::error::Error for QueueFull {}
 
 /// A bound that leaves no room for a queue; see [`PackedQueue::with_max_bytes`](super::PackedQueue::with_max_bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use crate::sizing::MAX_HASHES;
 const BATCH: usize = 32;
 
 /// What became of one item, or of a batch none of which was refused.
-pub(super) enum Fate<'a, T> {
-    Of(Result<bool, Refused<T>>),
+pub(super) enum Fate<'a, T, R> {
+    Of(Result<bool, Refused<T, R>>),
     OfBatch { new: usize, is_new: &'a [bool] },
 }
 
@@ -20,7 +20,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     pub(super) fn sift_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
-        mut tell: impl FnMut(Fate<'_, T>),
+        mut tell: impl FnMut(Fate<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -54,7 +54,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Q: Accepts<T>,
     {
         let most_ones = BATCH as u64 * u64::from(MAX_HASHES);
-        self.queue.admits_all()
+        self.queue.admits_next(BATCH)
             && !(self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones()))
             && self
                 .watch
@@ -69,7 +69,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Fate<'_, T>),
+        tell: &mut impl FnMut(Fate<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -101,7 +101,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Fate<'_, T>),
+        tell: &mut impl FnMut(Fate<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
