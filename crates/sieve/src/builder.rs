@@ -1,8 +1,9 @@
-//! The description of a sieve: how large, how wrong, which hash, and what happens when it is full.
+//! The description of a sieve: how large, how wrong, which hash, and what happens when it is full. What is described knows nothing of it.
 
 use std::collections::VecDeque;
 
 use crate::hash::Hashing;
+use crate::on_saturation::OnSaturation;
 use crate::queue::Queue;
 use crate::seen_set::SeenSet;
 use crate::sieve::Sieve;
@@ -11,22 +12,22 @@ use crate::sizing::{ConfigError, Layout, Sizing};
 /// The false-positive rate unless another is given: 1 %.
 pub const DEFAULT_FALSE_POSITIVE_RATE: f64 = 0.01;
 
-/// What happens once the estimate exceeds the capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
-#[non_exhaustive]
-pub enum OnSaturation {
-    /// New keys are still accepted, with a growing share wrongly dropped; the log says how many.
-    #[default]
-    Warn,
-    /// A layer is added to the filter; the total false-positive rate stays at or below the one asked for, and the memory grows.
-    Grow,
-    /// New keys are refused and not marked: nothing is lost silently, and nothing new comes in.
-    Refuse,
+impl Sieve {
+    /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %, under MurmurHash3 with seed 0. For URLs of
+    /// strangers take a random secret seed, by the [`builder`](Self::builder) and [`Hashing::random`](crate::Hashing::random): see
+    /// [`hash`](crate::hash).
+    ///
+    /// # Errors
+    ///
+    /// A capacity of 0, or one whose filter cannot be allocated.
+    pub fn new(capacity: u64) -> Result<Self, ConfigError> {
+        Self::builder().capacity(capacity).build()
+    }
+
+    /// Starts the description of a sieve of strings.
+    pub fn builder() -> SieveBuilder {
+        SieveBuilder::default()
+    }
 }
 
 /// The description of a sieve; see [`Sieve::builder`].

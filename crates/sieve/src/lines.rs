@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::builder::OnSaturation;
+use crate::on_saturation::OnSaturation;
 use crate::saturation::{Level, Notice, Saturation, SelfCheck};
 
 /// The `log` target of the saturation lines.

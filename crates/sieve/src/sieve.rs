@@ -10,15 +10,14 @@ use std::time::Duration;
 use batch::Fate;
 pub use refused::{Refused, RefusedBy};
 
-use crate::builder::{OnSaturation, SieveBuilder};
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
 use crate::lines;
 use crate::loss::{LossMeter, drops_per_accepted};
+use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Fifo, Queue};
 use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
-use crate::sizing::ConfigError;
 
 /// How many items met which fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,24 +91,6 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
     tally: Tally,
     loss: LossMeter,
     watch: Watch,
-}
-
-impl Sieve {
-    /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %, under MurmurHash3 with seed 0. For URLs of
-    /// strangers take a random secret seed, by the [`builder`](Self::builder) and [`Hashing::random`](crate::Hashing::random): see
-    /// [`hash`](crate::hash).
-    ///
-    /// # Errors
-    ///
-    /// A capacity of 0, or one whose filter cannot be allocated.
-    pub fn new(capacity: u64) -> Result<Self, ConfigError> {
-        Self::builder().capacity(capacity).build()
-    }
-
-    /// Starts the description of a sieve of strings.
-    pub fn builder() -> SieveBuilder {
-        SieveBuilder::default()
-    }
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {

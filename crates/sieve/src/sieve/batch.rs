@@ -1,8 +1,8 @@
 //! The way of many items at once.
 
 use super::{Refused, Sieve};
-use crate::builder::OnSaturation;
 use crate::filter::Filter;
+use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Queue};
 use crate::sizing::MAX_HASHES;
 

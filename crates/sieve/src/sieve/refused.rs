@@ -3,7 +3,7 @@
 use std::fmt;
 
 #[cfg(doc)]
-use crate::builder::OnSaturation;
+use crate::on_saturation::OnSaturation;
 
 /// Why an item was neither queued nor taken for seen. There is nobody else to refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
