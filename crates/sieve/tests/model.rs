@@ -66,7 +66,7 @@ fn is_the_model<F: Filter>(filter: F, steps: &[Step]) -> Result<(), TestCaseErro
     }
     prop_assert!(model.seen.iter().all(|key| sieve.contains(key)));
     prop_assert_eq!(sieve.tally().accepted, model.seen.len() as u64);
-    prop_assert_eq!(sieve.saturation().lost, 0.0);
+    prop_assert!(sieve.saturation().lost <= 0.0);
     prop_assert_eq!(sieve.saturation().capacity, None);
     Ok(())
 }
