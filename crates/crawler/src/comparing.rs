@@ -52,10 +52,10 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
         let Some((record, fingerprint)) = aftermath.page().filter(|_| settlement.outcome == Outcome::Done) else {
             return Ok(());
         };
-        let repeated = self.duplicates.place(&record.url, fingerprint);
-        record.duplicate_of = repeated.duplicate_of.as_deref().map(str::to_owned);
-        record.near_duplicate_of = repeated.near_duplicate_of.as_deref().map(str::to_owned);
-        let (Some(cluster), Some(first)) = (repeated.cluster, repeated.near_duplicate_of) else {
+        let resemblance = self.duplicates.place(&record.url, fingerprint);
+        record.duplicate_of = resemblance.duplicate_of.as_deref().map(str::to_owned);
+        record.near_duplicate_of = resemblance.near_duplicate_of.as_deref().map(str::to_owned);
+        let (Some(cluster), Some(first)) = (resemblance.cluster, resemblance.near_duplicate_of) else {
             return Ok(());
         };
         let stands_for = self.stands_for(aftermath.entry());

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierError, Lease, Leasing, NotFetched, Origin, Outcome, Settlement, Time};
+use frontier::{Clusters, Frontier, FrontierError, Lease, Leasing, NotFetched, Origin, Outcome, Settlement, Time};
 use sieve::{Filter, SeenSet};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -17,7 +17,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::clock::Clock;
 use crate::comparing::Draw;
 use crate::config::{CrawlConfig, CrawlOptions};
-use crate::duplicates::Duplicates;
 use crate::earlier::EarlierCrawl;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
@@ -39,7 +38,7 @@ pub struct Crawl<S = HttpFetcher, F = SeenSet> {
     frontier: Frontier<F>,
     policies: Policies,
     known: Arc<KnownLinks>,
-    pub(crate) duplicates: Duplicates,
+    pub(crate) duplicates: Clusters,
     pub(crate) draw: Draw,
     pub(crate) attempts: Attempts,
     pub(crate) redirects: Redirects,
@@ -90,7 +89,7 @@ impl<S: Fetcher, F: Filter> Crawl<S, F> {
     /// Prepares a crawl with a frontier and a fetcher of your own.
     pub fn with(config: CrawlConfig, frontier: Frontier<F>, fetcher: S) -> Self {
         Self {
-            duplicates: Duplicates::new(config.options().max_fingerprints),
+            duplicates: Clusters::new(config.options().max_fingerprints),
             draw: Draw::default(),
             attempts: Attempts::default(),
             redirects: Redirects::default(),

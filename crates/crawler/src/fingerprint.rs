@@ -3,7 +3,7 @@
 //! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) turns texts that
 //! have most of their features in common into numbers that have most of their bits in common. Features are runs of
 //! three words, each counted once; two pages are taken for near-duplicates when their 64-bit simhashes differ in at
-//! most [`NEAR_BITS`] bits, as measured on eight billion pages by G. Manku, A. Jain and A. Das Sarma, "Detecting
+//! most [`NEAR_BITS`](frontier::NEAR_BITS) bits, as measured on eight billion pages by G. Manku, A. Jain and A. Das Sarma, "Detecting
 //! near-duplicates for web crawling", WWW 2007.
 //!
 //! Visible text is what a plain pass over the markup leaves: without tags, comments, scripts and styles; no tree is
@@ -15,13 +15,9 @@
 //! Neither hash resists a page that is made to collide, and none has to: whoever wants two pages taken for the same can
 //! as well serve the same bytes.
 
-use std::fmt;
-
+use frontier::{ContentHash, SimHash};
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
-
-/// Bits in which the simhashes of near-duplicates may differ.
-pub const NEAR_BITS: u32 = 3;
 
 /// Words in a row that make one feature.
 const SHINGLE: usize = 3;
@@ -29,92 +25,25 @@ const SHINGLE: usize = 3;
 /// A text of fewer words has too few features: it is near only to one of the same words.
 const FEWEST_WORDS: usize = 16;
 
-/// The XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression. It tells pages apart, it does not prove
-/// who wrote them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ContentHash(u128);
-
-impl ContentHash {
-    /// Hashes a body; `None` for an empty one, which is equal to nothing worth knowing.
-    pub fn of(body: &[u8]) -> Option<Self> {
-        (!body.is_empty()).then(|| Self(xxh3_128(body)))
-    }
+/// Returns the XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression; `None` for an empty body, whose
+/// equals say nothing.
+///
+/// It tells pages apart. It does not prove who wrote them.
+pub fn content_hash(body: &[u8]) -> Option<ContentHash> {
+    (!body.is_empty()).then(|| ContentHash::from(xxh3_128(body)))
 }
 
-impl fmt::Display for ContentHash {
-    /// 32 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+/// Returns the simhash of the visible text of markup; of fewer than 16 words, a hash of them all.
+///
+/// Never fails. One pass, in constant memory.
+pub fn simhash(markup: &str) -> Option<SimHash> {
+    let mut features = Features::default();
+    let mut rest = markup.as_bytes();
+    while !rest.is_empty() {
+        let read = features.read_text(rest);
+        rest = after_tag(rest.get(read..).unwrap_or_default());
     }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// What is known of a page's content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fingerprint {
-    /// Of its bytes, unless there are none.
-    pub content: Option<ContentHash>,
-    /// Of its visible text, or of none: that of a page that is not HTML, or empty, and links on by a header.
-    pub text: Option<SimHash>,
-}
-
-/// A simhash of 64 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SimHash(u64);
-
-impl SimHash {
-    /// Computes the simhash of the visible text of markup. That of fewer than 16 words, or of none, is a hash of them all: numbers
-    /// aside, it is near to that of the same words only.
-    ///
-    /// Never fails. One pass, in constant memory.
-    pub fn of_markup(markup: &str) -> Self {
-        let mut features = Features::default();
-        let mut rest = markup.as_bytes();
-        while !rest.is_empty() {
-            let read = features.read_text(rest);
-            rest = after_tag(rest.get(read..).unwrap_or_default());
-        }
-        features.finish()
-    }
-
-    /// Returns the number of bits in which two differ.
-    pub fn distance(self, other: Self) -> u32 {
-        (self.0 ^ other.0).count_ones()
-    }
-
-    /// Says whether two texts with these simhashes are taken for near-duplicates.
-    pub fn is_near(self, other: Self) -> bool {
-        self.distance(other) <= NEAR_BITS
-    }
-
-    /// Returns the bits as a number.
-    pub fn bits(self) -> u64 {
-        self.0
-    }
-}
-
-impl From<u64> for SimHash {
-    fn from(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for SimHash {
-    /// 16 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Debug for SimHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+    Some(features.finish())
 }
 
 /// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What
@@ -264,7 +193,7 @@ impl Features {
     }
 
     fn finish(&mut self) -> SimHash {
-        SimHash(if self.words < FEWEST_WORDS {
+        SimHash::from(if self.words < FEWEST_WORDS {
             mixed(self.all)
         } else {
             self.bits.majority()
@@ -393,7 +322,7 @@ mod tests {
 
     #[track_caller]
     fn simhash(markup: &str) -> SimHash {
-        SimHash::of_markup(markup)
+        super::simhash(markup).unwrap()
     }
 
     #[test]
@@ -467,8 +396,8 @@ mod tests {
         for a in pieces {
             for b in pieces {
                 for c in pieces {
-                    let _ = SimHash::of_markup(&format!("{a}{b}{c}"));
-                    let _ = SimHash::of_markup(&format!("{a}{b}{c}").repeat(50));
+                    let _ = super::simhash(&format!("{a}{b}{c}"));
+                    let _ = super::simhash(&format!("{a}{b}{c}").repeat(50));
                 }
             }
         }
@@ -487,13 +416,10 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_shown_in_full_length() {
-        assert_eq!(SimHash::from(0xAB).to_string(), "00000000000000ab");
+    fn the_content_hash_is_that_of_the_author_of_xxh3() {
         // XXH3 of "a", 128 bits, as its author's program prints it.
-        assert_eq!(
-            ContentHash::of(b"a").unwrap().to_string(),
-            "a96faf705af16834e6c632b61e964e1f"
-        );
-        assert_eq!(ContentHash::of(b""), None);
+        let hash = content_hash(b"a").unwrap();
+        assert_eq!(hash.to_string(), "a96faf705af16834e6c632b61e964e1f");
+        assert_eq!(content_hash(b""), None);
     }
 }

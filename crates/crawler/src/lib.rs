@@ -39,7 +39,6 @@ mod clock;
 mod comparing;
 pub mod config;
 pub mod demo;
-pub mod duplicates;
 pub mod earlier;
 mod edges;
 mod engine;

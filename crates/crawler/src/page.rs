@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use frontier::Fingerprint;
 use url::Url;
 
 use crate::charset;
 use crate::config::CrawlConfig;
 use crate::fetch::{Answer, Extent, is_css, is_html};
-use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
+use crate::fingerprint::{content_hash, simhash};
 use crate::links::{self, FoundLink, KnownLinks, LinkOptions, News, RobotsMeta, Uncrawlable, Wording};
 use crate::select::{self, Selected};
 
@@ -65,7 +66,7 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wa
             page.wordings.push(Wording::NONE);
             // A page without a text that leads on may do so for ever.
             if wanted.fingerprint && page.fingerprint.text.is_none() {
-                page.fingerprint.text = Some(SimHash::of_markup(""));
+                page.fingerprint.text = simhash("");
             }
         }
     }
@@ -76,7 +77,7 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
     let agent = config.product_token();
     // The beginning of a body says nothing about its end.
     let is_comparable = wanted.fingerprint && answer.extent == Extent::Complete;
-    let content = is_comparable.then(|| ContentHash::of(&answer.body)).flatten();
+    let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
     let options = LinkOptions {
         max_links: config.options().max_links_per_page,
         agent,
@@ -92,25 +93,23 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
             known: 0,
         };
         return Page {
-            fingerprint: Fingerprint { content, text: None },
+            fingerprint: Fingerprint::new(content, None),
             ..of_links(news, answer, config)
         };
     }
     if answer.body.is_empty() || !is_html(content_type) {
         return Page {
             noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
-            fingerprint: Fingerprint { content, text: None },
+            fingerprint: Fingerprint::new(content, None),
             ..Page::default()
         };
     }
     let decoded = charset::decode(&answer.body, content_type);
     let news = links::extract_news(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
+    let text = wanted.fingerprint.then(|| simhash(&decoded.text)).flatten();
     Page {
         selected: select_fields(&decoded.text, config),
-        fingerprint: Fingerprint {
-            content,
-            text: wanted.fingerprint.then(|| SimHash::of_markup(&decoded.text)),
-        },
+        fingerprint: Fingerprint::new(content, text),
         ..of_links(news, answer, config)
     }
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Entry, Fate, FrontierError, Lease, Origin, Outcome, Purpose, Settlement, Time, Verdict,
+    CanonicalUrl, Canonicalizer, Entry, Fate, Fingerprint, FrontierError, Lease, Origin, Outcome, Purpose, Settlement,
+    Time, Verdict,
 };
 use sieve::Filter;
 use url::Url;
@@ -22,7 +23,6 @@ use crate::config::CrawlConfig;
 use crate::engine::Crawl;
 use crate::event::{Event, PageRecord, SitemapRecord};
 use crate::fetch::{Answer, FailureKind, FetchError, Fetcher};
-use crate::fingerprint::Fingerprint;
 use crate::judge::Judgement;
 use crate::robots::Policy;
 use crate::task::Fetched;

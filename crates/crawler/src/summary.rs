@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use frontier::{Fate, HostReceipt, Link, Report, Verdict};
+use frontier::{Fate, HostReceipt, Link, Report, ResemblanceCounts, Verdict};
 
-use crate::duplicates::DuplicateCounts;
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 use crate::fetch::{Cut, Extent, FailureKind};
 
@@ -70,8 +69,8 @@ pub struct Summary {
     pub selected_cut: u64,
     /// Pages that were too costly to select all fields from.
     pub selected_incomplete: u64,
-    /// Pages that repeat others.
-    pub duplicates: DuplicateCounts,
+    /// Pages that resemble earlier ones.
+    pub duplicates: ResemblanceCounts,
     /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many
     /// there were in all is in the report.
     pub closed_prefixes: Vec<String>,
@@ -217,7 +216,7 @@ impl Counts {
             sitemaps: self.sitemaps,
             selected_cut: self.selected_cut,
             selected_incomplete: self.selected_incomplete,
-            duplicates: DuplicateCounts::default(),
+            duplicates: ResemblanceCounts::default(),
             closed_prefixes: self.closed_prefixes,
             report,
             hosts: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Entry, Fate, Link, NotFetched, Outcome, Time, Validators, Verdict};
+use frontier::{Canonicalizer, Entry, Fate, Fingerprint, Link, NotFetched, Outcome, Time, Validators, Verdict};
 use sieve::Filter;
 
 use super::failure::{Failure, no_target, unusable};
@@ -13,7 +13,6 @@ use crate::edges::{self, Edge};
 use crate::engine::Crawl;
 use crate::event::{Event, PageRecord};
 use crate::fetch::{Answer, Cut, Extent, Fetcher};
-use crate::fingerprint::Fingerprint;
 use crate::judge::{Judgement, judge};
 use crate::links::{Uncrawlable, Wording};
 use crate::page::Page;

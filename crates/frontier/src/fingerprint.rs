@@ -1,0 +1,158 @@
+//! What pages are compared by: a hash of their bytes, and a simhash of their visible text.
+//!
+//! Whoever fetches a page makes its [`Fingerprint`]; the frontier only compares it with those of earlier pages. How a
+//! text becomes a simhash is the business of the one who makes it, but it must be the same for all pages of a crawl.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Bits in which the simhashes of near-duplicates may differ.
+///
+/// The value for simhashes of 64 bits that G. Manku, A. Jain and A. Das Sarma measured on eight billion pages,
+/// "Detecting near-duplicates for web crawling", WWW 2007.
+pub const NEAR_BITS: u32 = 3;
+
+/// What a page is compared by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Fingerprint {
+    /// The hash of the bytes; `None` if there are none, or if not all of them are known.
+    pub content: Option<ContentHash>,
+    /// The simhash of the visible text; `None` if there is no text, or too little of it to compare.
+    pub text: Option<SimHash>,
+}
+
+impl Fingerprint {
+    /// Returns the fingerprint of a page with this hash and this simhash.
+    pub const fn new(content: Option<ContentHash>, text: Option<SimHash>) -> Self {
+        Self { content, text }
+    }
+}
+
+/// A hash of 128 bits of a page's bytes. Pages with equal hashes are taken for exact duplicates.
+///
+/// Shown and serialized as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash(u128);
+
+impl ContentHash {
+    /// Returns the hash as a number.
+    pub const fn value(self) -> u128 {
+        self.0
+    }
+}
+
+impl From<u128> for ContentHash {
+    fn from(value: u128) -> Self {
+        Self(value)
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ContentHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A simhash of 64 bits: texts that have most of their words in common have simhashes with most bits in common.
+///
+/// M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002. Shown and serialized as 16
+/// hexadecimal digits.
+///
+/// ```
+/// use frontier::SimHash;
+///
+/// let [first, second] = [SimHash::from(0b0000), SimHash::from(0b0111)];
+/// assert_eq!(first.distance(second), 3);
+/// assert!(first.is_near(second));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SimHash(u64);
+
+impl SimHash {
+    /// Returns the number of bits in which two simhashes differ.
+    pub const fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+
+    /// Returns whether the simhashes differ in at most [`NEAR_BITS`] bits.
+    pub const fn is_near(self, other: Self) -> bool {
+        self.distance(other) <= NEAR_BITS
+    }
+
+    /// Returns the simhash as a number.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for SimHash {
+    fn from(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+impl fmt::Display for SimHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for SimHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for SimHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_shown_in_full_length() {
+        assert_eq!(SimHash::from(0xAB).to_string(), "00000000000000ab");
+        assert_eq!(ContentHash::from(0xAB).to_string(), format!("{:0>32}", "ab"));
+    }
+
+    #[test]
+    fn simhashes_are_near_up_to_three_bits() {
+        let simhash = SimHash::from(0x0123_4567_89AB_CDEF);
+        for (flipped, is_near) in [
+            (0, true),
+            (1 << 63 | 0b11, true),
+            (1 << 63 | 0b111, false),
+            (u64::MAX, false),
+        ] {
+            let other = SimHash::from(simhash.bits() ^ flipped);
+            assert_eq!(simhash.distance(other), flipped.count_ones());
+            assert_eq!(simhash.is_near(other), is_near, "{flipped:b}");
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_serialized_as_hexadecimal_digits() {
+        let fingerprint = Fingerprint::new(Some(ContentHash::from(u128::MAX)), Some(SimHash::from(0xAB)));
+        let json = serde_json::to_string(&fingerprint).unwrap();
+        let digits = "f".repeat(32);
+        assert_eq!(json, format!(r#"{{"content":"{digits}","text":"00000000000000ab"}}"#));
+    }
+}
