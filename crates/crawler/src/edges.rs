@@ -20,6 +20,16 @@ pub struct Edge {
 }
 
 impl Edge {
+    /// Makes an edge that may be followed and was not offered, such as to test an observer.
+    pub fn new(to: impl Into<String>, kind: &'static str) -> Self {
+        Self {
+            to: to.into(),
+            kind,
+            nofollow: false,
+            verdict: None,
+        }
+    }
+
     /// Returns what became of the link as one word in snake case: `queued`, `seen`, the name of a
     /// [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable`.
     pub fn verdict_name(&self) -> &'static str {
@@ -35,12 +45,7 @@ impl Edge {
 
 /// The edge of a redirect.
 pub(crate) fn redirect(target: &Link) -> Edge {
-    Edge {
-        to: target.url.url().to_string(),
-        kind: "redirect",
-        nofollow: false,
-        verdict: None,
-    }
+    Edge::new(target.url.url().as_str(), "redirect")
 }
 
 /// The edges of a page: first, in their order, those of the links that are offered, then the others.
@@ -60,10 +65,8 @@ pub(crate) fn of_page(page: &Page, canonicalizer: &Canonicalizer) -> Vec<Edge> {
 
 fn of_link(link: &FoundLink, nofollow: bool) -> Edge {
     Edge {
-        to: link.url.to_string(),
-        kind: link.source.name(),
         nofollow,
-        verdict: None,
+        ..Edge::new(link.url.as_str(), link.source.name())
     }
 }
 

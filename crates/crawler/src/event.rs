@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Fate, Link, NotFetched, Report, Verdict};
+use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
 use crate::capture::Capture;
 use crate::edges::Edge;
-use crate::fetch::{Cut, Extent, FailureKind};
+use crate::fetch::{Cut, Extent};
 use crate::select::Selected;
 use crate::summary::Summary;
 
@@ -37,9 +37,13 @@ pub enum Event<'a> {
         url: &'a str,
         /// Why.
         why: NotFetched,
+        /// What went wrong, where something did: with its host, or with its robots.txt.
+        cause: Option<&'a Failure>,
         /// Where it came from.
         entry: &'a Entry,
     },
+    /// Something that an operator should know: a host that went away, that is back, that was given up, and the like.
+    Notice(&'a Notice),
     /// Links were offered to the frontier, all of one page at once. Those that it has seen in the same words before are left out,
     /// and counted only, unless [`tell_edges`](crate::CrawlOptions::tell_edges) asks for all.
     Offered {
@@ -61,13 +65,6 @@ pub enum Event<'a> {
     /// A request had an answer of whatever status, for a page or for what a crawler asks for itself; told if
     /// [`keep_exchanges`](crate::CrawlOptions::keep_exchanges) is set, once per answer and before what follows from it.
     Captured(&'a Arc<Capture>),
-    /// A path prefix had as many near-duplicates of one page as are followed; no more is followed there.
-    PrefixClosed {
-        /// The [prefix](frontier::path_prefix).
-        prefix: &'a str,
-        /// The page that its pages repeat.
-        repeated: &'a str,
-    },
     /// A second has passed.
     Tick(&'a Progress),
     /// The crawl has ended.
@@ -75,7 +72,7 @@ pub enum Event<'a> {
 }
 
 /// One fetched page. As JSON it has all fields, each always of one type, with `null` for what is not there.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct PageRecord {
     /// The URL that answered.
     pub url: String,
@@ -121,7 +118,7 @@ pub struct PageRecord {
     pub noindex: bool,
     /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; none if it is empty or was not read whole.
     pub content_hash: Option<String>,
-    /// The simhash of the visible text, 16 hexadecimal digits; of fewer than 16 words, a hash of them all.
+    /// The simhash of the visible text, 16 hexadecimal digits; `None` if that has fewer than 16 words.
     pub simhash: Option<String>,
     /// The first page with the same bytes.
     pub duplicate_of: Option<String>,
@@ -131,7 +128,7 @@ pub struct PageRecord {
 }
 
 /// One sitemap that was asked for.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SitemapRecord {
     /// The URL that answered.
@@ -155,11 +152,12 @@ pub struct SitemapRecord {
 }
 
 /// What became of a sitemap that was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SitemapEnd {
     /// It was read, as far as it could be.
+    #[default]
     Read,
     /// It was redirected, and is asked for there.
     Moved,
@@ -181,6 +179,18 @@ pub struct Progress {
     pub bytes: u64,
     /// The frontier's numbers.
     pub report: Report,
+}
+
+impl Progress {
+    /// Makes a look at a crawl that has fetched nothing yet, such as to test an observer.
+    pub fn new(elapsed: Duration, report: Report) -> Self {
+        Self {
+            elapsed,
+            pages: 0,
+            bytes: 0,
+            report,
+        }
+    }
 }
 
 /// Listens to a crawl.

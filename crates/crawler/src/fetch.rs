@@ -8,12 +8,13 @@ mod body;
 mod client;
 mod cookies;
 mod decoding;
+mod error;
 mod exchange;
-mod failure;
 mod guard;
 mod headers;
 mod own_headers;
 mod pools;
+mod proxy;
 mod trust;
 
 use std::future::Future;
@@ -23,16 +24,18 @@ use std::time::Duration;
 use frontier::Validators;
 use url::Url;
 
-pub(crate) use client::UsableProxy;
-pub use client::{ClientError, HttpFetcher, ProxyError};
+pub use client::HttpFetcher;
 pub use cookies::{MAX_COOKIE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, MAX_JARS};
 pub use decoding::MAX_LAYERS;
+pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
-pub use failure::{FailureKind, FetchError};
 pub use guard::{Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub(crate) use own_headers::OwnHeaders;
 pub use own_headers::{OwnHeaderError, Secret};
+pub use pools::ClientError;
+pub use proxy::ProxyError;
+pub(crate) use proxy::UsableProxy;
 
 /// A body of another type than HTML is read when it is announced with at most so many bytes, and to so many bytes after
 /// decompression; else it is skipped.

@@ -19,7 +19,7 @@ use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, StartError, StopHandle, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, StopHandle, Summary};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
@@ -85,6 +85,8 @@ enum Failure {
     Earlier(#[from] EarlierError),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
+    #[error("the crawl is incomplete: {0}")]
+    Incomplete(String),
     #[error("the runtime or the demo's server cannot be started: {0}")]
     System(#[from] io::Error),
     #[error("no random seed for the seen-set can be had from the system: {0}")]
@@ -109,6 +111,7 @@ impl Failure {
             | Self::SharedOutput(_)
             | Self::ReplacedInput(_)
             | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
+            Self::Incomplete(_) => ExitCode::from(3),
             _ => ExitCode::from(1),
         }
     }
@@ -129,10 +132,15 @@ async fn run_site(site: &cli::Site, bar: &ProgressBar) -> Result<(), Failure> {
     })?;
     let summary = run(crawl, &site.options, site.recrawl.as_deref(), bar).await?;
     if summary.is_empty() {
-        let why = summary
-            .first_failure
-            .unwrap_or_else(|| "every seed was refused".to_owned());
+        let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
+            Ending::TimeUp => "no answer came before the time was up".to_owned(),
+            Ending::Stopped => "it was stopped before any answer came".to_owned(),
+            _ => "every seed was refused".to_owned(),
+        });
         return Err(Failure::NothingFetched(why));
+    }
+    if site.options.fail_on_incomplete && !summary.missing().is_empty() {
+        return Err(Failure::Incomplete(listed(&summary)));
     }
     Ok(())
 }
@@ -184,7 +192,7 @@ fn has_default_budgets(crawl: &CrawlOptions) -> bool {
         let frontier = &options.frontier;
         let scope = &frontier.scope;
         (
-            frontier.max_near_duplicates,
+            (frontier.max_near_duplicates, frontier.max_near_duplicates_in_all),
             frontier.max_queries_per_path,
             frontier.max_hosts_per_site,
             frontier.max_hosts,
@@ -268,6 +276,12 @@ fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
     Ok(crawl)
 }
 
+/// What is missing, in one line.
+fn listed(summary: &Summary) -> String {
+    let missing = summary.missing();
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// The seen-set's hash starts from a number that no site can know.
 fn random_secret() -> Result<u128, Failure> {
     let mut bytes = [0; 16];
@@ -286,7 +300,7 @@ async fn stop_on_signals(stop: StopHandle) {
     if stop_asked().await.is_err() {
         return;
     }
-    log::warn!("stopping: finishing what is out; press Ctrl-C again to stop now");
+    log::warn!("stopping: finishing what is in flight; press Ctrl-C again to stop now");
     stop.finish();
     if stop_asked().await.is_ok() {
         stop.now();

@@ -64,10 +64,6 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wa
         } else {
             page.links.push(link);
             page.wordings.push(Wording::NONE);
-            // A page without a text that leads on may do so for ever.
-            if wanted.fingerprint && page.fingerprint.text.is_none() {
-                page.fingerprint.text = simhash("");
-            }
         }
     }
     page

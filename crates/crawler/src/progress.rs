@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use crawler::{Event, FailureKind, Observer, Progress};
+use frontier::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How often a plain line is written where there is no terminal.
@@ -25,6 +26,8 @@ pub(crate) struct Reporter {
     bar: ProgressBar,
     last_line: Option<Duration>,
     has_told_failure: bool,
+    hosts: LineBudget,
+    near_duplicates: LineBudget,
 }
 
 impl Reporter {
@@ -33,13 +36,24 @@ impl Reporter {
             bar,
             last_line: None,
             has_told_failure: false,
+            hosts: LineBudget::new("hosts that are away, back, closed or given up"),
+            near_duplicates: LineBudget::new("near-duplicates"),
         }
     }
 
-    /// One failure is worth knowing at once; of a site that is down there are many. A want of file handles is no site's
-    /// failure, and the fetcher has told of it.
-    fn shall_tell(&mut self, kind: FailureKind) -> bool {
-        kind != FailureKind::OutOfHandles && !std::mem::replace(&mut self.has_told_failure, true)
+    /// One failure is worth knowing at once; of a site that fails there are many. Of hosts that are away there is a line of its own,
+    /// and a want of file handles is no site's failure: the fetcher has logged it.
+    fn shall_log(&mut self, kind: FailureKind) -> bool {
+        use FailureKind::{Connect, OutOfHandles, Tls, Unresolved};
+        !matches!(kind, OutOfHandles | Connect | Tls | Unresolved)
+            && !std::mem::replace(&mut self.has_told_failure, true)
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Postponed { .. } | Notice::PrefixClosed { .. } => self.near_duplicates.log(notice),
+            _ => self.hosts.log(notice),
+        }
     }
 
     fn show(&mut self, progress: &Progress) {
@@ -60,26 +74,106 @@ impl Reporter {
 impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Tick(progress) => self.show(progress),
+            Event::Tick(progress) => {
+                self.show(progress);
+                self.hosts.tick(progress.elapsed);
+                self.near_duplicates.tick(progress.elapsed);
+            }
+            Event::Notice(notice) => self.notice(notice),
             Event::Failed {
                 url, why, kind, fate, ..
             } => {
-                if self.shall_tell(*kind) {
-                    log::warn!("{url}: {why}; further failures are in the summary, and told one by one with -v");
+                if self.shall_log(*kind) {
+                    log::warn!("{url}: {why}; further failures are in the summary, and logged one by one with -v");
                 }
                 log::debug!("{url}: {why} ({fate:?})");
             }
-            Event::NotFetched { url, why, .. } => log::debug!("{url}: {why}"),
+            Event::NotFetched { url, why, cause, .. } => match cause {
+                Some(cause) => log::debug!("{url}: {why}: {cause}"),
+                None => log::debug!("{url}: {why}"),
+            },
             Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
-            Event::PrefixClosed { prefix, repeated } => {
-                log::warn!(
-                    "{prefix} is closed: too many pages there are near-duplicates of {repeated}; if they are honest, raise --max-near-duplicates"
-                );
+            Event::Finished(_) => {
+                self.hosts.close();
+                self.near_duplicates.close();
+                self.bar.finish_and_clear();
             }
-            Event::Finished(_) => self.bar.finish_and_clear(),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Lets a handful of lines through, then one every two seconds; what is left out is counted in one line a minute.
+struct LineBudget {
+    about: &'static str,
+    left: u32,
+    left_out: u64,
+    last_refill: Duration,
+    last_count: Duration,
+}
+
+impl LineBudget {
+    const HANDFUL: u32 = 5;
+    const REFILL_EVERY: Duration = Duration::from_secs(2);
+    const COUNT_EVERY: Duration = Duration::from_secs(60);
+
+    fn new(about: &'static str) -> Self {
+        Self {
+            about,
+            left: Self::HANDFUL,
+            left_out: 0,
+            last_refill: Duration::ZERO,
+            last_count: Duration::ZERO,
+        }
+    }
+
+    fn log(&mut self, notice: &Notice) {
+        let (level, text) = line_of(notice);
+        if self.left > 0 {
+            self.left -= 1;
+            log::log!(level, "{text}");
+        } else {
+            self.left_out += 1;
+            log::debug!("{text}");
+        }
+    }
+
+    fn tick(&mut self, elapsed: Duration) {
+        if elapsed >= self.last_refill + Self::REFILL_EVERY {
+            self.last_refill = elapsed;
+            self.left = (self.left + 1).min(Self::HANDFUL);
+        }
+        if elapsed >= self.last_count + Self::COUNT_EVERY {
+            self.last_count = elapsed;
+            self.close();
+        }
+    }
+
+    /// Says how many lines were left out, if any.
+    fn close(&mut self) {
+        let (left_out, about) = (std::mem::take(&mut self.left_out), self.about);
+        if left_out > 0 {
+            log::warn!("{left_out} further lines about {about} were left out; see them with -v");
+        }
+    }
+}
+
+/// What a notice says, how loud, and by which option it can be changed.
+fn line_of(notice: &Notice) -> (log::Level, String) {
+    let text = notice.to_string();
+    match notice {
+        Notice::Back { .. } => (log::Level::Info, text),
+        Notice::GivenUp { .. } => (log::Level::Warn, text + " (--max-host-downtime, --max-first-downtime)"),
+        Notice::Postponed { .. } => (
+            log::Level::Warn,
+            text + "; raise --max-near-duplicates if they are honest",
+        ),
+        Notice::PrefixClosed { .. } => (
+            log::Level::Warn,
+            text + "; raise --max-near-duplicates-in-all if they are honest",
+        ),
+        _ => (log::Level::Warn, text),
     }
 }
 
@@ -88,7 +182,7 @@ fn line(progress: &Progress) -> String {
     let rate = progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001);
     let refused: u64 = report.links.refused.values().sum();
     format!(
-        "{} pages, {rate:.1} per second, {} queued, {} out, {} links refused, seen-set {}",
+        "{} pages, {rate:.1} per second, {} queued, {} in flight, {} links refused, seen-set {}",
         progress.pages, report.queued, report.leased, refused, report.saturation.level
     )
 }
@@ -98,11 +192,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_of_a_site_is_told_and_a_want_of_handles_is_not() {
+    fn the_first_failure_of_a_site_is_logged_and_a_want_of_handles_is_not() {
         let mut reporter = Reporter::new(bar(true));
-        assert!(!reporter.shall_tell(FailureKind::OutOfHandles));
-        assert!(reporter.shall_tell(FailureKind::Timeout));
-        assert!(!reporter.shall_tell(FailureKind::Timeout));
-        assert!(!reporter.shall_tell(FailureKind::OutOfHandles));
+        assert!(!reporter.shall_log(FailureKind::OutOfHandles));
+        assert!(!reporter.shall_log(FailureKind::Connect));
+        assert!(reporter.shall_log(FailureKind::Timeout));
+        assert!(!reporter.shall_log(FailureKind::Timeout));
+        assert!(!reporter.shall_log(FailureKind::OutOfHandles));
+    }
+
+    #[test]
+    fn of_many_hosts_that_are_away_a_few_are_named_and_the_rest_is_counted() {
+        let mut budget = LineBudget::new("hosts");
+        let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
+        let notice = Notice::Back {
+            origin,
+            after: Duration::ZERO,
+        };
+        (0..1000).for_each(|_| budget.log(&notice));
+        assert_eq!((budget.left, budget.left_out), (0, 995));
+        (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
+        assert_eq!((budget.left, budget.left_out), (5, 0));
     }
 }

@@ -1,15 +1,17 @@
 //! The numbers at the end.
 
+mod counts;
 mod shown;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use frontier::{Fate, HostReceipt, Link, Report, ResemblanceCounts, Verdict};
+use frontier::{FailureKind, HostReceipt, NotFetched, Refusal, Report};
 
-use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
-use crate::fetch::{Cut, Extent, FailureKind};
+pub(crate) use counts::Counts;
+
+use crate::fetch::Cut;
 
 /// Why a crawl came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -69,8 +71,8 @@ pub struct Summary {
     pub selected_cut: u64,
     /// Pages that were too costly to select all fields from.
     pub selected_incomplete: u64,
-    /// Pages that resemble earlier ones.
-    pub duplicates: ResemblanceCounts,
+    /// Pages that failed for good, but with an answer, such as a status 500.
+    pub gave_up_answered: u64,
     /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many
     /// there were in all is in the report.
     pub closed_prefixes: Vec<String>,
@@ -110,21 +112,60 @@ pub struct SitemapCounts {
     pub urls_invalid: u64,
 }
 
-impl SitemapCounts {
-    fn count(&mut self, record: &SitemapRecord) {
-        self.read += u64::from(record.end == SitemapEnd::Read);
-        self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
-        self.broken += u64::from(record.broken.is_some());
-        self.urls += record.urls;
-        self.urls_cut += record.urls_cut;
-        self.urls_invalid += record.urls_invalid;
-    }
-}
-
 impl Summary {
+    /// Makes the summary of a crawl that has fetched nothing, such as to test an observer.
+    pub fn new(ending: Ending, report: Report) -> Self {
+        Self {
+            peak_memory_bytes: None,
+            ..Counts::default().into_summary(ending, report)
+        }
+    }
+
     /// Returns the pages per second.
     pub fn pages_per_second(&self) -> f64 {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
+    }
+
+    /// Returns what is missing, and why; empty if the crawl is complete: all that its seeds lead to, within the scope and the limits on
+    /// traps, was fetched or has given a final answer.
+    pub fn missing(&self) -> Vec<Missing> {
+        let report = &self.report;
+        let mut missing = Vec::new();
+        if self.ending != Ending::Drained {
+            missing.push(Missing::Interrupted {
+                ending: self.ending,
+                left: report.queued + self.cut_short,
+            });
+        }
+        if report.pages.lost_with_host > 0 {
+            missing.push(Missing::GivenUp {
+                urls: report.pages.lost_with_host,
+                origins: report.origins_given_up,
+            });
+        }
+        let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered);
+        if unanswered > 0 {
+            missing.push(Missing::Failed { urls: unanswered });
+        }
+        let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
+        missing.extend(closed.map(|urls| Missing::RobotsUnreachable { urls: *urls }));
+        let (lost, rate) = (report.saturation.lost, report.saturation.rate);
+        if lost >= 1.0 {
+            // A sum of geometric variables with mean f/(1-f): two standard deviations below the estimate.
+            let deviation = (lost / (1.0 - rate).max(f64::MIN_POSITIVE)).sqrt();
+            missing.push(Missing::Dropped {
+                at_least: (lost - 2.0 * deviation).max(1.0) as u64,
+            });
+        }
+        for (why, option) in [
+            (Refusal::QueueFull, "--max-queued"),
+            (Refusal::TooManyHosts, "--max-hosts"),
+            (Refusal::Saturated, "--capacity"),
+        ] {
+            let urls = report.links.refused.get(&why).copied();
+            missing.extend(urls.map(|urls| Missing::Refused { why, urls, option }));
+        }
+        missing
     }
 
     /// Says whether not a single page answered, with any status.
@@ -133,142 +174,63 @@ impl Summary {
     }
 }
 
-/// Closed prefixes that are told by name.
-const PREFIXES_SHOWN: usize = 5;
-
-/// Counts while the crawl runs.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) pages: u64,
-    pub(crate) by_status: BTreeMap<u16, u64>,
-    pub(crate) bytes: u64,
-    pub(crate) links_nofollow: u64,
-    pub(crate) links_dropped: u64,
-    pub(crate) links_other_scheme: u64,
-    pub(crate) links_unresolvable: u64,
-    pub(crate) cookies_dropped: u64,
-    pub(crate) cut_short: u64,
-    pub(crate) sitemaps: SitemapCounts,
-    pub(crate) selected_cut: u64,
-    pub(crate) selected_incomplete: u64,
-    pub(crate) closed_prefixes: Vec<String>,
-    pub(crate) failed: BTreeMap<FailureKind, u64>,
-    pub(crate) retried: BTreeMap<FailureKind, u64>,
-    pub(crate) bodies_cut: BTreeMap<Cut, u64>,
-    pub(crate) bodies_skipped: u64,
-    first_failure: Option<FirstFailure>,
+/// One reason why a crawl is incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Missing {
+    /// It was stopped, its time was up, or its page budget was spent.
+    Interrupted {
+        /// Which.
+        ending: Ending,
+        /// URLs that were left.
+        left: u64,
+    },
+    /// Origins were away for too long, and URLs waited for them.
+    GivenUp {
+        /// The URLs.
+        urls: u64,
+        /// The origins, those included that nothing waited for.
+        origins: u64,
+    },
+    /// URLs got no answer, or not all of one, in all their attempts.
+    Failed {
+        /// How many.
+        urls: u64,
+    },
+    /// URLs were not fetched because their robots.txt could not be fetched.
+    RobotsUnreachable {
+        /// How many.
+        urls: u64,
+    },
+    /// New URLs were wrongly taken for seen, and what only they lead to was never met.
+    Dropped {
+        /// Two standard deviations below the estimate, and one at least.
+        at_least: u64,
+    },
+    /// URLs were refused because there was no room for them.
+    Refused {
+        /// What was full.
+        why: Refusal,
+        /// How many links were refused.
+        urls: u64,
+        /// The option that makes more room.
+        option: &'static str,
+    },
 }
 
-/// What is told of a crawl that fetched nothing.
-#[derive(Debug)]
-struct FirstFailure {
-    why: String,
-    /// Whether it is a want of this machine: any other is worth more then.
-    is_ours: bool,
-}
-
-impl Counts {
-    pub(crate) fn count(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Page(record) => self.count_page(record),
-            Event::Sitemap(record) => self.sitemaps.count(record),
-            Event::Failed {
-                url, why, kind, fate, ..
-            } => {
-                let counts = match fate {
-                    Fate::Requeued { .. } => &mut self.retried,
-                    Fate::Final | Fate::GaveUp | Fate::Stale => &mut self.failed,
-                };
-                // Counted as not fetched.
-                if *kind != FailureKind::AddressForbidden {
-                    *counts.entry(*kind).or_default() += 1;
-                }
-                let is_ours = *kind == FailureKind::OutOfHandles;
-                self.note_failure(is_ours, || format!("{url}: {why}"));
-            }
-            Event::NotFetched { url, why, .. } => self.note_failure(false, || format!("{url}: {why}")),
-            Event::PrefixClosed { prefix, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
-                self.closed_prefixes.push((*prefix).to_owned());
-            }
-            Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
-            _ => {}
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted { ending, left } => write!(f, "{ending}, {left} URLs left"),
+            Self::GivenUp { urls, origins } => write!(f, "given up: {urls} URLs of {origins} hosts"),
+            Self::Failed { urls } => write!(f, "no whole answer: {urls} URLs"),
+            Self::RobotsUnreachable { urls } => write!(f, "robots.txt not fetched: {urls} URLs"),
+            Self::Dropped { at_least } => write!(
+                f,
+                "seen-set: at least {at_least} URLs dropped, and whatever only they lead to (give a larger --capacity)"
+            ),
+            Self::Refused { why, urls, option } => write!(f, "{why}: {urls} links refused (give a larger {option})"),
         }
     }
-
-    /// What was counted; what others have counted is still to come.
-    pub(crate) fn into_summary(self, ending: Ending, report: Report) -> Summary {
-        Summary {
-            ending,
-            elapsed: Duration::ZERO,
-            pages: self.pages,
-            by_status: self.by_status,
-            bytes: self.bytes,
-            links_nofollow: self.links_nofollow,
-            links_dropped: self.links_dropped,
-            links_other_scheme: self.links_other_scheme,
-            links_unresolvable: self.links_unresolvable,
-            cookies_dropped: self.cookies_dropped,
-            cut_short: self.cut_short,
-            failed: self.failed,
-            retried: self.retried,
-            bodies_cut: self.bodies_cut,
-            bodies_skipped: self.bodies_skipped,
-            sitemaps: self.sitemaps,
-            selected_cut: self.selected_cut,
-            selected_incomplete: self.selected_incomplete,
-            duplicates: ResemblanceCounts::default(),
-            closed_prefixes: self.closed_prefixes,
-            report,
-            hosts: Vec::new(),
-            first_failure: self.first_failure.map(|first| first.why),
-            peak_memory_bytes: peak_memory_bytes(),
-        }
-    }
-
-    fn count_page(&mut self, record: &PageRecord) {
-        *self.by_status.entry(record.status).or_default() += 1;
-        self.pages += u64::from((200..300).contains(&record.status));
-        self.bytes += record.bytes;
-        if let Some(selected) = &record.selected {
-            self.selected_cut += selected.cut;
-            self.selected_incomplete += u64::from(selected.incomplete);
-        }
-        if let Some(cut) = record.body_cut {
-            *self.bodies_cut.entry(cut).or_default() += 1;
-        }
-        self.bodies_skipped += u64::from(record.body == Extent::Skipped);
-    }
-
-    /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
-    fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
-        for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
-            match verdict {
-                Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
-                Verdict::Seen if link.hops > 0 => {
-                    self.note_failure(false, || {
-                        format!("{}: a redirect led back to it, and it was seen before", link.url)
-                    });
-                }
-                Verdict::Seen | Verdict::Queued => {}
-            }
-        }
-    }
-
-    fn note_failure(&mut self, is_ours: bool, why: impl FnOnce() -> String) {
-        if self
-            .first_failure
-            .as_ref()
-            .is_none_or(|first| first.is_ours && !is_ours)
-        {
-            self.first_failure = Some(FirstFailure { why: why(), is_ours });
-        }
-    }
-}
-
-/// Reads the peak of the resident memory, where the system tells (Linux: `VmHWM` of proc(5)).
-fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

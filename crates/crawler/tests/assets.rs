@@ -17,7 +17,7 @@ use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher
 use encoding_rs::UTF_8;
 use frontier::{Frontier, FrontierConfig, Refusal};
 use serde_json::Value;
-use sieve::ExactFilter;
+use sieve::SeenSet;
 use url::{Position, Url};
 
 const OPTIONS: LinkOptions<'_> = LinkOptions {
@@ -166,7 +166,7 @@ fn crawl_by(fetcher: impl Fetcher, assets: bool, max_depth: u32) -> Summary {
         assets,
         ..CrawlOptions::default()
     };
-    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher);
     paused::runtime().block_on(crawl.run()).unwrap()
 }

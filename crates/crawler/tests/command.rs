@@ -7,8 +7,11 @@
 )]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 fn crawler(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_crawler"))
@@ -294,9 +297,88 @@ fn what_looks_like_an_option_is_no_seed_and_the_demo_goes_first() {
     let seeds = folder.join("seeds.txt");
     fs::write(&seeds, "\u{feff}http://127.0.0.1:1/\n").unwrap();
     fails(
-        &["--seeds", seeds.to_str().unwrap(), "--max-attempts", "1"],
+        &["--seeds", seeds.to_str().unwrap(), "--max-first-downtime", "0.1"],
         1,
         "nothing was fetched",
     );
     fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A port where nobody listens.
+fn refused_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A server of one page, which links to another port.
+fn page_that_links_to(other: u16) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let body = format!("<a href=http://127.0.0.1:{other}/1>1</a><a href=http://127.0.0.1:{other}/2>2</a>");
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+            let _ = write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}");
+        }
+    });
+    port
+}
+
+#[test]
+fn a_crawl_that_lost_pages_fails_if_that_is_asked_for() {
+    let refused = refused_port();
+    let port = page_that_links_to(refused);
+    let seed = format!("http://127.0.0.1:{port}/");
+    let quick = [
+        "--max-first-downtime",
+        "0.2",
+        "--delay",
+        "0",
+        "--scope",
+        "any",
+        "--allow-private-addresses",
+        &seed,
+    ];
+    let output = crawler(&quick);
+    let (summary, log) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{summary}{log}");
+    assert!(summary.contains("INCOMPLETE"), "{summary}{log}");
+    assert_eq!(number(&summary, "pages"), 1, "{summary}{log}");
+    assert!(summary.contains("given up: 2 URLs of 1 hosts"), "{summary}{log}");
+    let message = "the crawl is incomplete: ";
+    fails(&[&["--fail-on-incomplete"][..], &quick].concat(), 3, message);
+    // All that was reached was fetched.
+    let complete = ["--fail-on-incomplete", "--delay", "0", "--exclude", "/[12]$", &seed];
+    let output = crawler(&complete);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
+    let seed = format!("http://127.0.0.1:{}/", refused_port());
+    let begun = Instant::now();
+    let output = crawler(&["--max-first-downtime", "1", "--log-format", "json", &seed]);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stderr).unwrap();
+    let is_warning = |line: &&str| line.contains("WARN");
+    let first = log.lines().find(is_warning).unwrap_or_else(|| panic!("{log}"));
+    assert!(first.to_lowercase().contains("connection refused"), "{log}");
+    assert!(first.contains(seed.trim_end_matches('/')), "{log}");
+    let last = log.lines().last().unwrap();
+    assert!(
+        last.contains("nothing was fetched") && last.to_lowercase().contains("connection refused"),
+        "{log}"
+    );
+    assert!(!log.contains("every seed was refused"), "{log}");
 }

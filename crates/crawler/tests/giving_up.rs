@@ -1,4 +1,4 @@
-//! When a host is given up, and when not: a scripted fetcher, and a clock that jumps.
+//! When a host is away, when it is back, when it is given up, and when it is not blamed: a scripted fetcher, and a clock that jumps.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,26 +9,41 @@
 #[path = "common/paused.rs"]
 mod paused;
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
-use frontier::{Frontier, FrontierConfig};
-use sieve::ExactFilter;
+use crawler::{
+    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FailureKind, FetchError, Fetcher, Missing, Summary,
+};
+use frontier::{Frontier, FrontierConfig, NotFetched, Notice, RetryPolicy};
+use tokio::time::{Instant, sleep};
 
 type Reply = Result<Answer, FetchError>;
 
-/// Answers by a function, in no time, and remembers what was asked for.
+/// How long a request takes that gets no answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Answers by a function of the URL and the time since the start, and remembers what was asked for when.
 struct Script<F> {
     reply: F,
-    asked: Arc<Mutex<Vec<String>>>,
+    started: Instant,
+    asked: Arc<Mutex<Vec<(u64, String)>>>,
 }
 
-impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
+impl<F: Fn(&str, u64) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
     async fn fetch(&self, ask: Ask) -> Reply {
-        self.asked.lock().unwrap().push(ask.url.to_string());
-        (self.reply)(ask.url.as_str())
+        let now = self.started.elapsed().as_secs();
+        self.asked.lock().unwrap().push((now, ask.url.to_string()));
+        let reply = (self.reply)(ask.url.as_str(), now);
+        sleep(match reply {
+            Err(FetchError::Timeout) => TIMEOUT,
+            _ => Duration::from_millis(20),
+        })
+        .await;
+        reply
     }
 }
 
@@ -44,32 +59,101 @@ fn refused() -> Reply {
     Err(FetchError::Connect("connection refused".to_owned()))
 }
 
+struct Run {
+    summary: Summary,
+    /// What was asked for, in which second.
+    asked: Vec<(u64, String)>,
+    /// In the order in which observers heard of them.
+    notices: Vec<Notice>,
+    not_fetched: Vec<(NotFetched, Option<FailureKind>)>,
+}
+
+impl Run {
+    /// What each notice is about, in a word.
+    fn notices(&self) -> Vec<&'static str> {
+        let word = |notice: &Notice| match notice {
+            Notice::Away { .. } => "away",
+            Notice::Back { .. } => "back",
+            Notice::GivenUp { .. } => "given up",
+            _ => "other",
+        };
+        self.notices.iter().map(word).collect()
+    }
+
+    /// In which seconds a URL was asked for.
+    fn times_of(&self, url: &str) -> Vec<u64> {
+        let found = self.asked.iter().filter(|(_, asked)| asked == url);
+        found.map(|(at, _)| *at).collect()
+    }
+
+    /// How often each page was asked for.
+    fn attempts(&self) -> BTreeMap<&str, usize> {
+        let mut attempts = BTreeMap::new();
+        for (_, url) in self.asked.iter().filter(|(_, url)| !url.ends_with("/robots.txt")) {
+            *attempts.entry(url.as_str()).or_default() += 1;
+        }
+        attempts
+    }
+}
+
 /// Crawls `http://a.example/`, its own host only, on every port and by both schemes.
-fn run(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<String>) {
+fn run(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
+    run_with(1, reply)
+}
+
+fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
     let options = CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
+            exact: true,
             delay: Duration::from_millis(10),
+            per_host: NonZeroU32::new(per_host).unwrap(),
+            retries: RetryPolicy {
+                jitter_percent: 0,
+                ..RetryPolicy::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
     };
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
-    let script = Script {
-        reply,
-        asked: Arc::clone(&asked),
-    };
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let not_fetched = Arc::new(Mutex::new(Vec::new()));
+    let (log, losses) = (Arc::clone(&notices), Arc::clone(&not_fetched));
+    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
+    let config = CrawlConfig::new(options).unwrap();
     let runtime = paused::runtime();
-    let summary = runtime.block_on(crawl.run()).unwrap();
+    let summary = runtime.block_on(async {
+        let script = Script {
+            reply,
+            started: Instant::now(),
+            asked: Arc::clone(&asked),
+        };
+        let crawl = Crawl::with(config, frontier, script).observe(move |event: &Event<'_>| match event {
+            Event::Notice(notice) => log.lock().unwrap().push((*notice).clone()),
+            Event::NotFetched { why, cause, .. } => {
+                losses.lock().unwrap().push((*why, cause.map(|cause| cause.kind)));
+            }
+            _ => {}
+        });
+        crawl.run().await.unwrap()
+    });
     let asked = std::mem::take(&mut *asked.lock().unwrap());
-    (summary, asked)
+    let notices = std::mem::take(&mut *notices.lock().unwrap());
+    let not_fetched = std::mem::take(&mut *not_fetched.lock().unwrap());
+    Run {
+        summary,
+        asked,
+        notices,
+        not_fetched,
+    }
 }
 
 fn links(urls: impl IntoIterator<Item = String>) -> String {
     urls.into_iter().map(|url| format!("<a href='{url}'>")).collect()
 }
+
+const ROBOTS: &str = "http://a.example/robots.txt";
 
 #[test]
 fn ports_where_nobody_listens_do_not_cost_the_host_that_answers_on_others() {
@@ -81,12 +165,14 @@ fn ports_where_nobody_listens_do_not_cost_the_host_that_answers_on_others() {
     .map(str::to_owned);
     let alive = (0..40).map(|n| format!("http://a.example/{n}"));
     let page = links(dead.into_iter().chain(alive));
-    let (summary, asked) = run(move |url| match url {
+    let run = run(move |url, _| match url {
         "http://a.example/" => body(&page),
         url if url.starts_with("http://a.example/") => body(""),
         _ => refused(),
     });
-    assert_eq!(summary.pages, 41, "{asked:?}");
+    assert_eq!(run.summary.pages, 41, "{:?}", run.asked);
+    assert_eq!(run.summary.report.origins_given_up, 3);
+    assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 3, origins: 3 }]);
 }
 
 #[test]
@@ -98,36 +184,164 @@ fn two_slow_pages_do_not_cost_the_host_that_answers_all_others() {
         )
     });
     let page = links(urls);
-    let (summary, asked) = run(move |url| match url {
+    let run = run(move |url, _| match url {
         "http://a.example/" => body(&page),
         url if url.contains("slow") => Err(FetchError::Timeout),
         _ => body(""),
     });
-    assert_eq!(summary.pages, 39, "{asked:?}");
-    assert_eq!(summary.report.pages.gave_up, 2);
+    assert_eq!(run.summary.pages, 39, "{:?}", run.asked);
+    assert_eq!(run.summary.report.pages.gave_up, 2);
+    let first_slow = run.asked.iter().position(|(_, url)| url.contains("slow")).unwrap();
+    let retries = run.asked[first_slow + 2..]
+        .iter()
+        .position(|(_, url)| url.contains("slow"));
+    assert_eq!(
+        retries,
+        Some(28),
+        "they are asked for again after all others: {:?}",
+        run.asked
+    );
 }
 
 #[test]
-fn a_host_that_answers_nothing_any_more_is_given_up_after_a_few_tries() {
+fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_its_pages() {
     let page = links((0..1000).map(|n| format!("/{n}")));
-    let (summary, asked) = run(move |url| match url {
+    let run = run(move |url, now| match url {
         "http://a.example/" => body(&page),
-        "http://a.example/robots.txt" => body(""),
+        ROBOTS if now == 0 => body(""),
         _ => refused(),
     });
-    assert_eq!(summary.pages, 1);
-    assert!(asked.len() < 12, "{asked:?}");
-    assert_eq!(summary.report.pages.gave_up + summary.report.pages.lost_with_host, 1000);
+    assert_eq!(run.summary.pages, 1);
+    // The robots.txt, the first page, one page that is refused; then the robots.txt asks whether the host is back.
+    assert_eq!(run.attempts().len(), 2, "{:?}", run.asked);
+    assert_eq!(run.times_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
+    assert_eq!(run.summary.report.pages.lost_with_host, 1000);
+    assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1000, origins: 1 }]);
+    assert_eq!(
+        run.summary.failed.iter().collect::<Vec<_>>(),
+        [(&FailureKind::Connect, &1000)]
+    );
+    assert_eq!(
+        run.not_fetched,
+        [(NotFetched::HostDown, Some(FailureKind::Connect)); 1000]
+    );
+    assert_eq!(run.notices(), ["away", "given up"]);
+    match &run.notices[..] {
+        [
+            Notice::Away {
+                origin,
+                cause,
+                patience,
+            },
+            Notice::GivenUp {
+                origin: lost_origin,
+                after,
+                lost,
+                ..
+            },
+        ] => {
+            assert_eq!(origin.as_str(), "http://a.example");
+            assert_eq!(lost_origin, origin);
+            assert_eq!((cause.kind, patience.as_secs()), (FailureKind::Connect, 300));
+            assert!(cause.message.contains("connection refused"), "{cause}");
+            assert_eq!((after.as_secs(), *lost), (300, 1000));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
-fn of_a_crawl_that_gets_nothing_a_site_s_failure_is_told_rather_than_a_want_of_this_machine() {
+fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
+    for failure in [
+        || Err(FetchError::Unresolved("no such name".to_owned())),
+        refused,
+        || Err(FetchError::Tls("not trusted".to_owned())),
+        || Err(FetchError::Broken("no HTTP".to_owned())),
+    ] {
+        let run = run(move |_, _| failure());
+        assert_eq!(run.times_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
+        assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
+        assert_eq!(run.notices(), ["away", "given up"]);
+        assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1, origins: 1 }]);
+    }
+}
+
+#[test]
+fn an_outage_costs_no_page_and_none_is_fetched_twice_however_many_are_in_flight() {
+    for (per_host, seconds) in [1, 8, 32]
+        .into_iter()
+        .flat_map(|n| [(n, 5), (n, 40), (n, 120), (n, 290)])
+    {
+        let page = links((0..2000).map(|n| format!("/{n}")));
+        // It begins in the middle of the site.
+        let run = run_with(per_host, move |url, now| match url {
+            _ if (2..2 + seconds).contains(&now) => refused(),
+            "http://a.example/" => body(&page),
+            _ => body(""),
+        });
+        let case = format!("{per_host} at once, away for {seconds} s: {}", run.summary);
+        assert_eq!(run.summary.pages, 2001, "{case}");
+        assert!(run.summary.missing().is_empty(), "{case}");
+        assert_eq!(run.notices(), ["away", "back"], "{case}");
+        let during = run.asked.iter().filter(|(at, _)| (3..2 + seconds).contains(at)).count();
+        assert!(during <= 10, "{case}: {during} requests while it was away");
+        let is_answered = |at: &u64| !(2..2 + seconds).contains(at);
+        let answered = run.asked.iter().filter(|(at, url)| is_answered(at) && url != ROBOTS);
+        assert_eq!(
+            answered.count(),
+            2001,
+            "{case}: a page was asked for after it was answered"
+        );
+    }
+}
+
+#[test]
+fn three_silent_pages_in_a_row_make_a_host_away_and_none_of_them_is_lost() {
+    let page = links((0..50).map(|n| format!("/{n}")));
+    let run = run(move |url, now| match url {
+        _ if (1..100).contains(&now) => Err(FetchError::Timeout),
+        "http://a.example/" => body(&page),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.pages, 51, "{:?}", run.asked);
+    assert!(run.summary.missing().is_empty(), "{}", run.summary);
+    assert_eq!(run.notices(), ["away", "back"]);
+    let silent = run
+        .asked
+        .iter()
+        .filter(|(at, url)| (1..100).contains(at) && url != ROBOTS);
+    assert_eq!(silent.count(), 3, "{:?}", run.asked);
+}
+
+#[test]
+fn of_a_host_that_answers_its_robots_txt_and_nothing_else_every_page_is_given_up_in_the_end() {
+    const PAGES: usize = 100;
+    for failure in [refused, || Err(FetchError::Timeout)] {
+        let page = links((0..PAGES).map(|n| format!("/{n}")));
+        let run = run(move |url, _| match url {
+            "http://a.example/" => body(&page),
+            ROBOTS => body(""),
+            _ => failure(),
+        });
+        let pages = run.summary.report.pages;
+        assert_eq!(pages.gave_up + pages.lost_with_host, PAGES as u64, "{}", run.summary);
+        assert!(!run.summary.missing().is_empty());
+        assert!(
+            run.attempts().values().all(|times| *times <= 12),
+            "{:?}",
+            run.attempts()
+        );
+    }
+}
+
+#[test]
+fn of_a_crawl_that_gets_nothing_a_site_s_failure_is_reported_rather_than_a_want_of_this_machine() {
     let answers = AtomicUsize::new(0);
-    let (summary, _) = run(move |url| match url {
-        "http://a.example/robots.txt" => body(""),
+    let run = run(move |url, _| match url {
+        ROBOTS => body(""),
         _ if answers.fetch_add(1, Ordering::Relaxed) == 0 => Err(FetchError::OutOfHandles),
         _ => refused(),
     });
-    let first = summary.first_failure.unwrap();
+    let first = run.summary.first_failure.unwrap();
     assert!(first.contains("no connection"), "{first}");
 }

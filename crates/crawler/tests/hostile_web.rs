@@ -11,7 +11,7 @@ mod hostile;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crawler::fetch::FailureKind;
+use crawler::FailureKind;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, Cut, Ending};
 use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use hostile::behaviours;

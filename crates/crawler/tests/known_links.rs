@@ -16,7 +16,7 @@ use std::time::Duration;
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Summary};
 use frontier::{Frontier, FrontierConfig, Link, ScopeConfig};
 use proptest::prelude::*;
-use sieve::ExactFilter;
+use sieve::SeenSet;
 
 /// Ways to write links: the same page in several, different pages in the same one from different places.
 const WORDS: [&str; 31] = [
@@ -164,7 +164,7 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, tell_edges: b
         },
         ..CrawlOptions::default()
     };
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let site = Site {
         places: places.to_vec(),

@@ -24,7 +24,7 @@ use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher
 use frontier::{Frontier, FrontierConfig, RetryPolicy};
 use memory_file::{MemoryFile, lines};
 use serde_json::{Value, json};
-use sieve::ExactFilter;
+use sieve::SeenSet;
 
 const PAGE: &str = r#"<title>Start</title><h1>One <b>two</b></h1>
 <a href=/a>a</a> <a href=/a rel=nofollow>a again</a> <area href=/hidden rel=nofollow>
@@ -70,7 +70,8 @@ struct Files {
 fn crawl(fields: &[&str]) -> Files {
     let frontier = FrontierConfig {
         retries: RetryPolicy {
-            max_host_failures: std::num::NonZeroU32::MAX,
+            max_host_downtime: std::time::Duration::MAX,
+            max_first_downtime: std::time::Duration::MAX,
             ..RetryPolicy::default()
         },
         ..FrontierConfig::default()
@@ -83,7 +84,7 @@ fn crawl(fields: &[&str]) -> Files {
         ..CrawlOptions::default()
     };
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
-    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Site)
         .observe(JsonLines::new(pages.clone()))
         .observe(LinkGraph::new(links.clone()))

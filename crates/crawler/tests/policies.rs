@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Summary, Want,
+    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FailureKind, FetchError, Fetcher, Missing,
+    Summary, Want,
 };
 use frontier::{Frontier, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
-use sieve::ExactFilter;
+use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
 
 type Reply = Result<Answer, FetchError>;
@@ -104,11 +105,11 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
 fn run_with<F: Fn(&str) -> Reply + Send + Sync + 'static>(
     options: CrawlOptions,
     reply: F,
-    prepare: impl FnOnce(Crawl<Script<F>, ExactFilter>) -> Crawl<Script<F>, ExactFilter>,
+    prepare: impl FnOnce(Crawl<Script<F>>) -> Crawl<Script<F>>,
 ) -> Run {
     let runtime = paused::runtime();
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let config = CrawlConfig::new(options).unwrap();
     let summary = runtime.block_on(async {
         let script = Script {
@@ -157,12 +158,8 @@ fn a_crawl_delay_is_obeyed_up_to_a_minute() {
 }
 
 #[test]
-fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_eight_attempts() {
-    for failure in [
-        || status(500),
-        || status(503),
-        || Err(FetchError::Broken(String::new())),
-    ] {
+fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
+    for failure in [|| status(500), || status(503)] {
         let reply = move |url: &str| {
             if url.ends_with("/robots.txt") {
                 failure()
@@ -180,20 +177,55 @@ fn a_robots_txt_that_cannot_be_had_forbids_its_origin_after_eight_attempts() {
 }
 
 #[test]
-fn a_host_that_is_down_is_given_up_before_its_robots_txt_is_asked_for_often() {
-    let down = || Err(FetchError::Unresolved("no such host".to_owned()));
-    for failure in [down, || Err(FetchError::Timeout)] {
+fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_robots_txt_fails_by() {
+    let incomplete = || {
+        Ok(Answer {
+            cut: Some(Cut::Connection),
+            ..body("User-agent: *").unwrap()
+        })
+    };
+    for failure in [
+        || Err(FetchError::Unresolved("no such host".to_owned())),
+        || Err(FetchError::Timeout),
+        || Err(FetchError::Broken(String::new())),
+        incomplete,
+    ] {
         let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
             failure()
         });
         assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6], "{:?}", failure());
+        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [0, 1, 3, 7, 15, 30]);
         assert_eq!(run.summary.report.pages.lost_with_host, 2);
+        assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
         assert_eq!(run.summary.ending, Ending::Drained);
     }
 }
 
 #[test]
-fn pages_wait_for_a_robots_txt_that_cannot_be_had_for_a_while() {
+fn a_robots_txt_that_breaks_off_counts_as_an_attempt_where_the_origin_has_answered() {
+    // After a day the robots.txt is asked for again, and is broken from then on, as nothing else of the host is.
+    let first = Mutex::new(true);
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(30);
+    let run = run(options, move |url| {
+        if url.ends_with("/robots.txt") {
+            let is_first = std::mem::take(&mut *first.lock().unwrap());
+            return if is_first {
+                body("")
+            } else {
+                Err(FetchError::Broken(String::new()))
+            };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a>", page + 1))
+    });
+    assert_eq!(run.summary.pages, 30, "{:?}", run.asked);
+    assert_eq!(run.summary.report.origins_given_up, 0);
+}
+
+#[test]
+fn pages_wait_for_a_robots_txt_that_cannot_be_fetched_for_a_while() {
     let failures = Mutex::new(6);
     let run = run(options(&["http://a.example/", "http://a.example/no"], 1), move |url| {
         let mut left = failures.lock().unwrap();
@@ -210,7 +242,7 @@ fn pages_wait_for_a_robots_txt_that_cannot_be_had_for_a_while() {
     assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1);
 }
 
-/// Links from a host that is asked every five minutes to one whose robots.txt cannot be had for the first `minutes`.
+/// Links from a host that is asked every five minutes to one whose robots.txt cannot be fetched for the first `minutes`.
 fn closed_for(minutes: u64) -> Run {
     let mut options = options(&["http://slow.example/0", "http://a.example/seed"], 300);
     options.frontier.max_pages = Some(40);
@@ -254,7 +286,7 @@ fn an_origin_that_was_closed_is_asked_for_its_robots_txt_again_after_some_minute
 }
 
 #[test]
-fn the_last_rules_hold_on_when_a_robots_txt_that_has_expired_cannot_be_had() {
+fn the_last_rules_hold_on_when_a_robots_txt_that_has_expired_cannot_be_fetched() {
     let asked = Mutex::new(0);
     let mut options = options(&["http://a.example/0"], 3600);
     options.frontier.max_pages = Some(28);
@@ -406,7 +438,7 @@ fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
 }
 
 #[test]
-fn a_second_stop_drops_what_is_out_and_counts_it() {
+fn a_second_stop_drops_what_is_in_flight_and_counts_it() {
     struct Slow;
     impl Fetcher for Slow {
         async fn fetch(&self, ask: Ask) -> Reply {
@@ -419,7 +451,7 @@ fn a_second_stop_drops_what_is_out_and_counts_it() {
     let runtime = paused::runtime();
     let summary = runtime.block_on(async {
         let options = options(&["http://a.example/", "http://b.example/"], 1);
-        let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+        let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
         let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Slow);
         let stop = crawl.stop_handle();
         let stopping = async {
@@ -450,7 +482,7 @@ fn the_summary_tells_of_every_host_that_was_asked() {
 }
 
 #[test]
-fn a_seed_that_leads_nowhere_is_told_as_what_it_is() {
+fn a_seed_that_leads_nowhere_is_reported_as_what_it_is() {
     for (target, why) in [
         ("http://a.example/", "seen before"),
         ("http://a.example/no", "excluded by a pattern"),
@@ -469,7 +501,7 @@ fn a_seed_that_leads_nowhere_is_told_as_what_it_is() {
 }
 
 #[test]
-fn a_page_that_fails_for_good_is_told_with_its_last_status() {
+fn a_page_that_fails_for_good_is_reported_with_its_last_status() {
     let run = run(options(&["http://a.example/"], 1), |url| {
         if url.ends_with("/robots.txt") {
             status(404)
@@ -520,9 +552,10 @@ fn a_record_counts_the_links_of_its_page_and_those_that_were_new() {
 }
 
 #[test]
-fn origins_whose_robots_txt_moved_to_a_host_that_is_given_up_are_closed() {
+fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
+    let attempts = NonZeroU32::new(3).unwrap();
     let mut options = options(&["http://one.example/", "http://two.example/"], 1);
-    options.frontier.retries.max_host_failures = NonZeroU32::MIN;
+    options.frontier.retries.max_robots_attempts = attempts;
     let run = run(options, |url| match url {
         "http://one.example/robots.txt" => moved("http://down.example/1"),
         "http://two.example/robots.txt" => moved("http://down.example/2"),
@@ -531,12 +564,14 @@ fn origins_whose_robots_txt_moved_to_a_host_that_is_given_up_are_closed() {
     });
     assert_eq!(run.summary.ending, Ending::Drained);
     assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
-    assert_eq!(
-        run.urls().len(),
-        3,
-        "the host that is down is asked once: {:?}",
-        run.asked
-    );
+    // Each for itself: that the dead host fails says nothing of those that name it.
+    assert_eq!(run.summary.report.origins_given_up, 0);
+    for url in ["http://down.example/1", "http://down.example/2"] {
+        let times = run.urls().iter().filter(|asked| **asked == url).count();
+        assert_eq!(times, attempts.get() as usize, "{:?}", run.asked);
+    }
+    assert_eq!(run.urls().len(), 2 + 2 * attempts.get() as usize, "{:?}", run.asked);
+    assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { urls: 2 }]);
 }
 
 /// The links of a site of 200 pages.
@@ -646,7 +681,7 @@ fn run_without_handles() -> Run {
 
 #[test]
 fn the_last_rules_hold_on_also_where_many_other_hosts_are_met_in_the_meantime() {
-    // As in the test of one host: a page an hour, and after a day the robots.txt of a.example cannot be had any more. While it
+    // As in the test of one host: a page an hour, and after a day the robots.txt of a.example cannot be fetched any more. While it
     // is asked for, b.example leads to seven new hosts an hour, until what has expired is thrown away.
     let asked = Mutex::new(0);
     let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
@@ -693,6 +728,6 @@ fn what_robots_txt_forbids_and_what_moved_spends_no_host_budget() {
             _ => body("a page"),
         }
     });
-    // Ten pages may be had, and ten can be: the first one, and the nine that are neither forbidden nor moved.
+    // Ten pages may be fetched, and ten can be: the first one, and the nine that are neither forbidden nor moved.
     assert_eq!(run.summary.pages, 10, "{}", run.summary);
 }

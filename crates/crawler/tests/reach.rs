@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Want};
-use frontier::{Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use frontier::{Fate, Frontier, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
 use proptest::prelude::*;
-use sieve::ExactFilter;
+use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
 
 /// How one request ends.
@@ -112,8 +112,17 @@ impl World {
         (n != 3).then_some([192, 0, 2, address].into())
     }
 
-    /// The pages that a walk over the tables finds, and every URL it asks for.
-    fn reachable(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+    /// How many of its first requests count as attempts for sure, and how many may: a page that times out is not to blame if its
+    /// host is away meanwhile, and a host that refuses connections is.
+    fn counted(&self, n: usize) -> (usize, usize) {
+        let failures = &self.nodes[n].failures;
+        let count = |kinds: &[End]| failures.iter().filter(|end| kinds.contains(end)).count();
+        let sure = count(&[End::Busy, End::Panic]);
+        (sure, sure + count(&[End::TimedOut]))
+    }
+
+    /// The pages that a walk over the tables finds, and every URL it asks for, if these were given up.
+    fn reachable(&self, given_up: &BTreeSet<String>) -> (BTreeSet<String>, BTreeSet<String>) {
         let (mut pages, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let mut seen = BTreeSet::from([(0, 0)]);
         let mut best_hops: HashMap<usize, usize> = HashMap::new();
@@ -124,7 +133,7 @@ impl World {
                 continue;
             }
             asked.insert(self.url(n));
-            if node.failures.len() >= ATTEMPTS {
+            if given_up.contains(&self.url(n)) {
                 continue;
             }
             let next: Vec<_> = if node.moved {
@@ -141,7 +150,7 @@ impl World {
 
 #[derive(Default)]
 struct Host {
-    out: u32,
+    in_flight: u32,
     ends: Vec<Instant>,
 }
 
@@ -178,10 +187,10 @@ impl Scripted {
         let mut journal = self.journal.lock().unwrap();
         let delay = Duration::from_millis(self.world.delay_ms);
         let entry = journal.hosts.entry(host.to_owned()).or_default();
-        entry.out += 1;
+        entry.in_flight += 1;
         let mut complaint = None;
-        if entry.out > self.world.per_host {
-            complaint = Some(format!("{host}: {} requests at a time", entry.out));
+        if entry.in_flight > self.world.per_host {
+            complaint = Some(format!("{host}: {} requests at a time", entry.in_flight));
         }
         // With several requests at a time one may end in the very instant in which another starts, before anybody can know.
         let known = |end: &&Instant| self.world.per_host == 1 || end.elapsed() > Duration::ZERO;
@@ -198,7 +207,7 @@ impl Scripted {
         let mut journal = self.journal.lock().unwrap();
         for counted in self.counted(host) {
             let entry = journal.hosts.get_mut(&counted).unwrap();
-            entry.out -= 1;
+            entry.in_flight -= 1;
             entry.ends.push(Instant::now());
         }
     }
@@ -278,7 +287,48 @@ impl Fetcher for Scripted {
     }
 }
 
-fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Summary) {
+/// What a crawl reported.
+#[derive(Default)]
+struct Reported {
+    fetched: Vec<String>,
+    given_up: BTreeSet<String>,
+    /// How often each origin went away, and how often it was back.
+    away: HashMap<String, usize>,
+    back: HashMap<String, usize>,
+    complaints: Vec<String>,
+}
+
+impl Reported {
+    fn note(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Page(page) if page.status == 200 => self.fetched.push(page.url.clone()),
+            Event::Failed {
+                url,
+                fate: Fate::GaveUp,
+                ..
+            } => {
+                self.given_up.insert((*url).to_owned());
+            }
+            Event::Notice(Notice::Away { origin, .. }) => {
+                let origin = origin.as_str().to_owned();
+                *self.away.entry(origin.clone()).or_default() += 1;
+                if self.away[&origin] != self.back.get(&origin).copied().unwrap_or_default() + 1 {
+                    self.complaints.push(format!("{origin} is away twice"));
+                }
+            }
+            Event::Notice(Notice::Back { origin, .. }) => {
+                *self.back.entry(origin.as_str().to_owned()).or_default() += 1;
+            }
+            Event::Notice(other) => self.complaints.push(format!("{other:?}")),
+            Event::NotFetched { url, why, .. } if !url.contains("/forbidden/") => {
+                self.complaints.push(format!("{url}: {why}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn crawl(world: &World) -> (Reported, Journal, crawler::Summary) {
     let journal = Arc::new(Mutex::new(Journal::default()));
     let config = FrontierConfig {
         per_host: NonZeroU32::new(world.per_host).unwrap(),
@@ -289,7 +339,8 @@ fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Sum
             ..ScopeConfig::default()
         },
         retries: RetryPolicy {
-            max_host_failures: NonZeroU32::MAX,
+            max_host_downtime: Duration::MAX,
+            max_first_downtime: Duration::MAX,
             ..RetryPolicy::default()
         },
         ..FrontierConfig::default()
@@ -300,25 +351,21 @@ fn crawl(world: &World) -> (BTreeSet<String>, Vec<String>, Journal, crawler::Sum
         concurrency: NonZeroUsize::new(world.workers).unwrap(),
         ..CrawlOptions::default()
     };
-    let fetched = Arc::new(Mutex::new(Vec::new()));
-    let pages = Arc::clone(&fetched);
+    let reported = Arc::new(Mutex::new(Reported::default()));
+    let notes = Arc::clone(&reported);
     let fetcher = Scripted {
         world: world.clone(),
         journal: Arc::clone(&journal),
     };
-    let frontier = Frontier::with_filter(config, ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(config, SeenSet::exact()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher).observe(move |event: &Event<'_>| {
-        if let Event::Page(page) = event
-            && page.status == 200
-        {
-            pages.lock().unwrap().push(page.url.clone());
-        }
+        notes.lock().unwrap().note(event);
     });
     let runtime = paused::runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
-    let fetched = std::mem::take(&mut *fetched.lock().unwrap());
+    let reported = std::mem::take(&mut *reported.lock().unwrap());
     let journal = std::mem::take(&mut *journal.lock().unwrap());
-    (fetched.iter().cloned().collect(), fetched, journal, summary)
+    (reported, journal, summary)
 }
 
 fn silence_scripted_panics() {
@@ -339,20 +386,31 @@ proptest! {
     #[test]
     fn what_is_reachable_is_fetched_once_and_politely(world in worlds()) {
         silence_scripted_panics();
-        let (pages, asked) = world.reachable();
-        let (set, list, journal, summary) = crawl(&world);
+        let (reported, journal, summary) = crawl(&world);
+        let (pages, asked) = world.reachable(&reported.given_up);
+        let set: BTreeSet<_> = reported.fetched.iter().cloned().collect();
         prop_assert_eq!(&journal.complaints, &Vec::<String>::new());
+        prop_assert_eq!(&reported.complaints, &Vec::<String>::new());
         prop_assert_eq!(&set, &pages);
-        prop_assert_eq!(list.len(), pages.len(), "a page was reported twice");
+        prop_assert_eq!(reported.fetched.len(), pages.len(), "a page was reported twice");
         prop_assert_eq!(summary.pages, pages.len() as u64);
         prop_assert_eq!(summary.ending, Ending::Drained);
         let really_asked: BTreeSet<_> = journal.attempts.keys().cloned().collect();
         prop_assert_eq!(&really_asked, &asked);
         for (url, attempts) in &journal.attempts {
             let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
-            let expected = (world.nodes[n].failures.len() + 1).min(ATTEMPTS);
+            let (sure, may) = world.counted(n);
+            let is_given_up = reported.given_up.contains(url);
+            prop_assert!(if is_given_up { may >= ATTEMPTS } else { sure < ATTEMPTS }, "{}", url);
+            let expected = world.nodes[n].failures.len() + usize::from(!is_given_up);
             prop_assert_eq!(*attempts, expected, "{}", url);
         }
-        prop_assert!(journal.robots.values().all(|times| *times == 1), "robots.txt was asked for more than once");
+        for (host, times) in &journal.robots {
+            // Once for its rules, and once for each time that it asks whether the host is back: here it always is.
+            let origin = format!("http://{host}");
+            let away = reported.away.get(&origin).copied().unwrap_or_default();
+            prop_assert_eq!(away, reported.back.get(&origin).copied().unwrap_or_default(), "{}", host);
+            prop_assert!((1..=1 + away).contains(times), "{}: {} requests for robots.txt, {} times away", host, times, away);
+        }
     }
 }

@@ -22,7 +22,7 @@ use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher
 use frontier::{Frontier, FrontierConfig, Reach, Refusal, Validators};
 use memory_file::MemoryFile;
 use serde_json::Value;
-use sieve::ExactFilter;
+use sieve::SeenSet;
 
 /// A site whose pages have versions, and redirects, by path.
 #[derive(Clone, Default)]
@@ -139,7 +139,7 @@ fn crawl_with(
         ..CrawlOptions::default()
     };
     change(&mut options);
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let server = Server {
         reply,

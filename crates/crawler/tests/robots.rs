@@ -1,4 +1,4 @@
-//! Runs `RobotsRules` against the table of robots.txt cases in `tests/data/robots.json`.
+//! Runs `RobotsTxt` against the table of robots.txt cases in `tests/data/robots.json`.
 //!
 //! The table follows RFC 9309 and Google's reference parser, whose port to Rust is asked here for a second opinion (and Protego by
 //! `tests/data/robots_check.py`, which is run by hand). Where the parser we use answers otherwise, the case says
@@ -16,7 +16,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::robots::RobotsRules;
+use crawler::robots::RobotsTxt;
 use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
 use url::Url;
@@ -82,9 +82,9 @@ impl Case {
         }
     }
 
-    /// What `RobotsRules` answers otherwise than the table says, one line each.
+    /// What `RobotsTxt` answers otherwise than the table says, one line each.
     fn differences(&self) -> Vec<String> {
-        let rules = RobotsRules::parse(&self.body(), &self.agent);
+        let rules = RobotsTxt::parse(&self.body(), &self.agent);
         let mut found = Vec::new();
 
         let verdict = rules.verdict(&self.url);
@@ -193,7 +193,7 @@ fn a_refusal_names_its_rule() {
     let silent: Vec<String> = table()
         .into_iter()
         .filter(|case| {
-            let verdict = RobotsRules::parse(&case.body(), &case.agent).verdict(&case.url);
+            let verdict = RobotsTxt::parse(&case.body(), &case.agent).verdict(&case.url);
             !verdict.allowed && verdict.rule.is_none_or(|rule| rule.is_empty())
         })
         .map(|case| case.name)

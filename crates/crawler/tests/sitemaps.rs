@@ -22,7 +22,7 @@ use crawler::{
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use frontier::{Frontier, FrontierConfig, NotFetched, Refusal, ScopeConfig};
-use sieve::ExactFilter;
+use sieve::SeenSet;
 use url::Url;
 
 const HERE: &str = "http://a.example/maps/sitemap.xml";
@@ -367,7 +367,7 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
     let asked = Arc::new(Mutex::new(Vec::new()));
     let records = Arc::new(Mutex::new((Vec::new(), Vec::new())));
     let seen = Arc::clone(&records);
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let script = Script {
         reply,
         asked: Arc::clone(&asked),
@@ -524,7 +524,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
     assert_eq!((run.summary.sitemaps.read, run.summary.sitemaps.failed), (0, 3));
     let report = run.summary.report;
     assert_eq!(
-        (report.pages.gave_up, report.pages.gone, report.pages.retries),
+        (report.pages.gave_up, report.pages.rejected, report.pages.retries),
         (0, 0, 0)
     );
     let why: Vec<_> = run.sitemaps.iter().map(|record| format!("{:?}", record.end)).collect();

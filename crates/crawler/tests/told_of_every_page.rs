@@ -23,7 +23,7 @@ use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher
 use frontier::{Frontier, FrontierConfig};
 use memory_file::MemoryFile;
 use serde_json::Value;
-use sieve::ExactFilter;
+use sieve::SeenSet;
 
 /// Answers by a function of the path and of how often it was asked for before.
 struct Script<F> {
@@ -98,7 +98,7 @@ fn run(change: impl FnOnce(&mut FrontierConfig), reply: impl Fn(&str, usize) -> 
         asked: Mutex::default(),
     };
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
-    let frontier = Frontier::with_filter(frontier, ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
     let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script)
         .observe(JsonLines::new(pages.clone()))
         .observe(LinkGraph::new(links.clone()))

@@ -11,12 +11,13 @@ mod paused;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Summary};
-use frontier::{Frontier, FrontierConfig, NotFetched, Reach, Refusal, ScopeConfig};
-use sieve::ExactFilter;
+use frontier::{Frontier, FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
+use sieve::SeenSet;
 use url::Url;
 
 /// Answers by a function, in no time.
@@ -38,7 +39,9 @@ impl<F: Fn(&Url) -> Answer + Send + Sync + 'static> Fetcher for Script<F> {
 struct Run {
     summary: Summary,
     requests: u64,
+    /// In the order in which they were fetched.
     pages: Vec<PageRecord>,
+    notices: Vec<Notice>,
 }
 
 impl Run {
@@ -54,6 +57,19 @@ impl Run {
         self.pages.iter().find(|page| page.url == url).expect(url)
     }
 
+    /// What waits behind everything else, and what was closed, each as often as that was reported.
+    fn places(&self) -> (Vec<&str>, Vec<&str>) {
+        let (mut postponed, mut closed) = (Vec::new(), Vec::new());
+        for notice in &self.notices {
+            match notice {
+                Notice::Postponed { place, .. } => postponed.push(&**place),
+                Notice::PrefixClosed { place, .. } => closed.push(&**place),
+                other => panic!("{other:?}"),
+            }
+        }
+        (postponed, closed)
+    }
+
     /// The pages of the list that every crawl must find.
     fn honest(&self) -> BTreeSet<&str> {
         let pages = self.pages.iter().map(|page| page.url.as_str());
@@ -61,12 +77,23 @@ impl Run {
     }
 }
 
-/// Crawls from `http://a.example/` with the defaults of the library, in a time that jumps.
+/// Near-duplicates of a page before what else is there waits, and before it is closed: a tenth of the defaults, to be quick.
+const POSTPONED: u32 = 50;
+const CLOSED: u32 = 500;
+
+/// Crawls from `http://a.example/` with the defaults of the library but for these two, in a time that jumps.
 fn run(reply: impl Fn(&Url) -> Answer + Send + Sync + 'static) -> Run {
     run_with(options(), reply)
 }
 
 fn options() -> CrawlOptions {
+    let mut options = default_options();
+    options.frontier.max_near_duplicates = NonZeroU32::new(POSTPONED);
+    options.frontier.max_near_duplicates_in_all = NonZeroU32::new(CLOSED);
+    options
+}
+
+fn default_options() -> CrawlOptions {
     CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
@@ -84,21 +111,25 @@ fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Answer + Send + Sync 
     let runtime = paused::runtime();
     let requests = Arc::new(AtomicU64::new(0));
     let pages = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&pages);
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let (seen, log) = (Arc::clone(&pages), Arc::clone(&notices));
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let config = CrawlConfig::new(options).unwrap();
-    let crawl =
-        Crawl::with(config, frontier, Script(reply, Arc::clone(&requests))).observe(move |event: &Event<'_>| {
-            if let Event::Page(page) = event {
-                seen.lock().unwrap().push((*page).clone());
-            }
-        });
+    let crawl = Crawl::with(config, frontier, Script(reply, Arc::clone(&requests))).observe(
+        move |event: &Event<'_>| match event {
+            Event::Page(page) => seen.lock().unwrap().push((*page).clone()),
+            Event::Notice(notice) => log.lock().unwrap().push((*notice).clone()),
+            _ => {}
+        },
+    );
     let summary = runtime.block_on(crawl.run()).unwrap();
     let pages = std::mem::take(&mut *pages.lock().unwrap());
+    let notices = std::mem::take(&mut *notices.lock().unwrap());
     Run {
         summary,
         requests: requests.load(Ordering::Relaxed),
         pages,
+        notices,
     }
 }
 
@@ -160,6 +191,26 @@ fn ends(run: &Run, most_requests: u64) {
     );
 }
 
+/// What holds where the trap is made of pages that resemble one another: it waits, and so the honest pages come before most of it.
+#[track_caller]
+fn ends_behind_the_honest_pages(run: &Run, most_requests: u64) {
+    ends(run, most_requests);
+    let is_honest = |page: &PageRecord| page.url.contains("/honest/");
+    let last = run.pages.iter().rposition(is_honest).unwrap();
+    let before = last + 1 - HONEST;
+    assert!(
+        before < run.pages.len() / 2,
+        "{before} pages of the trap before the last honest one\n{}",
+        run.summary
+    );
+    let (postponed, closed) = run.places();
+    for places in [postponed, closed] {
+        let distinct: BTreeSet<_> = places.iter().collect();
+        assert!(!places.is_empty(), "it is reported: {}", run.summary);
+        assert_eq!(distinct.len(), places.len(), "each is reported once: {places:?}");
+    }
+}
+
 #[test]
 fn a_calendar_without_end() {
     let run = run(|url| {
@@ -183,7 +234,7 @@ fn a_calendar_without_end() {
             _ => html(&format!("Nothing on day {}: {}", parts.len(), words("day")), []),
         }
     });
-    ends(&run, 3_000);
+    ends_behind_the_honest_pages(&run, 2_500);
     let closed = &run.summary.closed_prefixes;
     assert!(
         closed.iter().any(|prefix| prefix == "http://a.example/calendar/#/#/#"),
@@ -223,8 +274,9 @@ fn session_ids_in_paths_and_in_queries() {
                 links.collect::<Vec<_>>(),
             )
         });
-        ends(&run, 2_000);
+        ends_behind_the_honest_pages(&run, 1_000);
         assert_eq!(run.summary.closed_prefixes, [prefix]);
+        assert_eq!(run.places(), (vec![prefix], vec![prefix]));
     }
 }
 
@@ -238,9 +290,13 @@ fn a_path_that_repeats_itself() {
             )
         })
     });
-    ends(&run, 5_000);
+    ends_behind_the_honest_pages(&run, 2_500);
     assert!(run.refused(Refusal::NearDuplicates) > 0);
-    assert!(run.summary.duplicates.exact >= 500, "{:?}", run.summary.duplicates);
+    assert!(
+        run.summary.report.resemblance.exact >= 500,
+        "{:?}",
+        run.summary.report.resemblance
+    );
 }
 
 #[test]
@@ -293,7 +349,7 @@ fn a_server_that_finds_every_page_and_always_the_same() {
             html(&words("home page of everything"), deeper.collect::<Vec<_>>())
         })
     });
-    ends(&run, 5_000);
+    ends_behind_the_honest_pages(&run, 2_000);
     assert!(run.refused(Refusal::NearDuplicates) > 0);
 }
 
@@ -301,6 +357,7 @@ fn a_server_that_finds_every_page_and_always_the_same() {
 fn without_budgets_the_same_trap_has_no_end() {
     let mut options = options();
     options.frontier.max_near_duplicates = None;
+    options.frontier.max_near_duplicates_in_all = None;
     options.frontier.max_pages = Some(3_000);
     let run = run_with(options, |url| {
         let next = url.path().trim_matches('/').parse().unwrap_or(0_u64) + 1;
@@ -308,7 +365,7 @@ fn without_budgets_the_same_trap_has_no_end() {
     });
     assert_eq!(run.summary.ending, Ending::BudgetSpent);
     assert_eq!(
-        run.summary.duplicates.compared, 0,
+        run.summary.report.resemblance.compared, 0,
         "nothing is compared that nobody wants to know"
     );
     assert!(
@@ -354,13 +411,16 @@ fn records_say_what_a_page_repeats() {
     assert_eq!(one.content_hash.as_ref().map(String::len), Some(32));
     assert_eq!(one.simhash.as_ref().map(String::len), Some(16));
     let short = run.page("http://a.example/short");
-    assert!(short.simhash.is_some() && short.content_hash.is_some());
-    let counts = run.summary.duplicates;
+    assert!(
+        short.simhash.is_none() && short.content_hash.is_some(),
+        "fewer than 16 words"
+    );
+    let counts = run.summary.report.resemblance;
     assert_eq!((counts.compared, counts.exact, counts.near), (6, 1, 1));
 }
 
 #[test]
-fn noindex_is_told_and_the_page_is_written_all_the_same() {
+fn noindex_is_recorded_and_the_page_is_written_all_the_same() {
     let run = run(|url| {
         let meta = |content: &str| format!("<meta name=robots content='{content}'>");
         let mut answer = match url.path() {
@@ -440,6 +500,108 @@ fn number(url: &Url) -> u64 {
         .unwrap_or(0)
 }
 
+#[test]
+fn the_defaults_end_a_trap_too_and_keep_an_honest_catalogue() {
+    const PRODUCTS: usize = 1_000;
+    let sessions = AtomicU64::new(1);
+    let run = run_with(default_options(), move |url| {
+        if let Some(page) = with_honest_pages(url, &["/basket;sid=0", "/product/"]) {
+            return page;
+        }
+        match url.path().strip_prefix("/product/") {
+            Some("") => html(&words("products"), (0..PRODUCTS).map(|n| format!("/product/{n}"))),
+            Some(number) => html(&format!("{} {number}", words("product")), []),
+            None => {
+                let next = (0..5).map(|_| format!("/basket;sid={}", sessions.fetch_add(1, Ordering::Relaxed)));
+                html(&words("basket"), next.collect::<Vec<_>>())
+            }
+        }
+    });
+    ends_behind_the_honest_pages(&run, 5_000 + PRODUCTS as u64 + 500);
+    let products = run.pages.iter().filter(|page| page.url.contains("/product/"));
+    assert_eq!(products.count(), PRODUCTS + 1);
+    let (basket, product) = ("http://a.example/basket;", "http://a.example/product/#");
+    let (postponed, closed) = run.places();
+    // Whether the products are compared with one another depends on when the site becomes suspect.
+    assert!(postponed.contains(&basket) && postponed.iter().all(|place| [basket, product].contains(place)));
+    assert_eq!(closed, [basket]);
+}
+
+fn hex(n: usize) -> String {
+    format!("{:08x}", (n as u32).wrapping_mul(0x9E37_79B9))
+}
+
+#[test]
+fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
+    const EACH: usize = 300;
+    let sessions = AtomicU64::new(1);
+    let run = run(move |url| {
+        let doors = [
+            "/calendar/2026/1/",
+            "/shop/list?sid=0",
+            "/deep/",
+            "/hex/",
+            "/gallery/",
+            "/product/",
+        ];
+        if let Some(page) = with_honest_pages(url, &doors) {
+            return page;
+        }
+        let mut parts = url.path_segments().unwrap();
+        let (kind, name) = (parts.next().unwrap(), parts.next().unwrap_or_default());
+        let index = |name: fn(usize) -> String| {
+            let links = (0..EACH).map(|n| format!("/{kind}/{}", name(n)));
+            html(&words(&format!("index{kind}")), links.collect::<Vec<_>>())
+        };
+        match (kind, name) {
+            // The traps.
+            ("calendar", _) => {
+                let n = name.parse::<i64>().unwrap() * 12 + parts.next().unwrap().parse::<i64>().unwrap() - 1;
+                let month = |n: i64| format!("/calendar/{}/{}/", n.div_euclid(12), n.rem_euclid(12) + 1);
+                html(&format!("{} {n}", words("calendar")), [month(n - 1), month(n + 1)])
+            }
+            ("shop", _) => {
+                let next = (0..3).map(|_| format!("/shop/list?sid={}", sessions.fetch_add(1, Ordering::Relaxed)));
+                html(&words("shop"), next.collect::<Vec<_>>())
+            }
+            ("deep", _) => {
+                let last = url.path().len();
+                html(
+                    &words("deep"),
+                    [format!("{}/", letters(last)), format!("x{}/", letters(last))],
+                )
+            }
+            // Those that only look like traps.
+            ("hex", "") => index(hex),
+            ("gallery", "") => index(|n| n.to_string()),
+            ("product", "") => index(|n| n.to_string()),
+            ("hex", name) => html(&format!("{} {name}", words("commit")), []),
+            ("gallery", name) => {
+                let n: usize = name.parse().unwrap();
+                let image = format!("<img src='/images/{}.jpg'>", hex(n));
+                html(&image, (n + 1 < EACH).then(|| format!("/gallery/{}", n + 1)))
+            }
+            (_, name) => html(&format!("{} costs {name} and weighs {name}0 g", words("product")), []),
+        }
+    });
+    ends_behind_the_honest_pages(&run, 4_000);
+    for kind in ["hex", "gallery", "product"] {
+        let prefix = format!("http://a.example/{kind}/");
+        let fetched = run.pages.iter().filter(|page| page.url.starts_with(&prefix)).count();
+        assert_eq!(fetched, EACH + 1, "{kind}: {}", run.summary);
+    }
+    let (_, closed) = run.places();
+    let is_trap = |place: &&&str| {
+        ["/calendar/", "/shop/", "/deep/"]
+            .iter()
+            .any(|trap| place.contains(trap))
+    };
+    assert!(
+        closed.iter().all(|place| is_trap(&place) || **place == *"a.example"),
+        "{closed:?}"
+    );
+}
+
 /// Far more than any budget allows, but an end, so that the test has one.
 const WITHOUT_END: u64 = 6_000;
 
@@ -452,7 +614,7 @@ fn pages_of_a_few_words_that_lead_on_and_on() {
         let next = (number(url) < WITHOUT_END).then(|| format!("/photo/{}", number(url) + 1));
         html(&format!("Photo {}", number(url)), next)
     });
-    ends(&run, 3_000);
+    ends_behind_the_honest_pages(&run, 1_000);
 }
 
 #[test]
@@ -467,7 +629,7 @@ fn empty_pages_that_refresh_to_others_on_and_on() {
             ..html("", [])
         }
     });
-    ends(&run, 3_000);
+    ends_behind_the_honest_pages(&run, 1_000);
 }
 
 #[test]
@@ -483,5 +645,5 @@ fn pages_that_are_never_whole_and_lead_on_and_on() {
             ..html(&words("large"), next)
         }
     });
-    ends(&run, 3_000);
+    ends_behind_the_honest_pages(&run, 1_000);
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Summary};
 use frontier::{Frontier, FrontierConfig, NotFetched, RetryPolicy};
-use sieve::ExactFilter;
+use sieve::SeenSet;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -75,7 +75,7 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let not_fetched = Arc::new(Mutex::new(Vec::new()));
     let turned_away = Arc::clone(&not_fetched);
-    let frontier = Frontier::with_filter(options.frontier.clone(), ExactFilter::new()).unwrap();
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
     let config = CrawlConfig::new(options).unwrap();
     let summary = runtime.block_on(async {
         let script = Script {
@@ -186,20 +186,21 @@ fn a_host_that_answers_429_without_a_time_is_left_alone_for_five_seconds() {
 }
 
 #[test]
-fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_fails_does() {
+fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_is_away_does() {
     let broken = || Err(FetchError::Broken("no sense".to_owned()));
     let timeout = || Err(FetchError::Timeout);
     let connect = || Err(FetchError::Connect("refused".to_owned()));
     let unresolved = || Err(FetchError::Unresolved("no such name".to_owned()));
-    // Two failures in a row rest a host for one and two seconds.
-    let failures: [(fn() -> Reply, bool); 5] = [
+    let tls = || Err(FetchError::Tls("not trusted".to_owned()));
+    let failures: [(fn() -> Reply, bool); 6] = [
         (broken, false),
         (|| failed(503), false),
-        (timeout, true),
+        (timeout, false),
         (connect, true),
         (unresolved, true),
+        (tls, true),
     ];
-    for (failure, host_rests) in failures {
+    for (failure, is_away) in failures {
         let start = (1..10).map(|n| format!("<a href=/{n}></a>")).collect::<String>();
         let requests = AtomicUsize::new(0);
         let run = run(move |path, _| match (path, requests.fetch_add(1, Ordering::Relaxed)) {
@@ -208,20 +209,23 @@ fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_fails_does() {
             _ => Ok(page("")),
         });
         assert_eq!((run.summary.pages, run.asked.len()), (10, 12), "{:?}", run.asked);
-        let last = run.asked.last().unwrap().0;
-        // One request a second is what politeness alone would make of it.
-        assert_eq!(
-            last,
-            if host_rests { 12 } else { 11 },
-            "{:?}: {:?}",
-            failure(),
-            run.asked
-        );
+        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        // One request a second is what politeness alone would make of it. Whether an origin is back is asked after one second and
+        // after two more.
+        let expected: Vec<u64> = if is_away {
+            (0..3).chain(4..13).collect()
+        } else {
+            (0..12).collect()
+        };
+        assert_eq!(times, expected, "{:?}: {:?}", failure(), run.asked);
+        // What failed waits behind all that was never asked for.
+        let again = &run.paths()[run.asked.len() - 2..];
+        assert!(again == ["/1", "/2"] || is_away, "{:?}: {:?}", failure(), run.asked);
     }
 }
 
 #[test]
-fn a_page_whose_address_is_forbidden_is_told_as_not_fetched_and_spends_no_delay() {
+fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_delay() {
     let run = run(|path, _| match path {
         "/" => Ok(page(TWO_LINKS)),
         "/1" => Err(FetchError::AddressForbidden),
@@ -237,7 +241,7 @@ fn a_page_whose_address_is_forbidden_is_told_as_not_fetched_and_spends_no_delay(
 }
 
 #[test]
-fn a_redirect_to_what_cannot_be_crawled_is_told_in_a_few_words_however_long_it_is() {
+fn a_redirect_to_what_cannot_be_crawled_is_reported_in_a_few_words_however_long_it_is() {
     let run = run(|_, _| {
         Ok(Answer {
             status: 302,

@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::scope::{ScopeConfig, ScopeError};
 
 /// How many distinct URLs the seen-set is meant for, unless set.
@@ -28,46 +30,73 @@ pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
 /// Apache's translations 10 and 1, with Python and PostgreSQL none.
 pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
 
+/// Near-duplicates of one page that are fetched in all, unless set.
+pub const DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL: u32 = 5_000;
+/// Of so many pages one is compared with others, unless set.
+pub const DEFAULT_COMPARE_ONE_OF: u32 = 32;
+/// The latest pages that a page is compared with, unless set.
+pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
+/// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
+pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
+
 /// What a [`Frontier`](crate::Frontier) is built from.
-#[derive(Debug, Clone)]
+///
+/// New fields may come: fill in what you set, and the rest by `..FrontierConfig::default()`.
+///
+/// Serialized, it contains the secret of its hash.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FrontierConfig {
     /// Distinct URLs the seen-set is meant for.
     pub capacity: u64,
     /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
     pub false_positive_rate: f64,
-    /// The seen-set's hash. Draw its seed or key at random where strangers choose the URLs.
+    /// The seen-set's hash. The default draws a secret at random, so that no site can make up URLs that hide a page; set a seed for
+    /// runs that must be equal.
     pub hashing: sieve::Hashing,
     /// What happens once the estimate of the seen-set exceeds its capacity.
     pub on_saturation: sieve::OnSaturation,
     /// What may be crawled.
     pub scope: ScopeConfig,
-    /// Requests that may be out to one host at a time.
+    /// Whether the seen-set is exact: no new URL is ever dropped, for the memory of each key and some 32 bytes.
+    pub exact: bool,
+    /// Requests that may be in flight to one host at a time.
     pub per_host: NonZeroU32,
-    /// Whether requests count by IP address as well: then hosts of one address together have no more requests out than one
+    /// Whether requests count by IP address as well: then hosts of one address together have no more requests in flight than one
     /// host may have, and keep the `delay` between them. Leases for addresses
     /// ([`Purpose::Address`](crate::entry::Purpose::Address)) are handed out then.
     pub per_address: bool,
     /// The least time between the end of one request to a host and the start of the next. With a `per_host` above one,
     /// starts keep the same distance.
     pub delay: Duration,
+    /// The longest `Crawl-delay` of a robots.txt that is obeyed.
+    pub max_crawl_delay: Duration,
     /// URLs that may wait at a time; further ones are refused.
     pub max_queued: u64,
     /// Hosts that are remembered at a time; URLs of further ones are refused.
     pub max_hosts: usize,
     /// Pages to hand out in all. What is queued beyond stays queued.
     pub max_pages: Option<u64>,
-    /// Pages of one host. What robots.txt forbids and what has moved does not count; what waits when they are spent is taken out
-    /// ([`Settled::over_budget`](crate::lease::Settled::over_budget)). Ten times as many and a thousand may wait; further ones, and
-    /// those met later, are refused.
+    /// Pages of one host. What robots.txt forbids and what was redirected does not count; what waits when they are spent is dropped
+    /// ([`Leasing::Dropped`](crate::Leasing::Dropped)). Ten times as many and a thousand may wait; further ones, and those met
+    /// later, are refused.
     pub max_pages_per_host: Option<u64>,
     /// Different queries of one path; further ones are refused. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
     /// Hosts under one registrable domain; URLs of further ones are refused. `None` for no limit. A host that was
     /// forgotten in the meantime, which takes more than ten thousand hosts and a day, counts anew.
     pub max_hosts_per_site: Option<NonZeroU32>,
-    /// Near-duplicates of one page that are followed under one [path prefix](crate::path_prefix), and on one site.
-    /// `None` for no limit. See [`Frontier::near_duplicate`](crate::Frontier::near_duplicate).
+    /// Near-duplicates of one page that are fetched under one [path prefix](crate::path_prefix), or followed on one site, before what
+    /// else is there waits behind everything else of the crawl. `None` for no limit.
     pub max_near_duplicates: Option<NonZeroU32>,
+    /// Near-duplicates of one page that are fetched under one [path prefix](crate::path_prefix), or followed on one site, in all; what
+    /// comes beyond is refused. `None` for no limit: then a site that makes up pages has no end.
+    pub max_near_duplicates_in_all: Option<NonZeroU32>,
+    /// Of so many pages of a site one is compared with others, until the site seems to have as many near-duplicates as a limit
+    /// allows; then all are. 1 to compare all from the start.
+    pub compare_one_of: NonZeroU32,
+    /// The latest pages that a page is compared with, each some 200 bytes and its URL.
+    pub max_fingerprints: usize,
     /// When to try again.
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is handed out before its pages.
@@ -82,12 +111,14 @@ impl Default for FrontierConfig {
         Self {
             capacity: DEFAULT_CAPACITY,
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
-            hashing: sieve::Hashing::default(),
+            hashing: sieve::Hashing::random(),
+            exact: false,
             on_saturation: sieve::OnSaturation::default(),
             scope: ScopeConfig::default(),
             per_host: NonZeroU32::MIN,
             per_address: false,
             delay: DEFAULT_DELAY,
+            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
             max_queued: DEFAULT_MAX_QUEUED,
             max_hosts: DEFAULT_MAX_HOSTS,
             max_pages: None,
@@ -95,6 +126,9 @@ impl Default for FrontierConfig {
             max_queries_per_path: NonZeroU32::new(DEFAULT_MAX_QUERIES_PER_PATH),
             max_hosts_per_site: NonZeroU32::new(DEFAULT_MAX_HOSTS_PER_SITE),
             max_near_duplicates: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES),
+            max_near_duplicates_in_all: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL),
+            compare_one_of: NonZeroU32::MIN.saturating_add(DEFAULT_COMPARE_ONE_OF - 1),
+            max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
             retries: RetryPolicy::default(),
             ask_robots: true,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
@@ -102,10 +136,11 @@ impl Default for FrontierConfig {
     }
 }
 
-/// When to try again, and when to stop trying.
-#[derive(Debug, Clone, Copy)]
+/// When to try again, and when to stop trying. See [`failure`](crate::failure) for what counts against what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RetryPolicy {
-    /// How often one URL is asked for in all.
+    /// How often one URL is asked for in all; times that were not its fault are not counted.
     pub max_attempts: NonZeroU32,
     /// How often a robots.txt is asked for before its origin is taken for closed; meanwhile its pages wait.
     pub max_robots_attempts: NonZeroU32,
@@ -113,12 +148,18 @@ pub struct RetryPolicy {
     pub first_wait: Duration,
     /// The longest wait between two attempts; a longer one that a server asks for is cut to it.
     pub longest_wait: Duration,
-    /// After how many failures in a row an origin of a host (a scheme and a port) is given up, with all that is queued for it.
-    pub max_host_failures: NonZeroU32,
+    /// How long an origin that has answered in this crawl may be away before it is given up, with all that is queued for it.
+    pub max_host_downtime: Duration,
+    /// The same for one that has never answered.
+    pub max_first_downtime: Duration,
+    /// The longest wait between two requests that ask whether an origin is back. The first is [`first_wait`](Self::first_wait), and
+    /// it doubles.
+    pub longest_probe_wait: Duration,
     /// How long a host rests after it was throttling and did not say how long; it doubles with each further time in a row.
     pub first_throttle: Duration,
     /// After how many throttling answers in a row an origin is given up, with all that is queued for it; and after how many
-    /// in all a single URL is, where others of its origin are answered.
+    /// in all a single URL is, where others of its origin are answered. As often may a URL be asked for in vain for reasons that
+    /// are not its own.
     pub max_throttles: NonZeroU32,
     /// How much is added to a wait at most, in percent of it, unless the server has named its length: another share for
     /// each URL and attempt, so that what failed together is not asked for together again. Waits may exceed `longest_wait`
@@ -127,16 +168,18 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes; a
-    /// host is given up after 6 failures in a row. After 12 throttling answers in a row too: 5 s, 10 s, 20 s and so on apart,
-    /// that is half an hour. Waits are up to a quarter longer, by another share for each URL.
+    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes. An origin may
+    /// be away for five minutes, 30 s if it never answered. After 12 throttling answers in a row it is given up: 5 s, 10 s, 20 s and
+    /// so on apart, that is half an hour. Waits are up to a quarter longer, by another share for each URL.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
             max_robots_attempts: NonZeroU32::MIN.saturating_add(7),
             first_wait: Duration::from_secs(1),
             longest_wait: Duration::from_secs(300),
-            max_host_failures: NonZeroU32::MIN.saturating_add(5),
+            max_host_downtime: Duration::from_secs(300),
+            max_first_downtime: Duration::from_secs(30),
+            longest_probe_wait: Duration::from_secs(60),
             first_throttle: Duration::from_secs(5),
             max_throttles: NonZeroU32::MIN.saturating_add(11),
             jitter_percent: 25,

@@ -23,6 +23,7 @@ pub enum Purpose {
 
 /// One thing to fetch: all that host queues and stores know of it. It owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// The host whose queue it waits in, and whom we owe politeness for it.
     pub queue: HostKey,
@@ -32,15 +33,16 @@ pub struct Entry {
     pub key: Option<Box<str>>,
     /// Not to be handed out before.
     pub due: Time,
-    /// The length of the first path that was found to it, in links; 0 for a seed. Of a sitemap: how many sitemap indexes lead
-    /// to it.
+    /// The number of links of the first path found from a seed; 0 for a seed. Of a sitemap: how many sitemap indexes lead to it.
     pub depth: u32,
     /// Redirects taken since the link was followed.
     pub hops: u8,
-    /// How often it was handed out already.
+    /// How often it was handed out already; times that were not its fault are not counted.
     pub attempts: u32,
-    /// How often it came back without an attempt being counted: throttled, or for a reason of our own.
-    pub put_off: u32,
+    /// How often it came back without an attempt being counted: throttled, while its origin was away, or for a reason of our own.
+    pub deferrals: u32,
+    /// Whether it has waited behind everything else of the crawl, because of too many near-duplicates.
+    pub postponed: bool,
     /// What it is asked for.
     pub purpose: Purpose,
     /// Where it came from.
@@ -65,6 +67,65 @@ pub struct Metadata {
 }
 
 impl Entry {
+    /// Makes the entry of a link. The frontier makes its own; this one is for tests of what takes entries.
+    pub fn of(link: &Link) -> Self {
+        let url: Box<str> = link.url.url().as_str().into();
+        let key = link.url.key();
+        Self {
+            queue: link.url.host(),
+            key: (*key != *url).then(|| key.into()),
+            url,
+            due: Time::EPOCH,
+            depth: link.depth,
+            hops: link.hops,
+            attempts: 0,
+            deferrals: 0,
+            postponed: false,
+            purpose: link.sitemap_of.clone().map_or(Purpose::Page, Purpose::Sitemap),
+            metadata: Metadata {
+                referrer: link.referrer.clone(),
+                redirected_from: link.redirected_from.clone(),
+                seed: link.seed,
+                embedded: link.embedded,
+                lastmod: link.lastmod,
+                earlier: link.earlier.clone(),
+            },
+        }
+    }
+
+    /// Makes the entry for what must be known before anything else of a place can be asked for.
+    pub(crate) fn ahead(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
+        Self {
+            queue,
+            url,
+            key: None,
+            due: Time::EPOCH,
+            depth: 0,
+            hops: 0,
+            attempts: 0,
+            deferrals: 0,
+            postponed: false,
+            purpose,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// Says whether it was handed out before.
+    pub(crate) fn was_asked_for(&self) -> bool {
+        self.attempts > 0 || self.deferrals > 0
+    }
+
+    /// Returns what the rules of robots.txt are asked by: path and query.
+    pub(crate) fn path(&self) -> &str {
+        path_of(&self.url)
+    }
+
+    /// Makes the step to a URL found on the page of this entry: one link deeper. `referrer` is the URL of the entry; one copy
+    /// serves all links of a page.
+    pub fn link(&self, target: CanonicalUrl, referrer: &Arc<str>) -> Link {
+        Link::found(target, self.depth.saturating_add(1), Arc::clone(referrer))
+    }
+
     /// Makes the step to where this entry was redirected: at the same depth, one hop further.
     pub fn redirected(&self, target: CanonicalUrl) -> Link {
         let from = self
@@ -110,4 +171,17 @@ impl AsRef<[u8]> for Entry {
     fn as_ref(&self) -> &[u8] {
         self.key().as_bytes()
     }
+}
+
+/// The origin of a URL as the WHATWG serialises it: all before the path.
+pub(crate) fn origin_text(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
+    &url[..end]
+}
+
+/// Path and query of a URL.
+pub(crate) fn path_of(url: &str) -> &str {
+    let path = url.get(origin_text(url).len()..).unwrap_or_default();
+    path.split_once('#').map_or(path, |(path, _)| path)
 }

@@ -1,27 +1,28 @@
 //! The frontier: offer, lease, settle.
 
-mod duplicates;
-mod look;
-mod settling;
+mod hand_out;
+mod inspect;
+mod offer;
+mod settle;
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::time::Duration;
 
-use sieve::{Filter, RefusedBy, SeenSet, Sieve};
+use sieve::{SeenSet, Sieve};
 
-use crate::admission::entry;
-use crate::budgets::Budgets;
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
-use crate::entry::{Entry, Purpose};
-use crate::hosts::{Arrival, HostQueues, HostRules, Taken};
-use crate::lease::{Lease, LeaseId, Leasing, NotFetched, Settled, Settlement, Verdict};
+use crate::entry::Purpose;
+use crate::hosts::{HostQueues, HostRules, Taken};
+use crate::keyed_hash::KeyedHash;
+use crate::lease::{LeaseId, Leasing, NotFetched};
 use crate::link::Link;
 use crate::report::{LinkCounts, PageCounts};
-use crate::scope::{Refusal, Scope};
+use crate::scope::Scope;
+use crate::settlement::{Settled, Settlement, Verdict};
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
-use crate::url::{CanonicalUrl, HostKey, Origin};
+use crate::traps::{Clusters, RedirectLoops, Traps};
+use crate::url::{CanonicalUrl, HostKey};
 
 /// Why a frontier cannot answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +40,7 @@ pub enum FrontierError {
 ///
 /// ```
 /// use std::time::Duration;
-/// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Settlement, Time};
+/// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Task, Time};
 ///
 /// let config = FrontierConfig { delay: Duration::from_secs(2), ask_robots: false, ..FrontierConfig::default() };
 /// let mut frontier = Frontier::in_memory(config)?;
@@ -48,82 +49,96 @@ pub enum FrontierError {
 /// let start = Time::from_millis(1_000_000);
 /// frontier.add_seed(&urls.parse("https://example.com/")?, start)?;
 /// let Leasing::Ready(leases) = frontier.lease(start, 10)? else { panic!("the seed is ready") };
+/// let Task::Page(page) = leases[0].task() else { panic!("robots.txt is not asked for") };
 ///
 /// // ... fetch leases[0].entry.url, which takes half a second ...
 /// let end = start + Duration::from_millis(500);
 /// let about = Link::found(urls.parse("https://example.com/about")?, 1, "https://example.com/".into());
-/// frontier.settle(&[Settlement { lease: leases[0].id, outcome: Outcome::Done, links: vec![about] }], end)?;
+/// frontier.settle(&[page.settle(Outcome::Done).with_links(vec![about])], end)?;
 ///
 /// // The delay counts from the end of the request.
 /// assert_eq!(frontier.lease(end, 10)?, Leasing::NotUntil(end + Duration::from_secs(2)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Frontier<F = SeenSet> {
-    sieve: Sieve<F, HostQueues>,
+pub struct Frontier {
+    sieve: Sieve<SeenSet, HostQueues>,
     scope: Scope,
     retries: RetryPolicy,
     max_pages: Option<u64>,
+    compare_one_of: u32,
     leases: HashMap<LeaseId, Taken>,
     leased_pages: u64,
     next_lease: u64,
+    /// The last answer was about what was dropped: what can be fetched comes first now.
+    has_just_dropped: bool,
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
     links: LinkCounts,
     sitemaps: Sitemaps,
+    clusters: Clusters,
+    redirects: RedirectLoops,
+    hash: KeyedHash,
     in_commit: bool,
 }
 
 impl Frontier {
-    /// Creates a frontier in memory, with a Bloom filter as its seen-set.
+    /// Creates a frontier in memory, with the seen-set that the configuration asks for.
     ///
     /// # Errors
     ///
     /// A seen-set that cannot be built or a pattern of the scope that cannot be understood.
     pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
-        let filter = Sieve::builder()
-            .capacity(config.capacity)
-            .false_positive_rate(config.false_positive_rate)
-            .hashing(config.hashing)
-            .on_saturation(config.on_saturation)
-            .build_filter()?;
-        Self::with_filter(config, filter)
+        let seen = if config.exact {
+            SeenSet::exact()
+        } else {
+            Sieve::builder()
+                .capacity(config.capacity)
+                .false_positive_rate(config.false_positive_rate)
+                .hashing(config.hashing)
+                .on_saturation(config.on_saturation)
+                .build_filter()?
+        };
+        Self::with_seen_set(config, seen)
     }
-}
 
-impl<F: Filter> Frontier<F> {
-    /// Creates a frontier in memory with a seen-set of your own, such as [`sieve::ExactFilter`].
+    /// Creates a frontier in memory with a seen-set that was built before.
     ///
     /// The capacity, rate and hash of `config` are not looked at.
     ///
     /// # Errors
     ///
     /// A pattern of the scope that cannot be understood.
-    pub fn with_filter(config: FrontierConfig, filter: F) -> Result<Self, ConfigError> {
+    pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
         let rules = HostRules {
             per_host: config.per_host.get(),
             per_address: config.per_address,
             delay: config.delay,
+            max_crawl_delay: config.max_crawl_delay,
             max_queued: config.max_queued,
             max_hosts: config.max_hosts,
             max_pages_per_host: config.max_pages_per_host,
-            max_host_failures: config.retries.max_host_failures.get(),
-            max_throttles: config.retries.max_throttles.get(),
             ask_robots: config.ask_robots,
         };
-        let budgets = Budgets::new(&config);
+        let hash = KeyedHash::with_secret_of(&config.hashing);
+        let queues = HostQueues::new(rules, Traps::new(&config, hash));
         Ok(Self {
-            sieve: Sieve::from_parts(filter, HostQueues::new(rules, budgets)).on_saturation(config.on_saturation),
+            sieve: Sieve::from_parts(seen, queues).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope)?,
             retries: config.retries,
             max_pages: config.max_pages,
+            compare_one_of: config.compare_one_of.get(),
             leases: HashMap::new(),
             leased_pages: 0,
             next_lease: 0,
+            has_just_dropped: false,
             pages: PageCounts::default(),
             not_fetched: BTreeMap::new(),
             links: LinkCounts::default(),
             sitemaps: Sitemaps::new(config.max_sitemaps),
+            clusters: Clusters::new(config.max_fingerprints),
+            redirects: RedirectLoops::default(),
+            hash,
             in_commit: false,
         })
     }
@@ -136,7 +151,7 @@ impl<F: Filter> Frontier<F> {
     pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
         self.commit(|frontier| {
             frontier.scope.add_seed(url);
-            let verdicts = frontier.sift(&[Link::seed(url.clone())], now);
+            let verdicts = frontier.take_in(&[Link::seed(url.clone())], false, now);
             verdicts.first().copied().unwrap_or(Verdict::Seen)
         })
     }
@@ -152,7 +167,7 @@ impl<F: Filter> Frontier<F> {
     ///
     /// Only when the frontier is poisoned.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        self.commit(|frontier| frontier.sift(links, now))
+        self.commit(|frontier| frontier.take_in(links, false, now))
     }
 
     /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back. When `up_to` is 0, an empty
@@ -165,7 +180,7 @@ impl<F: Filter> Frontier<F> {
         self.commit(|frontier| frontier.hand_out(now, up_to))
     }
 
-    /// Settles leases, each with the links that its page led to, and says what became of them. One commit.
+    /// Settles leases, each with the links that it led to, and says what became of them. One commit.
     ///
     /// # Errors
     ///
@@ -174,7 +189,7 @@ impl<F: Filter> Frontier<F> {
         self.commit(|frontier| settlements.iter().map(|one| frontier.settle_one(one, now)).collect())
     }
 
-    /// Sets the delay of one host. It counts where it is longer than the delay of all.
+    /// Sets the delay of one host. It counts where it is longer than the delay of all, and than what robots.txt asks for.
     ///
     /// # Errors
     ///
@@ -192,63 +207,9 @@ impl<F: Filter> Frontier<F> {
         self.commit(|frontier| frontier.hosts().block(host, until, now))
     }
 
-    /// Says that the robots.txt of an origin is known until a time. Until this is said after a robots lease, no page of
-    /// the origin is handed out.
-    ///
-    /// # Errors
-    ///
-    /// Only when the frontier is poisoned.
-    pub fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) -> Result<(), FrontierError> {
-        self.commit(|frontier| frontier.hosts().robots_known(origin, until, now))
-    }
-
-    /// Says which IP address a host has, until a time; `None` if it has none that is known, and then it shares none. With
-    /// [`per_address`](FrontierConfig::per_address), until this is said after a lease for an address nothing else of the
-    /// host is handed out. Of several addresses, say the same one for every host that has them, such as the lowest.
-    ///
-    /// # Errors
-    ///
-    /// Only when the frontier is poisoned.
-    pub fn address_known(
-        &mut self,
-        host: &HostKey,
-        address: Option<IpAddr>,
-        until: Time,
-        now: Time,
-    ) -> Result<(), FrontierError> {
-        self.commit(|frontier| frontier.hosts().address_known(host, address, until, now))
-    }
-
-    /// Asks for the robots.txt of an origin at another URL: where its own redirects to. It passes filter and budgets by.
-    ///
-    /// # Errors
-    ///
-    /// Only when the frontier is poisoned.
-    pub fn follow_robots(
-        &mut self,
-        origin: &Origin,
-        target: &CanonicalUrl,
-        hops: u8,
-        now: Time,
-    ) -> Result<(), FrontierError> {
-        let entry = Entry {
-            queue: target.host(),
-            url: target.url().as_str().into(),
-            key: None,
-            due: now,
-            depth: 0,
-            hops,
-            attempts: 0,
-            put_off: 0,
-            purpose: Purpose::Robots(origin.clone()),
-            metadata: crate::entry::Metadata::default(),
-        };
-        self.commit(|frontier| frontier.hosts().enqueue(entry, now))
-    }
-
-    /// Says whether nothing is queued and nothing is leased.
+    /// Says whether nothing is queued, nothing is leased, and nothing was dropped that was not handed over.
     pub fn is_drained(&self) -> bool {
-        self.sieve.is_empty() && self.leases.is_empty()
+        self.sieve.is_empty() && self.leases.is_empty() && !self.sieve.queue().has_dropped()
     }
 
     fn hosts(&mut self) -> &mut HostQueues {
@@ -266,123 +227,14 @@ impl<F: Filter> Frontier<F> {
         Ok(result)
     }
 
-    /// Scope first, then the filter's test-and-set with the queue behind it, all links of a page in one batch.
-    fn sift(&mut self, links: &[Link], now: Time) -> Vec<Verdict> {
-        self.sieve.set_now(Duration::from_millis(now.as_millis()));
-        let mut verdicts = Vec::with_capacity(links.len());
-        let mut admitted = Vec::with_capacity(links.len());
-        for (at, link) in links.iter().enumerate() {
-            verdicts.push(match self.scope.judge(link) {
-                Ok(()) if link.sitemap_of.is_some() => self.take_in_sitemap(link, now),
-                Ok(()) if self.sitemaps.has_read(link.url.key()) => Verdict::Seen,
-                Ok(()) => {
-                    admitted.push(at);
-                    // Overwritten by the sieve's own answer.
-                    Verdict::Seen
-                }
-                Err(refusal) => Verdict::Refused(refusal),
-            });
+    fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {
+        if *purpose != Purpose::Page {
+            return;
         }
-        let mut places = admitted.iter();
-        let arrivals = admitted.iter().filter_map(|&at| links.get(at));
-        self.sieve
-            .try_push_all(arrivals.map(|link| Arrival { link, at: now }), |outcome| {
-                let Some(verdict) = places.next().and_then(|&at| verdicts.get_mut(at)) else {
-                    return;
-                };
-                *verdict = match outcome {
-                    Ok(true) => Verdict::Queued,
-                    Ok(false) => Verdict::Seen,
-                    Err(refused) => Verdict::Refused(match refused.by {
-                        RefusedBy::Queue(refusal) => refusal,
-                        RefusedBy::Saturation => Refusal::Saturated,
-                    }),
-                };
-            });
-        self.forgive_seen(links, &mut verdicts);
-        for (link, verdict) in links.iter().zip(&verdicts) {
-            self.count(link, *verdict);
+        if why == NotFetched::HostDown {
+            self.pages.lost_with_host += 1;
+        } else {
+            *self.not_fetched.entry(why).or_default() += 1;
         }
-        verdicts
-    }
-
-    /// Counts links that were not offered, because each of them was [`Queued`](Verdict::Queued) or
-    /// [`Seen`](Verdict::Seen) when it was offered before.
-    ///
-    /// Whoever remembers such links may leave them out: what is seen stays seen, and says nothing more. O(1).
-    pub fn count_seen(&mut self, links: u64) {
-        self.links.seen += links;
-    }
-
-    fn count(&mut self, link: &Link, verdict: Verdict) {
-        let counts = match link.sitemap_of {
-            Some(_) => &mut self.sitemaps.counts,
-            None => &mut self.links,
-        };
-        counts.count(verdict);
-    }
-
-    /// Sitemaps have a seen-set of their own, which is exact.
-    fn take_in_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
-        if let Err(refusal) = self.sieve.queue().admit(link) {
-            return Verdict::Refused(refusal);
-        }
-        let verdict = self.sitemaps.insert(link.url.key());
-        if verdict == Verdict::Queued {
-            self.hosts().enqueue(entry(link), now);
-        }
-        verdict
-    }
-
-    /// A link that leads to what was seen loses nothing by being refused: on another way the page was had, or will be.
-    fn forgive_seen(&self, links: &[Link], verdicts: &mut [Verdict]) {
-        for (link, verdict) in links.iter().zip(verdicts) {
-            if matches!(verdict, Verdict::Refused(why) if !why.is_of_territory())
-                && link.sitemap_of.is_none()
-                && self.sieve.contains(link.url.key())
-            {
-                *verdict = Verdict::Seen;
-            }
-        }
-    }
-
-    fn hand_out(&mut self, now: Time, up_to: usize) -> Leasing {
-        let mut ready = Vec::new();
-        while ready.len() < up_to && self.budget_left() > 0 {
-            let Some(mut taken) = self.hosts().take(now) else { break };
-            taken.entry.attempts += 1;
-            let id = LeaseId(self.next_lease);
-            self.next_lease += 1;
-            self.leased_pages += u64::from(taken.entry.purpose == Purpose::Page);
-            ready.push(Lease {
-                id,
-                entry: taken.entry.clone(),
-                attempt: taken.entry.attempts,
-            });
-            self.leases.insert(id, taken);
-        }
-        if !ready.is_empty() {
-            return Leasing::Ready(ready);
-        }
-        if self.is_drained() {
-            return Leasing::Drained;
-        }
-        if self.budget_left() == 0 {
-            return if self.leases.is_empty() {
-                Leasing::BudgetSpent
-            } else {
-                Leasing::AllLeased
-            };
-        }
-        if up_to == 0 && self.hosts().is_due(now) {
-            return Leasing::Ready(ready);
-        }
-        self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil)
-    }
-
-    fn budget_left(&self) -> u64 {
-        self.max_pages.map_or(u64::MAX, |max| {
-            max.saturating_sub(self.pages.spent() + self.leased_pages)
-        })
     }
 }

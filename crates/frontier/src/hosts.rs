@@ -1,36 +1,54 @@
 //! Whose turn it is: the queues of all hosts, with their due times, delays, blocks and failures.
 //!
 //! A host is in exactly one [`Place`]: **due** (in the round of hosts that can be asked now), **waiting** for its time,
-//! **held** (as many requests out as it may have, or its robots.txt is asked for), or **idle** with nothing queued. An idle
+//! **held** (as many requests in flight as it may have, or its robots.txt is asked for), or **idle** with nothing queued. An idle
 //! host rests until its next time has passed, so that a new link cannot jump the delay, and is kept for longer when
 //! something is known of it that must not be lost: a delay of its own, a page count, that it was given up.
 //!
 //! Where requests count by address as well, a host whose turn has come first stands **in line** at its address.
 //!
-//! Handing out goes round the due hosts, one entry each, so that a host with a long queue never delays another.
+//! Handing out goes round the due hosts, one entry each, so that a host with a long queue never delays another. An entry that
+//! its robots.txt forbids, or that has become one of too many near-duplicates, is not handed out: it is [dropped](Dropped) or waits
+//! behind everything else.
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
 
-mod agenda;
-mod arrival;
-mod round;
+mod addresses;
+mod away;
+mod host;
+mod incidents;
+mod jitter;
+mod kept_rules;
+mod leaving;
+mod origin_queue;
+mod pace;
+mod packed_entries;
+mod round_robin;
+mod sieve_queue;
+mod timers;
+mod waiting;
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use agenda::Agenda;
-pub(crate) use arrival::Arrival;
+use addresses::Addresses;
+pub(crate) use incidents::Consequence;
+pub(crate) use jitter::spread;
+use kept_rules::KeptRules;
+use leaving::Leaving;
+use origin_queue::OriginId;
+pub(crate) use sieve_queue::Arrival;
+use timers::Timers;
 
-use crate::addresses::Addresses;
-use crate::budgets::Budgets;
-use crate::entry::Entry;
-use crate::host::{Host, Place};
+use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
-use crate::url::{HostKey, Origin};
+use crate::traps::Traps;
+use crate::url::HostKey;
+use host::{Host, Place};
 
 /// The rules that all hosts share.
 #[derive(Debug, Clone)]
@@ -38,11 +56,10 @@ pub(crate) struct HostRules {
     pub(crate) per_host: u32,
     pub(crate) per_address: bool,
     pub(crate) delay: Duration,
+    pub(crate) max_crawl_delay: Duration,
     pub(crate) max_queued: u64,
     pub(crate) max_hosts: usize,
     pub(crate) max_pages_per_host: Option<u64>,
-    pub(crate) max_host_failures: u32,
-    pub(crate) max_throttles: u32,
     pub(crate) ask_robots: bool,
 }
 
@@ -50,15 +67,23 @@ pub(crate) struct HostRules {
 #[derive(Debug)]
 pub(crate) struct HostQueues {
     rules: HostRules,
-    hosts: HashMap<HostKey, Host>,
+    // A box each: a table of large values would waste as much as it holds.
+    hosts: HashMap<HostKey, Box<Host>>,
     due: VecDeque<HostKey>,
     addresses: Addresses,
     // A host whose time has changed since leaves its old mark behind in these two; it is known by the time, and dropped when
     // that comes or at the next sweep.
-    waiting: Agenda,
-    resting: Agenda,
+    waiting: Timers,
+    resting: Timers,
     queued: u64,
-    budgets: Budgets,
+    /// Origins that were given up.
+    given_up: u64,
+    postponed: u64,
+    /// Where something is postponed, in the order in which it was.
+    postponed_at: VecDeque<(HostKey, OriginId)>,
+    leaving: Leaving,
+    kept_rules: KeptRules,
+    traps: Traps,
 }
 
 /// An entry that was handed out.
@@ -66,40 +91,45 @@ pub(crate) struct HostQueues {
 pub(crate) struct Taken {
     pub(crate) entry: Entry,
     /// How long after the end of the host's last request.
-    pub(crate) gap: Option<Duration>,
+    gap: Option<Duration>,
     /// When.
-    started: Time,
+    pub(crate) started: Time,
     /// The address that was asked, if that counts.
     address: Option<IpAddr>,
-    /// Its links are not followed, because its page is one of too many near-duplicates.
-    pub(crate) is_repeat: bool,
+    /// Whether it asks if its origin is back.
+    pub(crate) is_probe: bool,
 }
 
 impl HostQueues {
-    pub(crate) fn new(rules: HostRules, budgets: Budgets) -> Self {
+    pub(crate) fn new(rules: HostRules, traps: Traps) -> Self {
         Self {
-            budgets,
+            traps,
             addresses: Addresses::new(rules.per_host, rules.delay),
             rules,
             hosts: HashMap::new(),
             due: VecDeque::new(),
-            waiting: Agenda::new(),
-            resting: Agenda::new(),
+            waiting: Timers::new(),
+            resting: Timers::new(),
             queued: 0,
+            given_up: 0,
+            postponed: 0,
+            postponed_at: VecDeque::new(),
+            leaving: Leaving::default(),
+            kept_rules: KeptRules::default(),
         }
     }
 
     /// Says whether a link may be queued, and if not, why.
     pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
-        if self.queued >= self.rules.max_queued {
+        if self.len() >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
         let Some(host) = self.hosts.get(link.url.host_str()) else {
             if self.hosts.len() >= self.rules.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
-            self.budgets.admit_host(link)?;
-            return self.budgets.admit(link);
+            self.traps.admit_host(link)?;
+            return self.traps.admit(link);
         };
         if host.gave_up(link.url.url().as_str()) {
             return Err(Refusal::HostDead);
@@ -107,7 +137,36 @@ impl HostQueues {
         if link.sitemap_of.is_none() && !host.takes_pages(&self.rules) {
             return Err(Refusal::HostBudget);
         }
-        self.budgets.admit(link)
+        self.traps.admit(link)
+    }
+
+    /// Returns how many entries wait, those behind everything else included.
+    pub(crate) fn len(&self) -> u64 {
+        self.queued + self.postponed
+    }
+
+    /// Says whether anything waits that is not behind everything else.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued > 0
+    }
+
+    /// Returns how many origins were given up.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Returns how many pages wait behind everything else.
+    pub(crate) fn postponed(&self) -> u64 {
+        self.postponed
+    }
+
+    /// Counts a page of a host. Says whether its budget is spent by that, and pages wait that must be dropped.
+    pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
+        let (most, mut is_over) = (self.rules.max_pages_per_host, false);
+        if self.hosts.contains_key(key) {
+            self.change(key, now, |host, _| is_over = host.count_page(most));
+        }
+        is_over
     }
 
     /// Queues an entry with its host. What was admitted, and retries, which were admitted once.
@@ -117,7 +176,49 @@ impl HostQueues {
             entry.queue = key.clone();
         }
         let key = entry.queue.clone();
-        self.change(&key, now, |host| host.enqueue(entry, now));
+        self.change(&key, now, |host, rules| host.enqueue(entry, now, rules));
+    }
+
+    /// Lets a page wait behind everything else of the crawl.
+    fn postpone(&mut self, entry: &Entry, now: Time) {
+        let id = OriginId::of(&entry.url);
+        let was_empty = self
+            .hosts
+            .get(&entry.queue)
+            .and_then(|host| host.find(id))
+            .is_none_or(|origin| origin.postponed_len() == 0);
+        if was_empty {
+            self.postponed_at.push_back((entry.queue.clone(), id));
+        }
+        self.change(&entry.queue, now, |host, _| host.postpone(entry));
+    }
+
+    /// Brings back some of what waits behind everything else, from one origin after the other. Says whether there was any.
+    ///
+    /// To be called when nothing else is queued or in flight.
+    pub(crate) fn release_postponed(&mut self, now: Time) -> bool {
+        // Enough for many hosts to be busy; few, so that what they lead to comes before the rest.
+        const AT_ONCE: usize = 256;
+        const OF_ORIGIN: usize = 16;
+        let mut released = 0;
+        let mut looked_at = self.postponed_at.len();
+        while released < AT_ONCE && looked_at > 0 {
+            looked_at -= 1;
+            let Some((key, id)) = self.postponed_at.pop_front() else {
+                break;
+            };
+            let mut is_left = false;
+            if self.hosts.contains_key(&key) {
+                self.change(&key, now, |host, rules| {
+                    released += host.release(&key, id, OF_ORIGIN, now, rules);
+                    is_left = host.find(id).is_some_and(|origin| origin.postponed_len() > 0);
+                });
+            }
+            if is_left {
+                self.postponed_at.push_back((key, id));
+            }
+        }
+        released > 0
     }
 
     /// A request has ended, and the host's delay counts from now.
@@ -125,7 +226,9 @@ impl HostQueues {
         if let Some(address) = taken.address {
             self.addresses.end(address, now);
         }
-        self.change(&taken.entry.queue, now, |host| host.ended(&taken.entry, taken.gap, now));
+        self.change(&taken.entry.queue, now, |host, _| {
+            host.ended(&taken.entry, taken.gap, now);
+        });
         self.serve(taken.address, now);
     }
 
@@ -134,88 +237,39 @@ impl HostQueues {
         if let Some(address) = taken.address {
             self.addresses.take_back(address, taken.started);
         }
-        self.change(&taken.entry.queue, now, |host| {
+        self.change(&taken.entry.queue, now, |host, _| {
             host.unused(&taken.entry, taken.started);
         });
         self.serve(taken.address, now);
     }
 
-    /// Counts a page as settled, for its host's budget. Returns what waited and will not be had, if that is spent now.
-    pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> Vec<Entry> {
-        let (most, mut over) = (self.rules.max_pages_per_host, Vec::new());
-        if self.hosts.contains_key(key) {
-            self.change(key, now, |host| over = host.count_page(most));
-        }
-        over
-    }
-
-    /// The origin that was asked answered: its failures are forgotten.
-    pub(crate) fn answered(&mut self, entry: &Entry) {
-        if let Some(host) = self.hosts.get_mut(&entry.queue) {
-            host.answered(&entry.url);
-        }
-    }
-
-    /// The origin that was asked failed. Returns how often in a row; at the most that is allowed it is given up.
-    pub(crate) fn failed(&mut self, entry: &Entry) -> u32 {
-        let most = self.rules.max_host_failures;
-        self.hosts
-            .get_mut(&entry.queue)
-            .map_or(1, |host| host.failed(&entry.url, most))
-    }
-
-    /// The origin that was asked wants less traffic. Returns how often in a row; at the most that is allowed it is given up.
-    pub(crate) fn throttled(&mut self, entry: &Entry, now: Time) -> u32 {
-        let most = self.rules.max_throttles;
-        self.hosts
-            .get_mut(&entry.queue)
-            .map_or(1, |host| host.throttled(&entry.url, most, now))
-    }
-
-    /// Says whether the origin of an entry was given up.
-    pub(crate) fn gave_up(&self, entry: &Entry) -> bool {
-        self.hosts
-            .get(&entry.queue)
-            .is_some_and(|host| host.gave_up(&entry.url))
-    }
-
-    /// Takes out everything that waits for the origin of a URL, if it was given up.
-    pub(crate) fn take_given_up(&mut self, key: &HostKey, url: &str, now: Time) -> Vec<Entry> {
-        let mut left = Vec::new();
-        if self.hosts.get(key).is_some_and(|host| host.gave_up(url)) {
-            self.change(key, now, |host| left = host.drain_origin(url));
-        }
-        left
-    }
-
     /// Sets the delay of one host; it counts where it is longer than the delay of all.
     pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
         // One that does not count is not worth remembering a host for.
-        let own = Some(delay).filter(|own| *own > self.rules.delay);
-        self.change(key, now, |host| host.delay = own);
+        let own = if delay > self.rules.delay {
+            delay
+        } else {
+            Duration::ZERO
+        };
+        self.change(key, now, |host, _| host.set_own_delay(own));
     }
 
     /// Lets a host rest until a time; a block that lasts longer stays.
     pub(crate) fn block(&mut self, key: &HostKey, until: Time, now: Time) {
-        self.change(key, now, |host| host.blocked_until = host.blocked_until.max(until));
-    }
-
-    /// The robots.txt of an origin is known until a time: its pages may be handed out.
-    pub(crate) fn robots_known(&mut self, origin: &Origin, until: Time, now: Time) {
-        self.change(origin.host(), now, |host| host.robots_known(origin, until));
+        self.change(key, now, |host, _| host.block(until));
     }
 
     /// The address of a host is known until a time, if it has one: what waits for it may be handed out.
     pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
-        self.change(key, now, |host| host.address_known(address, until));
+        self.change(key, now, |host, _| host.address_known(address, until));
     }
 
-    pub(crate) fn budgets(&self) -> &Budgets {
-        &self.budgets
+    pub(crate) fn traps(&self) -> &Traps {
+        &self.traps
     }
 
-    pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
-        &mut self.budgets
+    pub(crate) fn traps_mut(&mut self) -> &mut Traps {
+        &mut self.traps
     }
 
     pub(crate) fn rules(&self) -> &HostRules {
@@ -223,19 +277,36 @@ impl HostQueues {
     }
 
     pub(crate) fn get(&self, key: &HostKey) -> Option<&Host> {
-        self.hosts.get(key)
+        self.hosts.get(key).map(|host| &**host)
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&HostKey, &Host)> {
-        self.hosts.iter()
+        self.hosts.iter().map(|(key, host)| (key, &**host))
+    }
+
+    /// Changes an origin, and puts it and its host where they belong then.
+    fn change_origin<T>(
+        &mut self,
+        key: &HostKey,
+        id: OriginId,
+        now: Time,
+        change: impl FnOnce(&mut Host) -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        self.change(key, now, |host, rules| {
+            result = Some(change(host));
+            host.refresh(id, now, rules);
+        });
+        result
     }
 
     /// Changes a host and puts it where it belongs then: the one door through which queues and times change.
-    fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host)) {
+    fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
         let host = self.hosts.entry(key.clone()).or_default();
-        let before = host.queued();
-        change(host);
-        self.queued = self.queued + host.queued() - before;
+        let (queued, postponed) = (host.queued(), host.postponed());
+        change(host, &self.rules);
+        self.queued = self.queued + host.queued() - queued;
+        self.postponed = self.postponed + host.postponed() - postponed;
         self.place(key, now);
     }
 
@@ -254,6 +325,8 @@ impl HostQueues {
             return;
         }
         host.place = place;
+        // All that is kept of a host shares one copy of its name.
+        let key = self.hosts.get_key_value(key).map_or(key, |(own, _)| own);
         match place {
             Place::Due => self.due.push_back(key.clone()),
             Place::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
@@ -268,95 +341,12 @@ impl HostQueues {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::admission::admit;
-    use crate::canonical::Canonicalizer;
-    use crate::config::FrontierConfig;
-    use crate::scope::{Reach, Scope, ScopeConfig};
+/// The origin whose queue an entry belongs to.
+fn origin_of(entry: &Entry) -> OriginId {
+    OriginId::of(&entry.url)
+}
 
-    const DAY: Duration = Duration::from_secs(86_400);
-
-    fn entry(url: &str) -> Entry {
-        let config = ScopeConfig {
-            reach: Reach::Any,
-            ..ScopeConfig::default()
-        };
-        let link = Link::seed(Canonicalizer::default().parse(url).unwrap());
-        admit(&link, &Scope::new(config).unwrap()).unwrap()
-    }
-
-    fn queues(per_host: u32, delay: Duration) -> HostQueues {
-        let rules = HostRules {
-            per_host,
-            per_address: false,
-            delay,
-            max_queued: 1000,
-            max_hosts: 1000,
-            max_pages_per_host: None,
-            max_host_failures: 2,
-            max_throttles: 2,
-            ask_robots: true,
-        };
-        HostQueues::new(rules, Budgets::new(&FrontierConfig::default()))
-    }
-
-    #[test]
-    fn a_host_that_runs_empty_again_and_again_leaves_no_marks_behind() {
-        let mut hosts = queues(1, Duration::ZERO);
-        hosts.rules.max_hosts = 1;
-        let start = Time::from_millis(1_000);
-        let origin = Origin::of(&"http://a.example/".parse().unwrap()).unwrap();
-        let page_entry = entry("http://a.example/");
-        for page in 0..20_000_u64 {
-            let now = start + Duration::from_millis(page);
-            hosts.enqueue(page_entry.clone(), now);
-            let mut taken = hosts.take(now).unwrap();
-            if page == 0 {
-                hosts.ended(&taken, now);
-                hosts.robots_known(&origin, start + DAY, now);
-                taken = hosts.take(now).unwrap();
-            }
-            hosts.ended(&taken, now);
-        }
-        let marks = hosts.waiting.len() + hosts.resting.len();
-        assert!(marks < 500, "{marks} marks for one host");
-        assert_eq!(hosts.hosts.len(), 1);
-        assert!(hosts.take(start + DAY * 2).is_none());
-        assert_eq!(hosts.hosts.len(), 0, "it is forgotten when its robots.txt has expired");
-    }
-
-    #[test]
-    fn a_lease_without_a_request_does_not_forget_when_another_request_started() {
-        let delay = Duration::from_secs(2);
-        let mut hosts = queues(3, delay);
-        hosts.rules.ask_robots = false;
-        let start = Time::from_millis(1_000_000);
-        for page in 0..3 {
-            hosts.enqueue(entry(&format!("http://a.example/{page}")), start);
-        }
-        let first = hosts.take(start).unwrap();
-        let second_start = start + delay;
-        assert!(hosts.take(second_start).is_some());
-        hosts.unused(&first, second_start);
-        assert!(
-            hosts.take(second_start).is_none(),
-            "the second request has just started"
-        );
-        assert_eq!(hosts.next_time(), Some(second_start + delay));
-        assert!(hosts.take(second_start + delay).is_some());
-    }
-
-    #[test]
-    fn the_entries_of_a_host_share_one_copy_of_its_name() {
-        let mut hosts = queues(2, Duration::ZERO);
-        hosts.rules.ask_robots = false;
-        let now = Time::from_millis(1_000);
-        for page in ["http://a.example/1", "http://a.example/2"] {
-            hosts.enqueue(entry(page), now);
-        }
-        let names = [(); 2].map(|()| hosts.take(now).unwrap().entry.queue.as_str().as_ptr());
-        assert_eq!(names[0], names[1]);
-    }
+/// Whether an entry is a page or a sitemap: something that is not asked for before robots.txt.
+fn is_page(entry: &Entry) -> bool {
+    matches!(entry.purpose, Purpose::Page | Purpose::Sitemap(_))
 }

@@ -1,26 +1,100 @@
-//! What is handed out, and how it comes back.
+//! What is handed out: leases, and what left the queue without one.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::entry::Entry;
-use crate::link::Link;
-use crate::scope::Refusal;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Entry, Purpose};
+use crate::failure::Failure;
 use crate::time::Time;
+use crate::url::Origin;
 
 /// Names one lease of one frontier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Ids are unique over restarts: they start from the time of the first lease, in milliseconds, times 2²⁰.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LeaseId(pub(crate) u64);
 
-/// Something to fetch, handed out once. Dropping it does nothing: it must be settled.
+impl LeaseId {
+    /// Reads an id that was written down.
+    pub const fn from_u64(id: u64) -> Self {
+        Self(id)
+    }
+
+    /// Returns the id as a number, to be written down or sent.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+/// Something to fetch, handed out once. Dropping it does nothing: it must be settled, by what its [`task`](Self::task) offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lease {
     /// Names it when it is settled.
     pub id: LeaseId,
     /// What to fetch.
     pub entry: Entry,
-    /// How often it has been handed out, this time included.
+    /// How often it has been handed out, this time included; times that were not its fault are not counted.
     pub attempt: u32,
+    /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint): of pages only.
+    pub wants_fingerprint: bool,
+}
+
+impl Lease {
+    /// Returns what is to be done for it, which is also the only way to settle it.
+    pub fn task(&self) -> Task {
+        match &self.entry.purpose {
+            Purpose::Page => Task::Page(PageTask(self.id)),
+            Purpose::Address => Task::Address(AddressTask(self.id)),
+            Purpose::Robots(origin) => Task::Robots(RobotsTask(self.id, origin.clone())),
+            Purpose::Sitemap(origin) => Task::Sitemap(SitemapTask(self.id, origin.clone())),
+        }
+    }
+}
+
+/// What is to be done for a lease. Each kind is settled by what can come of it, and by nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Fetch a page.
+    Page(PageTask),
+    /// Fetch the robots.txt of an origin; its pages wait for that.
+    Robots(RobotsTask),
+    /// Look up the IP address of a host, where requests count by address; everything else of the host waits for that.
+    Address(AddressTask),
+    /// Fetch a sitemap.
+    Sitemap(SitemapTask),
+}
+
+/// The task to fetch a page. See [`settlement`](crate::settlement) for how it is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageTask(pub(crate) LeaseId);
+
+/// The task to fetch the robots.txt of an origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RobotsTask(pub(crate) LeaseId, pub(crate) Origin);
+
+impl RobotsTask {
+    /// Returns whose rules are asked for. After a redirect that is not where they are read.
+    pub fn origin(&self) -> &Origin {
+        &self.1
+    }
+}
+
+/// The task to look up the address of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressTask(pub(crate) LeaseId);
+
+/// The task to fetch a sitemap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SitemapTask(pub(crate) LeaseId, pub(crate) Origin);
+
+impl SitemapTask {
+    /// Returns the origin whose sitemap it is.
+    pub fn origin(&self) -> &Origin {
+        &self.1
+    }
 }
 
 /// What [`Frontier::lease`](crate::Frontier::lease) answers.
@@ -28,9 +102,11 @@ pub struct Lease {
 pub enum Leasing {
     /// These can be fetched now.
     Ready(Vec<Lease>),
+    /// These left the queue without being fetched, at most [`MAX_DROPPED`] at a time: take note of them, and ask again.
+    Dropped(Vec<Dropped>),
     /// Nothing can be fetched before this time, unless something is settled or offered.
     NotUntil(Time),
-    /// Nothing can be fetched before something is settled.
+    /// Nothing can be fetched before something is settled. Something is leased.
     AllLeased,
     /// The page budget is spent; what is queued stays queued.
     BudgetSpent,
@@ -38,54 +114,45 @@ pub enum Leasing {
     Drained,
 }
 
-/// How a lease ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was fetched.
-    Done,
-    /// It answered by a redirect; its target is among the links. It spends no page budget.
-    Moved,
-    /// It does not exist or is not for us (HTTP 4xx); asking again is of no use.
-    Gone,
-    /// It failed and is to be asked for again.
-    Retry {
-        /// Not before so long from now, by the server's own word; else by the [`RetryPolicy`](crate::RetryPolicy).
-        after: Option<Duration>,
-    },
-    /// The server asks for less traffic (HTTP 429, or 503 with `Retry-After`): its host rests, longer with each time in a
-    /// row, and the attempt is not counted. An origin that does nothing else is given up after
-    /// [`max_throttles`](crate::RetryPolicy::max_throttles).
-    Throttled {
-        /// The server's own word of how long; at least that, if it is not above the longest wait.
-        after: Option<Duration>,
-    },
-    /// No request was made for a reason of our own, such as no file handle being left. It is asked for again, and neither
-    /// the attempt nor the host is charged; so often at most as a page may be throttled.
-    Hindered,
-    /// The host itself failed; none of its URLs is asked for until it has rested.
-    HostDown {
-        /// Not before this time; else by the [`RetryPolicy`](crate::RetryPolicy).
-        until: Option<Time>,
-    },
-    /// No request was made. It spends neither delay nor budget.
-    NotFetched(NotFetched),
+/// The most entries in one [`Leasing::Dropped`].
+pub const MAX_DROPPED: usize = 256;
+
+/// An entry that left the queue and will not be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// What would have been fetched.
+    pub entry: Entry,
+    /// Why not.
+    pub why: NotFetched,
+    /// What went wrong, where something did: with the host, or with its robots.txt.
+    pub cause: Option<Arc<Failure>>,
 }
 
-/// Why no request was made for a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+impl Dropped {
+    /// Says that an entry is not fetched, and why.
+    pub fn new(entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) -> Self {
+        Self { entry, why, cause }
+    }
+}
+
+/// Why an entry was not fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotFetched {
     /// The host's robots.txt forbids it (RFC 9309).
     RobotsForbid,
-    /// The host's robots.txt could not be had, which forbids everything (RFC 9309, section 2.3.1.4).
+    /// The host's robots.txt could not be fetched, which forbids everything (RFC 9309, section 2.3.1.4).
     RobotsUnreachable,
     /// The host's address is not one that may be dialled.
     AddressForbidden,
-    /// Its path prefix was closed while it waited, because of too many near-duplicates.
+    /// Its path prefix has too many near-duplicates, and was closed while it waited.
     NearDuplicates,
     /// It waited when the page budget of its host was spent.
     HostBudget,
+    /// It waited for an origin that was away for too long and was given up.
+    HostDown,
 }
 
 impl NotFetched {
@@ -97,6 +164,7 @@ impl NotFetched {
             Self::AddressForbidden => "address_forbidden",
             Self::NearDuplicates => "near_duplicates",
             Self::HostBudget => "host_budget",
+            Self::HostDown => "host_down",
         }
     }
 }
@@ -105,73 +173,11 @@ impl fmt::Display for NotFetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::RobotsForbid => "forbidden by robots.txt",
-            Self::RobotsUnreachable => "its robots.txt could not be had",
+            Self::RobotsUnreachable => "its robots.txt could not be fetched",
             Self::AddressForbidden => "its address is not public",
             Self::NearDuplicates => "its path has too many near-duplicates",
             Self::HostBudget => "the page budget of its host is spent",
+            Self::HostDown => "its host was away for too long and was given up",
         })
     }
-}
-
-/// One lease's end, with the links that its page led to. Both are one commit.
-#[derive(Debug, Clone)]
-pub struct Settlement {
-    /// Which lease.
-    pub lease: LeaseId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What the page linked to, or the one target of a redirect.
-    pub links: Vec<Link>,
-}
-
-/// What became of a link that was offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is new and waits in its host's queue.
-    Queued,
-    /// It was seen before, or is wrongly taken for it at the false-positive rate.
-    Seen,
-    /// It may not be crawled; it was not marked as seen.
-    Refused(Refusal),
-}
-
-/// What became of a settlement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
-    /// What became of the lease.
-    pub fate: Fate,
-    /// What became of each link, in their order.
-    pub verdicts: Vec<Verdict>,
-    /// Entries that were taken out of the queue because their host was given up by this.
-    pub given_up: Vec<Entry>,
-    /// Pages that were taken out of the queue because the budget of their host is spent by this. They were not asked for.
-    pub over_budget: Vec<Entry>,
-}
-
-impl Settled {
-    /// A lease that led to nothing else.
-    pub(crate) fn alone(fate: Fate) -> Self {
-        Self {
-            fate,
-            verdicts: Vec::new(),
-            given_up: Vec::new(),
-            over_budget: Vec::new(),
-        }
-    }
-}
-
-/// What became of a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It is over.
-    Final,
-    /// It is queued again, and will be handed out no sooner than this.
-    Requeued {
-        /// Not before.
-        due: Time,
-    },
-    /// It failed as often as it may, and is over.
-    GaveUp,
-    /// There is no such lease: it was settled before. Its links were not taken.
-    Stale,
 }

@@ -4,23 +4,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::lease::{NotFetched, Verdict};
+use crate::lease::NotFetched;
 use crate::scope::Refusal;
+use crate::settlement::Verdict;
 use crate::time::Time;
+use crate::traps::ResemblanceCounts;
 use crate::url::HostKey;
 
 /// What became of all leases of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
 pub struct PageCounts {
     /// Fetched.
     pub done: u64,
     /// Answered by a redirect.
-    pub moved: u64,
+    pub redirected: u64,
     /// Answered that there is nothing for us (HTTP 4xx).
-    pub gone: u64,
+    pub rejected: u64,
     /// Failed as often as they may.
     pub gave_up: u64,
-    /// Taken out of the queue because their host was given up.
+    /// Dropped from the queue because their origin was given up.
     pub lost_with_host: u64,
     /// Asked for again.
     pub retries: u64,
@@ -29,12 +32,13 @@ pub struct PageCounts {
 impl PageCounts {
     /// Returns the pages that count against the budget.
     pub(crate) fn spent(&self) -> u64 {
-        self.done + self.gone + self.gave_up
+        self.done + self.rejected + self.gave_up
     }
 }
 
 /// What became of all links that were offered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
 pub struct LinkCounts {
     /// New and queued.
     pub queued: u64,
@@ -63,8 +67,10 @@ impl LinkCounts {
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// Entries that wait.
+    /// Entries that wait, the postponed ones included.
     pub queued: u64,
+    /// Pages that wait behind everything else, because of too many near-duplicates.
+    pub postponed: u64,
     /// Entries that are handed out.
     pub leased: u64,
     /// What became of pages.
@@ -77,6 +83,14 @@ pub struct Report {
     pub sitemaps: LinkCounts,
     /// Hosts that are remembered.
     pub hosts: u64,
+    /// Origins that were away for too long and were given up.
+    pub origins_given_up: u64,
+    /// Bytes that the rules of robots.txt files take, by their own word.
+    pub rules_bytes: u64,
+    /// Pages by what they resemble.
+    pub resemblance: ResemblanceCounts,
+    /// Path prefixes that wait behind everything else because of too many near-duplicates.
+    pub postponed_prefixes: u64,
     /// Path prefixes that were closed because of too many near-duplicates.
     pub closed_prefixes: u64,
     /// How full the seen-set is and what that has cost.
@@ -97,7 +111,7 @@ pub struct HostReceipt {
     pub shortest_gap: Option<Duration>,
     /// Entries that wait for it.
     pub queued: u64,
-    /// Whether it, or one of its ports, failed so often that it was given up.
+    /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
 }
 
@@ -116,9 +130,11 @@ pub enum Why {
     Queued {
         /// Its host.
         host: HostKey,
-        /// When the host may be asked next.
-        host_free_from: Time,
+        /// What it waits for.
+        wait: Wait,
     },
+    /// It waits in its host's queue, and will be dropped when its turn comes.
+    WillBeDropped(NotFetched),
     /// The seen-set knows it: it was handed out before, or it is one of the new URLs that are wrongly dropped.
     Seen {
         /// The chance that the seen-set says so of a URL that it never met.
@@ -128,17 +144,51 @@ pub enum Why {
     NeverOffered,
 }
 
+/// What a queued entry waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Nothing but its turn: its host can be asked now.
+    Turn,
+    /// The delay, a rest or a block of its host, until this time.
+    Until(Time),
+    /// Requests to its host that are in flight.
+    InFlight,
+    /// The robots.txt of its origin, which is asked for first.
+    Robots,
+    /// Its origin, which is away.
+    Away {
+        /// Since when.
+        since: Time,
+        /// What went wrong.
+        cause: Box<str>,
+    },
+    /// Everything else of the crawl: it lies where too many pages resemble one another.
+    EverythingElse,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn => f.write_str("which can be asked now"),
+            Self::Until(time) => write!(f, "which can be asked from {time} s after the epoch on"),
+            Self::InFlight => f.write_str("until a request in flight has ended"),
+            Self::Robots => f.write_str("until its robots.txt is known"),
+            Self::Away { since, cause } => {
+                write!(f, "which is away since {since} s after the epoch: {cause}")
+            }
+            Self::EverythingElse => f.write_str("behind everything else, because of too many near-duplicates"),
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Leased { attempt } => write!(f, "being fetched, attempt {attempt}"),
-            Self::Queued { host, host_free_from } => {
-                write!(
-                    f,
-                    "queued; {host} may be asked from {host_free_from} s after the epoch on"
-                )
-            }
+            Self::Queued { host, wait } => write!(f, "queued at {host}, {wait}"),
+            Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => write!(
                 f,
                 "seen before; a URL that was never offered would be taken for seen with probability {false_positive_rate:.1e}"

@@ -4,19 +4,21 @@
 //! and the state of hosts are judged elsewhere. Its verdicts come before the filter is touched, so
 //! that a URL refused today is not seen tomorrow.
 
+mod reach;
 mod refusal;
-mod territory;
 
 use std::fmt;
 use std::str::FromStr;
 
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
+use serde::{Deserialize, Serialize};
 use url::Url;
 
+use reach::Reached;
 pub use refusal::Refusal;
 
 use crate::link::Link;
-use crate::scope::territory::Territory;
+
 use crate::url::{CanonicalUrl, Origin, host_name};
 
 /// How long a URL may be, in bytes, unless the user says otherwise.
@@ -37,7 +39,8 @@ const MAX_PATTERN_BYTES: usize = 4 << 20;
 const MAX_PATTERN_CACHE_BYTES: usize = 8 << 20;
 
 /// How far from its seeds a crawl may go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// The hosts of the seeds, on any port, by `http` or `https`.
     #[default]
@@ -93,7 +96,8 @@ impl FromStr for Reach {
 }
 
 /// What the user asked to be crawled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ScopeConfig {
     /// How far from the seeds to go.
     pub reach: Reach,
@@ -156,7 +160,7 @@ pub enum ScopeError {
 /// Judges links by the seeds and the wishes of the user.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    territory: Territory,
+    reached: Reached,
     include: Option<RegexSet>,
     exclude: RegexSet,
     max_depth: u32,
@@ -175,7 +179,7 @@ impl Scope {
     pub fn new(config: ScopeConfig) -> Result<Self, ScopeError> {
         let include = compile("include", &config.include)?;
         Ok(Self {
-            territory: Territory::new(config.reach),
+            reached: Reached::new(config.reach),
             include: (!include.is_empty()).then_some(include),
             exclude: compile("exclude", &config.exclude)?,
             max_depth: config.max_depth.unwrap_or(u32::MAX),
@@ -188,12 +192,12 @@ impl Scope {
 
     /// Lets the crawl reach what belongs to this seed. So does the target of a redirected seed.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
-        self.territory.add(url);
+        self.reached.add(url);
     }
 
     /// Tells whether a URL belongs to a seed; other rules are not asked.
     pub fn reaches(&self, url: &CanonicalUrl) -> bool {
-        self.territory.judge(url).is_ok()
+        self.reached.judge(url).is_ok()
     }
 
     /// Tells whether a link may be crawled.
@@ -219,7 +223,7 @@ impl Scope {
         if link.hops > self.max_hops {
             return Err(Refusal::TooManyHops);
         }
-        self.territory.judge(&link.url)?;
+        self.reached.judge(&link.url)?;
         let embedded = u32::from(link.embedded);
         if embedded > MAX_EMBEDDING || link.depth > self.max_depth.saturating_add(embedded) {
             return Err(Refusal::TooDeep);
@@ -245,8 +249,8 @@ impl Scope {
             let index = link.referrer.as_deref().and_then(|index| Url::parse(index).ok());
             index.is_some_and(|index| host_name(&index) == host_name(url))
         };
-        let may_be_there = link.depth == 0 || self.territory.reaches(url) || beside_index();
-        if may_be_there && self.territory.reaches(&origin.robots_url()) {
+        let may_be_there = link.depth == 0 || self.reached.reaches(url) || beside_index();
+        if may_be_there && self.reached.reaches(&origin.robots_url()) {
             Ok(())
         } else {
             Err(Refusal::OtherHost)

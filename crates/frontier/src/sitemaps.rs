@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::lease::Verdict;
 use crate::report::LinkCounts;
 use crate::scope::Refusal;
+use crate::settlement::Verdict;
 
 /// The seen-set of sitemaps: few enough to be remembered exactly.
 ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// Nothing here reads a clock. The caller takes it from a monotonic clock that is anchored once to the epoch, so that a
 /// step of the wall clock does no harm and the value still means something after a restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 pub struct Time(u64);
 
 impl Time {
@@ -18,6 +18,16 @@ impl Time {
     /// Makes a time from milliseconds since the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
+    }
+
+    /// Makes a time from a duration since the epoch: the millisecond that has begun.
+    pub const fn since_epoch(elapsed: Duration) -> Self {
+        let millis = elapsed.as_millis();
+        Self(if millis > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            millis as u64
+        })
     }
 
     /// Returns the milliseconds since the epoch.

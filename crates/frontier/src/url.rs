@@ -103,7 +103,7 @@ impl Serialize for HostKey {
 /// Shown as `https://example.com` or `http://example.com:8080`; the default port is left out.
 /// Unlike in a [`HostKey`], a trailing dot of the host stays: robots.txt is asked of the very
 /// authority that the pages are asked of. A clone costs two reference counts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     // Kept as the URL of robots.txt, which is all of the origin and nothing else that varies: it
     // was valid when it was made, so that asking for it again cannot fail.
@@ -150,6 +150,12 @@ impl Origin {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.robots[..Position::BeforePath]
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Origin({})", self.as_str())
     }
 }
 

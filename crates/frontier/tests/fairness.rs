@@ -6,63 +6,49 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+mod common;
+
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use frontier::{
-    CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach, ScopeConfig,
-    Settlement, Time,
-};
-use sieve::ExactFilter;
+use frontier::{Frontier, FrontierConfig, Lease, Leasing, Outcome, Purpose, RobotsOutcome, Time};
 
-const START: Time = Time::from_millis(1_700_000_000_000);
+use common::{Forbid, START, answer, is_robots, link, settle};
 
 fn after(milliseconds: u64) -> Time {
     START + Duration::from_millis(milliseconds)
 }
 
-fn url(text: &str) -> CanonicalUrl {
-    Canonicalizer::default().parse(text).unwrap()
-}
-
-fn frontier(per_host: u32, delay: Duration, ask_robots: bool) -> Frontier<ExactFilter> {
+fn frontier(per_host: u32, delay: Duration, ask_robots: bool) -> Frontier {
     let config = FrontierConfig {
         per_host: NonZeroU32::new(per_host).unwrap(),
         delay,
         ask_robots,
-        scope: ScopeConfig {
-            reach: Reach::Any,
-            ..ScopeConfig::default()
-        },
-        ..FrontierConfig::default()
+        ..common::config()
     };
-    Frontier::with_filter(config, ExactFilter::new()).unwrap()
+    common::frontier(config)
 }
 
-fn offer(frontier: &mut Frontier<ExactFilter>, urls: impl IntoIterator<Item = String>) {
-    let links: Vec<_> = urls
-        .into_iter()
-        .map(|text| Link::found(url(&text), 1, "".into()))
-        .collect();
+fn offer(frontier: &mut Frontier, urls: impl IntoIterator<Item = String>) {
+    let links: Vec<_> = urls.into_iter().map(|text| link(&text)).collect();
     frontier.offer(&links, START).unwrap();
 }
 
 #[track_caller]
-fn ready(frontier: &mut Frontier<ExactFilter>, now: Time, up_to: usize) -> Vec<Lease> {
+fn ready(frontier: &mut Frontier, now: Time, up_to: usize) -> Vec<Lease> {
     match frontier.lease(now, up_to).unwrap() {
         Leasing::Ready(leases) => leases,
         other => panic!("something should be ready, not {other:?}"),
     }
 }
 
-fn done(frontier: &mut Frontier<ExactFilter>, lease: &Lease, now: Time) {
-    let settlement = Settlement {
-        lease: lease.id,
-        outcome: Outcome::Done,
-        links: Vec::new(),
-    };
-    frontier.settle(&[settlement], now).unwrap();
+fn done(frontier: &mut Frontier, lease: &Lease, now: Time) {
+    if is_robots(lease) {
+        answer(frontier, lease, RobotsOutcome::known(Forbid::nothing()), now);
+    } else {
+        settle(frontier, lease, Outcome::Done, now);
+    }
 }
 
 #[test]
@@ -75,8 +61,6 @@ fn an_origin_that_waits_for_its_robots_txt_holds_up_no_other_origin_of_its_host(
     assert_eq!(asked, ["http://a.example/robots.txt", "https://a.example/robots.txt"]);
 
     done(&mut frontier, &robots[1], after(1));
-    let tls = url("https://a.example/").origin();
-    frontier.robots_known(&tls, after(1_000_000), after(1)).unwrap();
     let page = ready(&mut frontier, after(1), 9);
     assert_eq!(page.len(), 1);
     assert_eq!(&*page[0].entry.url, "https://a.example/");
@@ -92,8 +76,6 @@ fn what_arrives_while_a_robots_txt_is_asked_for_does_not_ask_for_it_again() {
     offer(&mut frontier, ["http://a.example/2".to_owned()]);
     assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::AllLeased);
     done(&mut frontier, &robots[0], START);
-    let origin = url("http://a.example/").origin();
-    frontier.robots_known(&origin, after(1_000_000), START).unwrap();
     assert_eq!(ready(&mut frontier, START, 9).len(), 2);
 }
 
@@ -174,11 +156,6 @@ fn a_slow_host_with_a_hundred_thousand_urls_delays_nobody() {
         let back: Vec<(Time, Lease)> = back;
         for (_, lease) in back {
             done(&mut frontier, &lease, now);
-            if let Purpose::Robots(origin) = &lease.entry.purpose {
-                frontier
-                    .robots_known(origin, now + Duration::from_secs(86_400), now)
-                    .unwrap();
-            }
             free_from.insert(lease.entry.queue.to_string(), now + delay);
         }
     }

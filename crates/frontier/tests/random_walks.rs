@@ -1,4 +1,5 @@
-//! Random use against the invariants: nobody asked early or twice at a time, nothing lost, nothing twice.
+//! Random use against the invariants: nobody asked early or twice at a time, nothing lost, nothing twice, also while origins are
+//! away.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,19 +7,26 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+mod common;
+
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Origin, Outcome, Purpose, Reach, RetryPolicy,
-    ScopeConfig, Settlement, Time, Verdict,
+    Canonicalizer, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Notice, Outcome, Purpose,
+    RetryPolicy, RobotsOutcome, Settled, Task, Time, Verdict,
 };
 use proptest::prelude::*;
-use sieve::ExactFilter;
 
-const START: Time = Time::from_millis(1_000_000_000);
+use common::{Forbid, START, commit, end, failing};
+
+/// Requests that are answered are answered sooner.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Origins may be away for longer than all outages together.
+const PATIENCE: Duration = Duration::from_secs(1_000);
 
 #[derive(Debug, Clone)]
 struct World {
@@ -28,10 +36,55 @@ struct World {
     ask_robots: bool,
     /// Of how many addresses the hosts are, if that counts; and for how long an address is known.
     addresses: Option<(usize, u64)>,
-    /// What each URL links to, and how its first requests end: 0 done, 1 retry, 2 host down, 3 redirect, 4 gone.
+    /// What each URL links to, and how its first requests end: 0 done, 1 failed, 2 refused, 3 redirect, 4 rejected.
     pages: Vec<(Vec<usize>, Vec<u8>)>,
     /// How long each request takes, in turn.
     milliseconds: Vec<u64>,
+    outages: Vec<Outage>,
+}
+
+/// A time in which an origin refuses connections, or is silent.
+#[derive(Debug, Clone)]
+struct Outage {
+    /// The number of some URL of the origin.
+    of: usize,
+    from: Time,
+    to: Time,
+    kind: FailureKind,
+}
+
+fn outages() -> impl Strategy<Value = Vec<Outage>> {
+    let outage = (0_usize..15, 0_u64..60_000, 1_u64..200_000, any::<bool>());
+    prop::collection::vec(outage, 0..8).prop_map(|outages| {
+        let mut silent = HashSet::new();
+        let outages = outages.into_iter().map(|(of, start, length, is_silent)| {
+            let from = START + Duration::from_millis(start);
+            // Of a page that was asked for in several times of silence, the attempts may be spent.
+            let is_silent = is_silent && silent.insert(of);
+            Outage {
+                of,
+                from,
+                to: from + Duration::from_millis(length),
+                kind: if is_silent {
+                    FailureKind::Timeout
+                } else {
+                    FailureKind::Connect
+                },
+            }
+        });
+        outages.collect()
+    })
+}
+
+fn worlds_with_outages() -> impl Strategy<Value = World> {
+    (worlds(), outages()).prop_map(|(mut world, outages)| {
+        // A failure of the page's own, together with the silence, may be as many as it has attempts.
+        let is_silent = outages.iter().any(|outage| outage.kind == FailureKind::Timeout);
+        for end in world.pages.iter_mut().flat_map(|(_, ends)| ends) {
+            *end = if is_silent && *end == 1 { 0 } else { *end };
+        }
+        World { outages, ..world }
+    })
 }
 
 fn worlds() -> impl Strategy<Value = World> {
@@ -60,6 +113,7 @@ fn worlds() -> impl Strategy<Value = World> {
                     addresses,
                     pages,
                     milliseconds,
+                    outages: Vec::new(),
                 },
             )
     })
@@ -90,10 +144,12 @@ struct Watched {
 
 struct Walk {
     world: World,
-    frontier: Frontier<ExactFilter>,
+    frontier: Frontier,
     canonical: Canonicalizer,
     now: Time,
-    out: Vec<(Time, Lease)>,
+    /// When each will come back, and how it fails if it was sent during an outage.
+    out: Vec<(Time, Lease, Option<FailureKind>)>,
+    away: HashSet<String>,
     hosts: HashMap<String, Watched>,
     offered: HashSet<usize>,
     ended: HashSet<usize>,
@@ -108,24 +164,22 @@ impl Walk {
         let config = FrontierConfig {
             per_host: NonZeroU32::new(world.per_host).unwrap(),
             delay: Duration::from_millis(world.delay_ms),
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
             ask_robots: world.ask_robots,
             per_address: world.addresses.is_some(),
             retries: RetryPolicy {
-                max_host_failures: NonZeroU32::MAX,
+                max_host_downtime: PATIENCE,
+                max_first_downtime: PATIENCE,
                 ..RetryPolicy::default()
             },
-            ..FrontierConfig::default()
+            ..common::config()
         };
         Self {
             world,
-            frontier: Frontier::with_filter(config, ExactFilter::new()).unwrap(),
+            frontier: common::frontier(config),
             canonical: Canonicalizer::default(),
             now: START,
             out: Vec::new(),
+            away: HashSet::new(),
             hosts: HashMap::new(),
             offered: HashSet::new(),
             ended: HashSet::new(),
@@ -155,9 +209,10 @@ impl Walk {
                 }
                 Leasing::AllLeased => self.wait_until(None),
                 Leasing::Drained => break,
-                Leasing::BudgetSpent => panic!("there is no budget"),
+                other => panic!("no budget is spent and no origin given up: {other:?}"),
             }
         }
+        assert!(self.away.is_empty(), "it ended while origins are away");
         assert!(self.out.is_empty(), "drained with leases out");
         assert_eq!(self.sitemaps, 0, "a sitemap never came to an end");
         assert_eq!(
@@ -196,118 +251,128 @@ impl Walk {
         }
         self.requests += 1;
         let takes = self.world.milliseconds[self.requests % self.world.milliseconds.len()];
-        self.out.push((self.now + Duration::from_millis(takes), lease));
+        let failure = self.failure_of(&lease);
+        let takes = match failure {
+            Some(FailureKind::Timeout) => TIMEOUT,
+            _ => Duration::from_millis(takes),
+        };
+        self.out.push((self.now + takes, lease, failure));
+    }
+
+    /// How a request fails that is sent now.
+    fn failure_of(&self, lease: &Lease) -> Option<FailureKind> {
+        let origin = self.canonical.parse(&lease.entry.url).unwrap().origin();
+        let ongoing = self.world.outages.iter().filter(|outage| {
+            let of = self.canonical.parse(&url(outage.of)).unwrap().origin();
+            of == origin && (outage.from..outage.to).contains(&self.now) && lease.entry.purpose != Purpose::Address
+        });
+        ongoing.map(|outage| outage.kind).min()
     }
 
     /// Lets time pass to the next end of a request, or to `time` if that is earlier.
     fn wait_until(&mut self, time: Option<Time>) {
-        let next = self.out.iter().map(|(end, _)| *end).min();
+        let next = self.out.iter().map(|(end, ..)| *end).min();
         let until = [time, next]
             .into_iter()
             .flatten()
             .min()
             .expect("it waits for nothing: a deadlock");
         self.now = self.now.max(until);
-        let (back, out): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|(end, _)| *end <= self.now);
+        let (back, out): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|(end, ..)| *end <= self.now);
         self.out = out;
-        for (_, lease) in back {
-            self.came_back(lease);
+        for (_, lease, failure) in back {
+            self.came_back(lease, failure);
+        }
+    }
+
+    /// An origin that goes away is told of once, and once when it is back.
+    fn note(&mut self, settled: &Settled) {
+        for notice in &settled.notices {
+            match notice {
+                Notice::Away { origin, .. } => {
+                    assert!(self.away.insert(origin.to_string()), "{origin} went away twice");
+                }
+                Notice::Back { origin, .. } => assert!(self.away.remove(origin.as_str()), "{origin} was not away"),
+                other => panic!("{other:?}"),
+            }
         }
     }
 
     /// A robots.txt names a sitemap beside it, and one on another host.
-    fn robots_came_back(&mut self, lease: &Lease, origin: &Origin) {
+    fn robots_came_back(&mut self, lease: &Lease, failure: Option<FailureKind>) {
+        let Task::Robots(robots) = lease.task() else {
+            unreachable!()
+        };
+        if let Some(kind) = failure {
+            let failed = robots.settle(RobotsOutcome::failed(common::failure(kind)));
+            let settled = commit(&mut self.frontier, failed, self.now);
+            return self.note(&settled);
+        }
+        let origin = robots.origin();
         let links = ["sitemap.xml".to_owned(), url(self.requests) + ".xml"].map(|place| {
             let address = origin.robots_url().join(&place).unwrap();
             Link::sitemap(self.canonical.canonicalize(address).unwrap(), origin.clone(), 0, None)
         });
-        let done = Settlement {
-            lease: lease.id,
-            outcome: Outcome::Done,
-            links: links.to_vec(),
-        };
-        let settled = self.frontier.settle(&[done], self.now).unwrap().remove(0);
+        let known = robots.settle(RobotsOutcome::known(Forbid::nothing()));
+        let settled = commit(&mut self.frontier, known.with_links(links.to_vec()), self.now);
+        self.note(&settled);
         self.sitemaps += settled
             .verdicts
             .iter()
             .filter(|verdict| **verdict == Verdict::Queued)
             .count();
-        self.frontier
-            .robots_known(origin, self.now + Duration::from_secs(86_400), self.now)
-            .unwrap();
     }
 
     /// Every third request for a sitemap fails.
-    fn sitemap_came_back(&mut self, lease: &Lease) {
-        let outcome = match self.requests % 3 {
-            0 => Outcome::Retry { after: None },
-            _ => Outcome::Done,
-        };
-        let settlement = Settlement {
-            lease: lease.id,
-            outcome,
-            links: Vec::new(),
-        };
-        let settled = self.frontier.settle(&[settlement], self.now).unwrap().remove(0);
+    fn sitemap_came_back(&mut self, lease: &Lease, failure: Option<FailureKind>) {
+        let own = self.requests.is_multiple_of(3).then_some(FailureKind::Status);
+        let outcome = failure.or(own).map_or(Outcome::Done, failing);
+        let settled = commit(&mut self.frontier, end(lease, outcome), self.now);
+        self.note(&settled);
         self.sitemaps -= usize::from(!matches!(settled.fate, Fate::Requeued { .. }));
     }
 
     fn address_came_back(&mut self, lease: &Lease) {
         let (addresses, milliseconds) = self.world.addresses.expect("nobody wants to know an address");
-        let done = Settlement {
-            lease: lease.id,
-            outcome: Outcome::Done,
-            links: Vec::new(),
+        let Task::Address(task) = lease.task() else {
+            unreachable!()
         };
-        self.frontier.settle(&[done], self.now).unwrap();
-        let (host, until) = (&lease.entry.queue, self.now + Duration::from_millis(milliseconds));
-        let address = address(host.as_str(), addresses);
-        self.frontier.address_known(host, address, until, self.now).unwrap();
+        let address = address(lease.entry.queue.as_str(), addresses);
+        let known = task.settle(address, Duration::from_millis(milliseconds));
+        commit(&mut self.frontier, known, self.now);
     }
 
-    fn came_back(&mut self, lease: Lease) {
+    fn came_back(&mut self, lease: Lease, failure: Option<FailureKind>) {
         for counted in self.counted(&lease) {
             let host = self.hosts.get_mut(&counted).unwrap();
             host.out -= 1;
             host.last_end = Some(self.now);
         }
         match &lease.entry.purpose {
-            Purpose::Robots(origin) => return self.robots_came_back(&lease, origin),
-            Purpose::Sitemap(_) => return self.sitemap_came_back(&lease),
+            Purpose::Robots(_) => return self.robots_came_back(&lease, failure),
+            Purpose::Sitemap(_) => return self.sitemap_came_back(&lease, failure),
             Purpose::Address => return self.address_came_back(&lease),
             Purpose::Page => {}
         }
         let n = number(&lease.entry.url);
-        let attempt = self.asked.entry(n).or_default();
         let (targets, script) = &self.world.pages[n];
-        let ends = script.get(*attempt).copied().unwrap_or(0);
-        *attempt += 1;
-        let targets = if ends == 0 {
-            targets.clone()
+        let (outcome, targets) = if let Some(kind) = failure {
+            (failing(kind), Vec::new())
         } else {
-            targets.iter().take(1).copied().collect()
+            let attempt = self.asked.entry(n).or_default();
+            *attempt += 1;
+            match script.get(*attempt - 1) {
+                Some(1) => (failing(FailureKind::Status), Vec::new()),
+                Some(2) => (failing(FailureKind::Connect), Vec::new()),
+                Some(3) => (Outcome::Redirected, targets.iter().take(1).copied().collect()),
+                Some(4) => (Outcome::Rejected, Vec::new()),
+                _ => (Outcome::Done, targets.clone()),
+            }
         };
         let link = |n: usize| Link::found(self.canonical.parse(&url(n)).unwrap(), 1, "".into());
-        let (outcome, targets) = match ends {
-            1 => (Outcome::Retry { after: None }, Vec::new()),
-            2 => (Outcome::HostDown { until: None }, Vec::new()),
-            3 => (Outcome::Moved, targets),
-            4 => (Outcome::Gone, Vec::new()),
-            _ => (Outcome::Done, targets),
-        };
         let links: Vec<_> = targets.iter().map(|&n| link(n)).collect();
-        let settled = self
-            .frontier
-            .settle(
-                &[Settlement {
-                    lease: lease.id,
-                    outcome,
-                    links,
-                }],
-                self.now,
-            )
-            .unwrap()
-            .remove(0);
+        let settled = commit(&mut self.frontier, end(&lease, outcome).with_links(links), self.now);
+        self.note(&settled);
         for (target, verdict) in targets.into_iter().zip(&settled.verdicts) {
             assert_eq!(
                 *verdict == Verdict::Queued,
@@ -315,8 +380,10 @@ impl Walk {
                 "page {target}: {verdict:?}"
             );
         }
-        if !matches!(settled.fate, Fate::Requeued { .. }) {
-            assert!(self.ended.insert(n), "page {n} came to an end twice");
+        match settled.fate {
+            Fate::Requeued { .. } => {}
+            Fate::Final => assert!(self.ended.insert(n), "page {n} came to an end twice"),
+            other => panic!("page {n} is lost: {other:?}"),
         }
     }
 }
@@ -326,6 +393,11 @@ proptest! {
 
     #[test]
     fn every_page_comes_to_an_end_once_and_every_host_is_asked_politely(world in worlds()) {
+        Walk::new(world).run();
+    }
+
+    #[test]
+    fn no_page_is_lost_by_outages_that_are_shorter_than_the_patience(world in worlds_with_outages()) {
         Walk::new(world).run();
     }
 }

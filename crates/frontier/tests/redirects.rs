@@ -6,49 +6,28 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use std::time::Duration;
+mod common;
 
 use frontier::canonical::Rules;
 use frontier::{
-    Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Reach, Refusal, ScopeConfig, Settlement,
-    Time, Verdict,
+    Canonicalizer, FailureKind, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled, Verdict,
 };
 
-const NOW: Time = Time::from_millis(1_700_000_000_000);
-
-fn config() -> FrontierConfig {
-    FrontierConfig {
-        delay: Duration::ZERO,
-        ask_robots: false,
-        scope: ScopeConfig {
-            reach: Reach::Any,
-            ..ScopeConfig::default()
-        },
-        ..FrontierConfig::default()
-    }
-}
+use common::{START as NOW, commit, config, end, failing};
 
 #[track_caller]
 fn one(frontier: &mut Frontier) -> Lease {
-    match frontier.lease(NOW, 9).unwrap() {
-        Leasing::Ready(mut leases) if leases.len() == 1 => leases.remove(0),
-        other => panic!("one thing should be ready, not {other:?}"),
-    }
+    common::only(frontier, NOW)
 }
 
 fn settle(frontier: &mut Frontier, lease: &Lease, outcome: Outcome, links: Vec<Link>) -> Vec<Verdict> {
-    let settlement = Settlement {
-        lease: lease.id,
-        outcome,
-        links,
-    };
-    frontier.settle(&[settlement], NOW).unwrap().remove(0).verdicts
+    commit(frontier, end(lease, outcome).with_links(links), NOW).verdicts
 }
 
 /// Answers a lease by a redirect.
 fn redirect(frontier: &mut Frontier, lease: &Lease, rules: &Canonicalizer, to: &str) -> Vec<Verdict> {
     let target = lease.entry.redirected(rules.parse(to).unwrap());
-    settle(frontier, lease, Outcome::Moved, vec![target])
+    settle(frontier, lease, Outcome::Redirected, vec![target])
 }
 
 #[test]
@@ -78,7 +57,7 @@ fn a_redirect_to_another_spelling_of_the_same_url_is_followed() {
         assert_eq!((&*second.entry.url, second.entry.hops), (to, 1));
         settle(&mut frontier, &second, Outcome::Done, Vec::new());
         let report = frontier.report();
-        assert_eq!((report.pages.moved, report.pages.done), (1, 1));
+        assert_eq!((report.pages.redirected, report.pages.done), (1, 1));
         assert_eq!((report.links.queued, report.links.offered()), (2, 2));
         assert!(frontier.is_drained());
     }
@@ -180,4 +159,39 @@ fn a_redirected_seed_is_crawled_though_no_include_pattern_names_it() {
         let seed = one(&mut frontier);
         assert_eq!(redirect(&mut frontier, &seed, &rules, target), [expected], "{target}");
     }
+}
+
+/// Answers a lease by a redirect, and returns the loop that it closes.
+fn closes(frontier: &mut Frontier, lease: &Lease, to: &str) -> Vec<String> {
+    let target = lease.entry.redirected(common::url(to));
+    let moved = end(lease, Outcome::Redirected).with_links(vec![target]);
+    let Settled { redirect_loop, .. } = commit(frontier, moved, NOW);
+    redirect_loop.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_loop_of_redirects_is_told_once_it_is_closed() {
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let [a, b, c] = ["https://a.example/a", "https://a.example/b", "https://b.example/c"];
+    frontier.add_seed(&common::url(a), NOW).unwrap();
+    for to in [b, c] {
+        let lease = one(&mut frontier);
+        assert_eq!(closes(&mut frontier, &lease, to), [""; 0]);
+    }
+    let lease = one(&mut frontier);
+    assert_eq!(closes(&mut frontier, &lease, a), [c, a, b]);
+    // What leads into the loop is lost with it, and is no part of it.
+    frontier.add_seed(&common::url("https://a.example/d"), NOW).unwrap();
+    let lease = one(&mut frontier);
+    assert_eq!(closes(&mut frontier, &lease, a), ["https://a.example/d"]);
+    assert!(frontier.is_drained());
+}
+
+#[test]
+fn a_redirect_without_a_target_is_a_failure_of_its_page() {
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    frontier.add_seed(&common::url("https://a.example/"), NOW).unwrap();
+    let lease = one(&mut frontier);
+    let settled = common::settle(&mut frontier, &lease, failing(FailureKind::Redirect), NOW);
+    assert_eq!((settled.notices.len(), frontier.report().pages.retries), (0, 1));
 }

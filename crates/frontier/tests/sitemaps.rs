@@ -6,22 +6,14 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use std::time::Duration;
+mod common;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach,
-    Refusal, RetryPolicy, ScopeConfig, Settlement, Time, Verdict,
+    FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach, Refusal, RobotsOutcome,
+    ScopeConfig, Task, Time, Verdict,
 };
 
-const START: Time = Time::from_millis(1_700_000_000_000);
-
-fn at(seconds: u64) -> Time {
-    START + Duration::from_secs(seconds)
-}
-
-fn url(text: &str) -> CanonicalUrl {
-    Canonicalizer::default().parse(text).unwrap()
-}
+use common::{Forbid, START, at, commit, end, failing, one, url};
 
 /// A sitemap of a.example, named by its robots.txt.
 fn named(text: &str) -> Link {
@@ -41,13 +33,8 @@ fn indexed(text: &str, index: &str, indexes: u32) -> Link {
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        delay: Duration::ZERO,
-        ask_robots: false,
-        retries: RetryPolicy {
-            jitter_percent: 0,
-            ..RetryPolicy::default()
-        },
-        ..FrontierConfig::default()
+        scope: ScopeConfig::default(),
+        ..common::config()
     }
 }
 
@@ -58,14 +45,6 @@ fn frontier(config: FrontierConfig) -> Frontier {
 }
 
 #[track_caller]
-fn one(frontier: &mut Frontier, now: Time) -> Lease {
-    match frontier.lease(now, 1).unwrap() {
-        Leasing::Ready(mut leases) => leases.remove(0),
-        other => panic!("something should be ready, not {other:?}"),
-    }
-}
-
-#[track_caller]
 fn settle(
     frontier: &mut Frontier,
     lease: &Lease,
@@ -73,12 +52,7 @@ fn settle(
     links: Vec<Link>,
     now: Time,
 ) -> (Fate, Vec<Verdict>) {
-    let settlement = Settlement {
-        lease: lease.id,
-        outcome,
-        links,
-    };
-    let settled = frontier.settle(&[settlement], now).unwrap().remove(0);
+    let settled = commit(frontier, end(lease, outcome).with_links(links), now);
     (settled.fate, settled.verdicts)
 }
 
@@ -199,13 +173,18 @@ fn a_sitemap_on_another_host_waits_for_the_robots_txt_there() {
     config.ask_robots = true;
     let mut frontier = frontier(config);
     let robots = one(&mut frontier, START);
-    settle(
+    let Task::Robots(task) = robots.task() else {
+        panic!("{robots:?}")
+    };
+    let known = task.settle(RobotsOutcome::known(Forbid::nothing()));
+    let settled = commit(
         &mut frontier,
-        &robots,
-        Outcome::Done,
-        vec![named("https://cdn.example/1.xml")],
+        known.with_links(vec![named("https://cdn.example/1.xml")]),
         START,
     );
+    assert_eq!(settled.verdicts, [Verdict::Queued]);
+    let page = one(&mut frontier, START);
+    settle(&mut frontier, &page, Outcome::Done, Vec::new(), START);
     let lease = one(&mut frontier, START);
     assert_eq!(&*lease.entry.url, "https://cdn.example/robots.txt");
 }
@@ -219,7 +198,7 @@ fn a_sitemap_that_is_redirected_stays_a_sitemap() {
     let lease = one(&mut frontier, START);
     let target = lease.entry.redirected(url("https://a.example/sitemaps/all.xml"));
     assert_eq!(
-        settle(&mut frontier, &lease, Outcome::Moved, vec![target], START).1,
+        settle(&mut frontier, &lease, Outcome::Redirected, vec![target], START).1,
         [Verdict::Queued]
     );
     let page = one(&mut frontier, START);
@@ -240,7 +219,7 @@ fn a_sitemap_that_fails_is_asked_for_again_and_blocks_no_page() {
             (&*lease.entry.url, lease.attempt),
             ("https://a.example/sitemap.xml", attempt)
         );
-        let retry = Outcome::Retry { after: None };
+        let retry = failing(FailureKind::Status);
         let (fate, _) = settle(&mut frontier, &lease, retry, Vec::new(), at(seconds));
         assert_eq!(fate == Fate::GaveUp, attempt == 3);
         if attempt == 1 {

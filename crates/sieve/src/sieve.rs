@@ -7,7 +7,7 @@ mod saving;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use batch::Fate;
+use batch::Sifted;
 pub use refused::{Refused, RefusedBy};
 
 use crate::counting::CountingBloomFilter;
@@ -164,10 +164,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Q: Accepts<T>,
     {
         let mut fresh = 0;
-        self.sift_all(items, |fate| {
-            fresh += match fate {
-                Fate::Of(outcome) => usize::from(outcome.unwrap_or(false)),
-                Fate::OfBatch { new, .. } => new,
+        self.sift_all(items, |sifted| {
+            fresh += match sifted {
+                Sifted::Of(outcome) => usize::from(outcome.unwrap_or(false)),
+                Sifted::OfBatch { new, .. } => new,
             }
         });
         fresh
@@ -186,9 +186,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ) where
         Q: Accepts<T>,
     {
-        self.sift_all(items, |fate| match fate {
-            Fate::Of(outcome) => each(outcome),
-            Fate::OfBatch { is_new, .. } => is_new.iter().for_each(|&new| each(Ok(new))),
+        self.sift_all(items, |sifted| match sifted {
+            Sifted::Of(outcome) => each(outcome),
+            Sifted::OfBatch { is_new, .. } => is_new.iter().for_each(|&new| each(Ok(new))),
         });
     }
 

@@ -12,16 +12,20 @@ use super::values::{parse_seconds, parse_seconds_above_zero};
 
 #[derive(Debug, Args)]
 pub(crate) struct Budgets {
-    /// Near-duplicates of one page that are followed under one path prefix, and on one site; 0 for no limit. Then the
-    /// prefix is closed. Numbers in a path stand for one another, so that all months of a calendar are under one
-    /// prefix; so are all queries of a path.
+    /// Near-duplicates of one page under one path prefix, or on one site, beyond which what is there waits behind everything else;
+    /// 0 for no limit. Numbers in a path stand for one another, so that all months of a calendar are under one prefix; so are
+    /// all queries of a path.
     #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES, help_heading = "Traps")]
     max_near_duplicates: u32,
+    /// Near-duplicates of one page that are fetched under one path prefix, or on one site, in all; 0 for no limit. Then the prefix is
+    /// closed.
+    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL, help_heading = "Traps")]
+    max_near_duplicates_in_all: u32,
     /// The latest pages that a page is compared with [some 200 bytes each, and the URL].
     #[arg(
         long,
         value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_FINGERPRINTS - 1),
+        default_value_t = NonZeroUsize::MIN.saturating_add(config::DEFAULT_MAX_FINGERPRINTS - 1),
         help_heading = "Traps"
     )]
     max_fingerprints: NonZeroUsize,
@@ -68,9 +72,12 @@ pub(crate) struct Budgets {
     /// The longest wait between two attempts, also if a server asks for more [seconds].
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Retries")]
     max_retry_wait: Duration,
-    /// Give a host up after so many failures in a row, with all that waits for it.
-    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_host_failures, help_heading = "Retries")]
-    max_host_failures: NonZeroU32,
+    /// Wait so long for a host that has answered before and is away, then give it up with all that waits for it [seconds].
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Retries")]
+    max_host_downtime: Duration,
+    /// The same for a host that has never answered [seconds].
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds, help_heading = "Retries")]
+    max_first_downtime: Duration,
     /// How long a host rests that answers 429 and does not say how long; it doubles with each further time in a row
     /// [seconds].
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_seconds, help_heading = "Retries")]
@@ -128,6 +135,7 @@ impl Budgets {
     pub(crate) fn write_to(&self, crawl: &mut CrawlOptions) {
         let frontier = &mut crawl.frontier;
         frontier.max_near_duplicates = NonZeroU32::new(self.max_near_duplicates);
+        frontier.max_near_duplicates_in_all = NonZeroU32::new(self.max_near_duplicates_in_all);
         frontier.max_queries_per_path = NonZeroU32::new(self.max_queries_per_path);
         frontier.max_hosts_per_site = NonZeroU32::new(self.max_hosts_per_site);
         frontier.max_hosts = self.max_hosts.get();
@@ -138,14 +146,15 @@ impl Budgets {
             max_attempts: self.max_attempts,
             first_wait: self.retry_wait,
             longest_wait: self.max_retry_wait,
-            max_host_failures: self.max_host_failures,
+            max_host_downtime: self.max_host_downtime,
+            max_first_downtime: self.max_first_downtime,
             first_throttle: self.throttle_wait,
             max_throttles: self.max_throttles,
             jitter_percent: self.retry_jitter,
             ..frontier.retries
         };
-        crawl.max_fingerprints = self.max_fingerprints.get();
-        crawl.max_crawl_delay = self.max_crawl_delay;
+        frontier.max_fingerprints = self.max_fingerprints.get();
+        frontier.max_crawl_delay = self.max_crawl_delay;
         crawl.canonicalizer = Canonicalizer::new(Rules {
             drop_query_params: self.drop_query_param.clone(),
             sort_query: self.sort_query,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::page::{Address, Charset, Element, Html, Link, Page, Written};
-use super::site::{DemoSite, home};
+use super::page::{Address, Charset, Element, Html, Link, Page, Written, home};
+use super::site::DemoSite;
 
 const STYLE: &str = "body{font:1rem/1.5 Georgia,serif;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#222;\
     background:#fdfcf8}nav,footer{font:.85rem sans-serif;color:#777}a{color:#0b5d7a}h1{font-weight:400}";

@@ -45,6 +45,11 @@ impl Host {
     }
 }
 
+/// Where the visit begins.
+pub(super) fn home() -> Address {
+    Host::Www.at("/")
+}
+
 /// The path as WHATWG URL section 4.4 writes it, for the few characters that the tables use.
 fn percent_encoded(path: &str) -> String {
     path.bytes()

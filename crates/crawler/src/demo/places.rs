@@ -1,7 +1,6 @@
 //! The ordinary part of the demo: a catalogue, a handbook, a journal, a wiki and some files.
 
-use super::page::{Address, Element, Host, Html, Link, Page, Written};
-use super::site::home;
+use super::page::{Address, Element, Host, Html, Link, Page, Written, home};
 
 /// Directory and noun of each category of the catalogue.
 const CATEGORIES: [(&str, &str); 8] = [

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use url::Url;
 
-use super::page::{Address, Content, Host, Page};
+use super::page::{Address, Content, Host, Page, home};
 use super::{lab, places, well_known};
 
 /// The demo's link graph and what is needed to write its pages.
@@ -86,9 +86,4 @@ impl DemoSite {
             served => format!("{}:{}", served.name(), self.port),
         }
     }
-}
-
-/// Where the visit begins.
-pub(super) fn home() -> Address {
-    Host::Www.at("/")
 }

@@ -20,51 +20,14 @@ use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
 use super::guard::{Guard, Resolver, SystemResolver, is_localhost, order};
 use super::headers::{self, is_css, is_html};
-use super::own_headers::{OwnHeaders, Secret};
-use super::pools::{Pool, Recipe};
-use super::{Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Want, failure};
+use super::own_headers::OwnHeaders;
+use super::pools::{ClientError, Pool, Recipe};
+use super::{Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Want, error};
 use crate::address_guard::is_public;
 use crate::config::{CrawlConfig, CrawlOptions};
 
 /// What is asked for, if the server can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
-
-/// Why a fetcher cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The HTTP library refuses the options.
-    #[error("the HTTP client cannot be set up: {0}")]
-    Http(#[from] reqwest::Error),
-    /// The certificates that the system trusts cannot be read.
-    #[error("the HTTP client cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
-}
-
-/// Why a proxy cannot be used. The message does not repeat it, for it may hold a password.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then host and port"
-)]
-pub struct ProxyError;
-
-/// A proxy for all requests.
-#[derive(Debug, Clone)]
-pub(crate) struct UsableProxy {
-    pub(super) proxy: reqwest::Proxy,
-    /// Its name as it is looked up.
-    pub(super) host: String,
-}
-
-impl UsableProxy {
-    pub(crate) fn new(text: &Secret) -> Result<Self, ProxyError> {
-        let url = Url::parse(text.reveal()).map_err(|_| ProxyError)?;
-        let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
-        let host = url.host_str().filter(|_| is_known).ok_or(ProxyError)?.to_owned();
-        let proxy = reqwest::Proxy::all(url).map_err(|_| ProxyError)?;
-        Ok(Self { proxy, host })
-    }
-}
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -162,7 +125,7 @@ impl HttpFetcher {
         let client = pool.client_for(Origin::of(request.url()));
         let error = match client.execute(request).await {
             Ok(response) => return Ok(response),
-            Err(error) => failure::of(&error),
+            Err(error) => error::of(&error),
         };
         if matches!(error, FetchError::OutOfHandles) {
             self.run_out

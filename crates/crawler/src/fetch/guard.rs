@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::dns::{Addrs, Name, Resolve};
 
-use super::failure::{DialError, is_out_of_handles};
+use super::error::{DialError, is_out_of_handles};
 use crate::address_guard::is_public;
 
 /// A look-up under way.

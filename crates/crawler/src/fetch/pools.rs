@@ -11,8 +11,8 @@ use std::time::Duration;
 use frontier::Origin;
 use reqwest::Client;
 
-use super::client::{ClientError, UsableProxy};
 use super::guard::{FirstLook, Guard, Guarded, Resolver};
+use super::proxy::UsableProxy;
 use super::trust;
 use crate::config::CrawlConfig;
 
@@ -22,6 +22,18 @@ const KEPT_BEYOND_DELAY: Duration = Duration::from_secs(5);
 /// Idle connections are kept no longer: less than the 65 s after which servers such as nginx close them, at the moment when
 /// a request may be on its way.
 const LONGEST_KEPT: Duration = Duration::from_secs(60);
+
+/// Why a fetcher cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The HTTP library refuses the options.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Http(#[from] reqwest::Error),
+    /// The certificates that the system trusts cannot be read.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
 
 /// One guard's connections.
 #[derive(Debug)]

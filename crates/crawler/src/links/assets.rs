@@ -2,9 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::collector::{Collector, Element, has_token};
-use super::tag::Attribute;
+use super::tag::{Attribute, Element, has_token};
 use super::{LinkSource, style};
+
+/// Takes what elements load.
+pub(super) trait Loaded {
+    /// Takes note of what an element loads, if it is not in the document itself.
+    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
+}
 
 /// The kinds of elements that load something else than a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,15 +83,15 @@ pub(super) fn is_asset_attribute(tag: &str, attribute: &str) -> bool {
 }
 
 /// Takes note of what an element loads.
-pub(super) fn visit(collector: &mut Collector<'_>, asset: Asset, element: &impl Element) {
+pub(super) fn visit(loaded: &mut impl Loaded, asset: Asset, element: &impl Element) {
     let mut add = |attribute, source| {
         let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
-        collector.add_asset(value, source);
+        loaded.add_asset(value, source);
     };
     match asset {
         Asset::Image => {
             add(Attribute::Src, LinkSource::Image);
-            visit_candidates(collector, element, Attribute::Srcset);
+            visit_candidates(loaded, element, Attribute::Srcset);
         }
         Asset::Input => {
             let is_image = |kind: Cow<'_, str>| kind.eq_ignore_ascii_case("image");
@@ -96,7 +101,7 @@ pub(super) fn visit(collector: &mut Collector<'_>, asset: Asset, element: &impl 
         }
         Asset::Source => {
             add(Attribute::Src, LinkSource::Media);
-            visit_candidates(collector, element, Attribute::Srcset);
+            visit_candidates(loaded, element, Attribute::Srcset);
         }
         Asset::Media => add(Attribute::Src, LinkSource::Media),
         Asset::Video => {
@@ -116,13 +121,13 @@ pub(super) fn visit(collector: &mut Collector<'_>, asset: Asset, element: &impl 
                 .or_else(|| element.value(Attribute::XlinkHref));
             // What is a part of this document is there.
             let href = href.filter(|href| !href.trim_ascii().is_empty() && !href.trim_ascii_start().starts_with('#'));
-            collector.add_asset(href, source);
+            loaded.add_asset(href, source);
         }
     }
 }
 
 /// Takes note of what a `<link>` with this list of relations loads.
-pub(super) fn visit_link(collector: &mut Collector<'_>, rel: &str, element: &impl Element) {
+pub(super) fn visit_link(loaded: &mut impl Loaded, rel: &str, element: &impl Element) {
     let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
     let source = if has_token(rel, "stylesheet") {
         LinkSource::StyleSheet
@@ -135,35 +140,35 @@ pub(super) fn visit_link(collector: &mut Collector<'_>, rel: &str, element: &imp
     } else {
         return;
     };
-    collector.add_asset(element.value(Attribute::Href).filter(|href| !href.is_empty()), source);
+    loaded.add_asset(element.value(Attribute::Href).filter(|href| !href.is_empty()), source);
     if source == LinkSource::Preload {
-        visit_candidates(collector, element, Attribute::Imagesrcset);
+        visit_candidates(loaded, element, Attribute::Imagesrcset);
     }
 }
 
 /// Takes note of what a `style` attribute names.
-pub(super) fn visit_style_attribute(collector: &mut Collector<'_>, element: &impl Element) {
+pub(super) fn visit_style_attribute(loaded: &mut impl Loaded, element: &impl Element) {
     if let Some(declarations) = element.value(Attribute::Style) {
-        visit_style(collector, &declarations);
+        visit_style(loaded, &declarations);
     }
 }
 
 /// Takes note of what the text of a `<style>` names, unless it is in another language than CSS.
-pub(super) fn visit_style_element(collector: &mut Collector<'_>, kind: Option<&str>, text: &str) {
+pub(super) fn visit_style_element(loaded: &mut impl Loaded, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
-        visit_style(collector, text);
+        visit_style(loaded, text);
     }
 }
 
 /// Takes note of what a style sheet, or a part of one, names.
-pub(super) fn visit_style(collector: &mut Collector<'_>, css: &str) {
-    style::each_url(css, |url, source| collector.add_asset(Some(Cow::Borrowed(url)), source));
+pub(super) fn visit_style(loaded: &mut impl Loaded, css: &str) {
+    style::each_url(css, |url, source| loaded.add_asset(Some(Cow::Borrowed(url)), source));
 }
 
-fn visit_candidates(collector: &mut Collector<'_>, element: &impl Element, attribute: Attribute) {
+fn visit_candidates(loaded: &mut impl Loaded, element: &impl Element, attribute: Attribute) {
     if let Some(list) = element.value(attribute) {
         for candidate in candidates(&list) {
-            collector.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);
+            loaded.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);
         }
     }
 }

@@ -9,10 +9,10 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 use url::Url;
 
-use super::assets::{self, Asset};
+use super::assets::{self, Asset, Loaded};
 use super::known::Hashed;
 use super::resolve::Resolver;
-use super::tag::Attribute;
+use super::tag::{Attribute, Element, has_token};
 use super::{Extracted, FoundLink, KnownLinks, LinkOptions, LinkSource, News, Uncrawlable, Wording, refresh};
 
 /// Characters of a title that are kept.
@@ -30,12 +30,6 @@ const MOST_ASSETS: usize = 4096;
 /// which there is no room. Beyond that a repeated link counts as dropped, too.
 const RESOLVED_BYTES: usize = 16 * 1024 * 1024;
 const RESOLVED_LINK_BYTES: usize = 4 * MEAN_LINK_BYTES;
-
-/// An element that may say something, wherever it was found.
-pub(super) trait Element {
-    /// The value of an attribute, if the element has it.
-    fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>>;
-}
 
 /// The kinds of elements that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,18 +192,6 @@ impl<'a> Collector<'a> {
         self.options.assets
     }
 
-    /// Takes note of what an element loads, if it is not in the document itself.
-    pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
-        let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
-            return;
-        };
-        // Most of them are repeated, too.
-        let words = self.hasher.hash_one(&*target);
-        if !self.assets.contains(&words) && self.add_target(&target, source, false) && self.assets.len() < MOST_ASSETS {
-            self.assets.insert(words);
-        }
-    }
-
     /// Whether a URL was resolved on the base, so that it is too late to change it.
     pub(super) fn has_used_base(&self) -> bool {
         self.base_used
@@ -355,6 +337,19 @@ impl<'a> Collector<'a> {
     }
 }
 
+impl Loaded for Collector<'_> {
+    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
+        let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
+            return;
+        };
+        // Most of them are repeated, too.
+        let words = self.hasher.hash_one(&*target);
+        if !self.assets.contains(&words) && self.add_target(&target, source, false) && self.assets.len() < MOST_ASSETS {
+            self.assets.insert(words);
+        }
+    }
+}
+
 /// What a frame shows from outside; nothing if its source is empty.
 fn frame_source(element: &impl Element) -> Option<Cow<'_, str>> {
     element.value(Attribute::Src).filter(|source| !source.is_empty())
@@ -371,11 +366,6 @@ pub(super) fn is_nofollow(element: &impl Element) -> bool {
     element
         .value(Attribute::Rel)
         .is_some_and(|rel| has_token(&rel, "nofollow"))
-}
-
-pub(super) fn has_token(list: &str, token: &str) -> bool {
-    list.split_ascii_whitespace()
-        .any(|word| word.eq_ignore_ascii_case(token))
 }
 
 /// A title's text with its white space collapsed; `None` if nothing is left.

@@ -7,13 +7,13 @@ use memchr::memchr2;
 use url::Url;
 
 use super::assets::{self, Asset};
-use super::collector::{self, Collector, Element as _, Kind};
+use super::collector::{self, Collector, Kind};
 use super::construction::{Construction, Element, NeedsTree};
 use super::known::Directory;
 use super::references::{Place, decoded};
 use super::repeats::Repeats;
 use super::resolve::Resolver;
-use super::tag::{Attribute, Attributes, Name, Tag, code};
+use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
 use super::tokens::{self, Next, Sink};
 use super::{Extracted, KnownLinks, LinkOptions, News};
 
@@ -256,7 +256,7 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
     }
 }
 
-impl collector::Element for Attributes<'_> {
+impl tag::Element for Attributes<'_> {
     fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>> {
         self.raw(attribute).map(|raw| decoded(raw, Place::Attribute))
     }

@@ -1,5 +1,7 @@
 //! Tags: their names, and those of their attributes that somebody reads.
 
+use std::borrow::Cow;
+
 /// A tag's name as it stands in the document, made comparable at the price of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name<'a> {
@@ -97,6 +99,18 @@ impl Attribute {
             _ => None,
         }
     }
+}
+
+/// An element that may say something, wherever it was found.
+pub(super) trait Element {
+    /// The value of an attribute, if the element has it.
+    fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>>;
+}
+
+/// Whether a list such as that of `rel` has a token, in lower case.
+pub(super) fn has_token(list: &str, token: &str) -> bool {
+    list.split_ascii_whitespace()
+        .any(|word| word.eq_ignore_ascii_case(token))
 }
 
 /// The values of a tag's attributes, as they stand in the document.

@@ -8,10 +8,10 @@ use scraper::{ElementRef, Html};
 use url::Url;
 
 use super::assets::{self, Asset};
-use super::collector::{Collector, Element, Kind};
+use super::collector::{Collector, Kind};
 use super::document::Keep;
 use super::resolve::Resolver;
-use super::tag::Attribute;
+use super::tag::{Attribute, Element};
 use super::{Extracted, LinkOptions, document};
 
 /// Finds what [`extract`](super::extract) finds, by building a tree of every page.

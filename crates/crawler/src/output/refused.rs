@@ -1,15 +1,14 @@
-//! What was not had, and why: one line per URL and reason.
+//! What was not fetched, and why: one line per URL and reason.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 
-use frontier::{Entry, Fate, Link, Verdict};
+use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
 use super::lines::Lines;
 use crate::edges::Edge;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
-use crate::fetch::FailureKind;
 
 /// Lines that are remembered, so that a link on every page is told once: 20 MB of them.
 const REMEMBERED: usize = 1_000_000;
@@ -20,7 +19,8 @@ const REMEMBERED: usize = 1_000_000;
 /// | class | reason | when |
 /// |---|---|---|
 /// | `refused` | the name of a [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable` | the link was met |
-/// | `not_fetched` | the name of a [`NotFetched`](frontier::NotFetched) | its turn came |
+/// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, where something went wrong | its turn came |
+/// | `failed` | `host_down`; `detail` has the kind and the cause | it waited for an origin that was given up |
 /// | `failed` | the name of a [`FailureKind`]; for `status`, the HTTP status of 400 or more stands under `status` | no attempt is left |
 /// | `failed` | `sitemap` | it could not be had or read |
 ///
@@ -98,7 +98,7 @@ impl<W: Write> RefusedReport<W> {
         })
     }
 
-    fn not_had(
+    fn not_fetched(
         &mut self,
         entry: &Entry,
         class: &'static str,
@@ -114,6 +114,16 @@ impl<W: Write> RefusedReport<W> {
             depth: entry.depth,
             detail,
         })
+    }
+
+    fn dropped(&mut self, entry: &Entry, why: NotFetched, cause: Option<&Failure>) -> io::Result<()> {
+        let class = if why == NotFetched::HostDown {
+            "failed"
+        } else {
+            "not_fetched"
+        };
+        let detail = cause.map(|cause| format!("{}: {cause}", cause.kind));
+        self.not_fetched(entry, class, why.name(), detail.as_deref())
     }
 
     fn not_read(&mut self, sitemap: &SitemapRecord) -> io::Result<()> {
@@ -155,7 +165,7 @@ impl<W: Write + Send> Observer for RefusedReport<W> {
                 offers.try_for_each(|(link, verdict)| self.refused(link, verdict))
             }
             Event::Edges { from, edges } => edges.iter().try_for_each(|edge| self.not_offered(from, edge)),
-            Event::NotFetched { why, entry, .. } => self.not_had(entry, "not_fetched", why.name(), None),
+            Event::NotFetched { why, cause, entry, .. } => self.dropped(entry, *why, *cause),
             Event::Failed {
                 fate: Fate::Requeued { .. },
                 ..
@@ -163,8 +173,8 @@ impl<W: Write + Send> Observer for RefusedReport<W> {
             Event::Failed { why, kind, entry, .. } => match kind {
                 // An answer of whatever status has its own event.
                 FailureKind::Status => Ok(()),
-                FailureKind::AddressForbidden => self.not_had(entry, "not_fetched", kind.name(), Some(why)),
-                _ => self.not_had(entry, "failed", kind.name(), Some(why)),
+                FailureKind::AddressForbidden => self.not_fetched(entry, "not_fetched", kind.name(), Some(why)),
+                _ => self.not_fetched(entry, "failed", kind.name(), Some(why)),
             },
             Event::Page(page) => self.answered(page),
             Event::Sitemap(sitemap) => self.not_read(sitemap),

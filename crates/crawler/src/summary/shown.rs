@@ -16,19 +16,26 @@ impl fmt::Display for Summary {
             "ended",
             format_args!("{} after {:.1} s", self.ending, self.elapsed.as_secs_f64()),
         )?;
+        let missing = self.missing();
+        if missing.is_empty() {
+            row(f, "complete", format_args!("yes"))?;
+        }
+        for (at, reason) in missing.iter().enumerate() {
+            row(f, if at == 0 { "INCOMPLETE" } else { "" }, format_args!("{reason}"))?;
+        }
         row(
             f,
             "pages",
             format_args!("{} ({:.1} per second)", self.pages, self.pages_per_second()),
         )?;
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
-        row(f, "redirects", format_args!("{}", report.pages.moved))?;
+        row(f, "redirects", format_args!("{}", report.pages.redirected))?;
         row(f, "bytes", format_args!("{}", Bytes(self.bytes)))?;
         let failed = report.pages.gave_up + report.pages.lost_with_host;
         row(
             f,
             "failed",
-            format_args!("{failed} given up, {} retries", report.pages.retries),
+            format_args!("{failed} for good, {} retries", report.pages.retries),
         )?;
         row(f, "failed by reason", format_args!("{}", Listed(&self.failed)))?;
         row(f, "retried because", format_args!("{}", Listed(&self.retried)))?;
@@ -129,7 +136,7 @@ impl Summary {
     }
 
     fn show_duplicates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = &self.duplicates;
+        let counts = &self.report.resemblance;
         if counts.compared == 0 {
             return Ok(());
         }
@@ -141,6 +148,14 @@ impl Summary {
                 counts.exact, counts.near, counts.forgotten
             ),
         )?;
+        let postponed = self.report.postponed_prefixes;
+        if postponed > 0 {
+            row(
+                f,
+                "paths postponed",
+                format_args!("{postponed} for near-duplicates, fetched after everything else"),
+            )?;
+        }
         let closed = self.report.closed_prefixes;
         if closed == 0 {
             return Ok(());

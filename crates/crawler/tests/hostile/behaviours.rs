@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawler::Cut;
-use crawler::fetch::FailureKind;
+use crawler::FailureKind;
 
 use super::codings::{BROTLI_BOMB, GZIP_BOMB, NESTED_BOMB, ZSTD_BOMB, gzip};
 use super::pages;
@@ -33,7 +33,7 @@ pub(crate) enum Ends {
     GivesUp(FailureKind, u16),
     /// Neither page nor failure: a redirect to what may not be, or need not be, fetched.
     Leaves,
-    /// So many redirects lead back to themselves, and each is told as failed.
+    /// So many redirects lead back to themselves, and each is reported as failed.
     Loops(u64),
 }
 
@@ -45,6 +45,10 @@ impl Ends {
         )
     }
 }
+
+/// Requests for a page that is silent, of two attempts: with no answer between them it may as well be the host, so its robots.txt is asked
+/// for, and the page once more after that.
+pub(crate) const SILENT: usize = 3;
 
 /// One row.
 pub(crate) struct Behaviour {
@@ -113,36 +117,36 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "takes the request and never answers",
             |_| Script::say("").then(Then::Hold),
             timeout,
-            2,
+            SILENT,
         ),
-        row("closes", "closes without a word", |_| Script::say(""), broken, 2),
+        row("closes", "closes without a word", |_| Script::say(""), broken, SILENT),
         row(
             "resets",
             "resets the connection",
             |_| Script::say("").then(Then::Reset),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "half-a-head",
             "stops in the middle of the head",
             |_| Script::say(HTML).then(Then::Hold),
             timeout,
-            2,
+            SILENT,
         ),
         row(
             "cut-head",
             "closes in the middle of the head",
             |_| Script::say(HTML),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "slow-head",
             "sends the head letter by letter",
             |_| Script::say("HTTP/1.1 200 OK\r\nX: ").for_ever("x", SLOW),
             timeout,
-            2,
+            SILENT,
         ),
         // What is no HTTP.
         row(
@@ -150,42 +154,42 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "speaks another protocol",
             |_| Script::say("SSH-2.0-OpenSSH_9.6\r\n"),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "http09",
             "sends a page without a head",
             |_| Script::say("<a href=/>a page</a>"),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "http2-unasked",
             "answers in HTTP/2",
             |_| Script::say(b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64".as_slice()),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "no-number",
             "has a status that is no number",
             |_| Script::say("HTTP/1.1 2x0 OK\r\n\r\n"),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "four-digits",
             "has a status of four digits",
             |_| Script::say("HTTP/1.1 2000 OK\r\n\r\n"),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "other-version",
             "speaks a version that does not exist",
             |_| Script::say("HTTP/7.3 200 OK\r\n\r\n"),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "unknown-status",
@@ -255,7 +259,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "has a NUL in a header",
             |_| Script::say(page("200 OK", "X: a\0b\r\nContent-Type: text/html\r\n", "ok")),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "no-colon",
@@ -297,7 +301,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "says 100 Continue and nothing else",
             |_| endless("", "HTTP/1.1 100 Continue\r\n\r\n"),
             timeout,
-            2,
+            SILENT,
         ),
         row(
             "early-hints",
@@ -336,35 +340,35 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "announces two lengths",
             |_| Script::say(format!("{HTML}Content-Length: 2\r\nContent-Length: 20\r\n\r\nok")),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "negative",
             "announces a length below nothing",
             |_| Script::say(format!("{HTML}Content-Length: -1\r\n\r\nok")),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "astronomic",
             "announces a length that no number holds",
             |_| Script::say(format!("{HTML}Content-Length: 99999999999999999999999\r\n\r\nok")),
             broken,
-            2,
+            SILENT,
         ),
         row(
             "announces-much",
             "announces an exabyte and sends two bytes",
             |_| Script::say(format!("{HTML}Content-Length: 1152921504606846976\r\n\r\nok")),
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "too-short",
             "sends less than it announces",
             |_| Script::say(format!("{HTML}Content-Length: 100\r\n\r\nok")),
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "too-long",
@@ -394,7 +398,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "announces a chunk of 4 GiB and sends two bytes",
             |_| Script::say(format!("{HTML}Transfer-Encoding: chunked\r\n\r\nFFFFFFFF\r\nok")),
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "chunk-overflow",
@@ -405,14 +409,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
                 ))
             },
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "chunk-nonsense",
             "has a chunk size that is no number",
             |_| Script::say(format!("{HTML}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\nxyz\r\n")),
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "chunk-extension",
@@ -424,7 +428,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
                 )
             },
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "trailer-flood",
@@ -436,7 +440,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
                 )
             },
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "crumbs",
@@ -482,21 +486,21 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "sends a page drop by drop",
             |_| Script::say(format!("{HTML}\r\n")).for_ever("<", SLOW),
             KeptAfter(FailureKind::Incomplete, 200, Cut::Time),
-            2,
+            SILENT,
         ),
         row(
             "stalls",
             "stops in the middle of a page",
             |_| Script::say(format!("{HTML}Content-Length: 99\r\n\r\n<a href=/")).then(Then::Hold),
             KeptAfter(FailureKind::Incomplete, 200, Cut::Time),
-            2,
+            SILENT,
         ),
         row(
             "resets-body",
             "resets the connection in the middle of a page",
             |_| Script::say(format!("{HTML}Content-Length: 9\r\n\r\n")).then(Then::Reset),
             broke_off,
-            2,
+            SILENT,
         ),
         row(
             "film",

@@ -10,7 +10,7 @@ use crate::sizing::MAX_HASHES;
 const BATCH: usize = 32;
 
 /// What became of one item, or of a batch none of which was refused.
-pub(super) enum Fate<'a, T, R> {
+pub(super) enum Sifted<'a, T, R> {
     Of(Result<bool, Refused<T, R>>),
     OfBatch { new: usize, is_new: &'a [bool] },
 }
@@ -20,7 +20,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     pub(super) fn sift_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
-        mut tell: impl FnMut(Fate<'_, T, Q::Refusal>),
+        mut tell: impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -69,7 +69,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Fate<'_, T, Q::Refusal>),
+        tell: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -90,7 +90,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.tally.seen += (batch.len() - new) as u64;
         self.tally.accepted += new as u64;
         self.follow_up(new as u64);
-        tell(Fate::OfBatch {
+        tell(Sifted::OfBatch {
             new,
             is_new: &is_new[..batch.len()],
         });
@@ -101,13 +101,13 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Fate<'_, T, Q::Refusal>),
+        tell: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
         for (slot, digest) in batch.iter_mut().zip(digests) {
             if let Some(item) = slot.take() {
-                tell(Fate::Of(self.sift(item, *digest)));
+                tell(Sifted::Of(self.sift(item, *digest)));
             }
         }
     }

@@ -1,0 +1,135 @@
+//! What is reported once a settlement is made, or an entry was dropped.
+
+use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
+
+use super::Crawl;
+use crate::conclusions::sitemaps::lost;
+use crate::conclusions::{PageReport, PendingReport, Subject};
+use crate::edges;
+use crate::event::Event;
+use crate::fetch::Fetcher;
+use crate::links::Wording;
+
+impl<S: Fetcher> Crawl<S> {
+    /// Reports what became of a lease.
+    pub(super) fn report(&mut self, pending: PendingReport, settled: &Settled) {
+        let PendingReport {
+            entry,
+            subject,
+            cookies_dropped,
+            capture,
+        } = pending;
+        self.counts.cookies_dropped += cookies_dropped as u64;
+        if let Some(capture) = &capture {
+            self.tell(&Event::Captured(capture));
+        }
+        for notice in &settled.notices {
+            self.tell(&Event::Notice(notice));
+        }
+        let is_over = matches!(settled.fate, Fate::Final | Fate::GaveUp);
+        match subject {
+            Subject::Nothing => {}
+            Subject::Sitemap(record) if is_over => self.tell(&Event::Sitemap(&record)),
+            Subject::Sitemap(_) => {}
+            Subject::Page(page) => self.report_page(&entry, *page, settled, is_over),
+        }
+    }
+
+    /// Reports a page. What became of its links is reported once, when it does not come again.
+    fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_over: bool) {
+        let mut edges = page.edges;
+        self.remember(&page.wordings, &settled.verdicts);
+        edges::judge(&mut edges, &settled.verdicts);
+        let earlier = &mut self.ledger.earlier;
+        let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut edges);
+        if is_over {
+            self.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
+            self.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
+            self.counts.links_dropped += page.dropped;
+            self.counts.links_nofollow += page.nofollow;
+            if !edges.is_empty() {
+                self.tell(&Event::Edges {
+                    from: entry,
+                    edges: &edges,
+                });
+            }
+        }
+        self.report_redirect_loop(entry, settled);
+        if let Some(why) = page.not_fetched {
+            self.tell(&Event::NotFetched {
+                url: &entry.url,
+                why,
+                cause: None,
+                entry,
+            });
+        } else if let Some(failure) = &page.failure {
+            self.tell(&Event::Failed {
+                url: &entry.url,
+                why: &failure.message,
+                kind: failure.kind,
+                fate: settled.fate,
+                entry,
+            });
+        }
+        if let Some(mut record) = page.record.filter(|_| is_over) {
+            record.links_new = new;
+            record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
+            record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
+            self.tell(&Event::Page(&record));
+        }
+    }
+
+    /// Reports redirects that lead to no page: nobody else would.
+    fn report_redirect_loop(&mut self, entry: &Entry, settled: &Settled) {
+        if settled.redirect_loop.is_empty() {
+            return;
+        }
+        let mut lost = settled.redirect_loop.clone();
+        let first = entry.metadata.redirected_from.as_deref();
+        lost.extend(
+            first
+                .filter(|first| !lost.iter().any(|url| **url == **first))
+                .map(Box::from),
+        );
+        for url in lost {
+            let mut entry = entry.clone();
+            entry.url = url;
+            self.tell(&Event::Failed {
+                url: &entry.url,
+                why: "its redirects lead back to themselves",
+                kind: FailureKind::Redirect,
+                fate: Fate::Final,
+                entry: &entry,
+            });
+        }
+    }
+
+    /// Reports entries that left the queue without being fetched.
+    pub(super) fn report_dropped(&mut self, dropped: Vec<Dropped>) {
+        for Dropped { entry, why, cause, .. } in dropped {
+            self.ledger.earlier.forget(&entry.url);
+            match entry.purpose {
+                Purpose::Sitemap(_) => {
+                    let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
+                    self.tell(&Event::Sitemap(&lost(&entry, why)));
+                }
+                Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.tell(&Event::NotFetched {
+                    url: &entry.url,
+                    why,
+                    cause: cause.as_deref(),
+                    entry: &entry,
+                }),
+            }
+        }
+    }
+
+    /// What the frontier has seen need not be offered again.
+    fn remember(&mut self, wordings: &[Wording], verdicts: &[Verdict]) {
+        let written = wordings.iter().zip(verdicts);
+        let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
+        seen.for_each(|(wording, _)| self.known.remember(*wording));
+        if let Some(grown) = self.known.grown() {
+            self.known = std::sync::Arc::new(grown);
+        }
+    }
+}

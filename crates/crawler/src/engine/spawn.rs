@@ -1,0 +1,70 @@
+//! From a lease to a task.
+
+use std::sync::Arc;
+
+use frontier::{Entry, Lease, Purpose, Time, Validators};
+use url::Url;
+
+use super::Crawl;
+use crate::conclusions::{Conclusion, Returned, conclude};
+use crate::config::CrawlConfig;
+use crate::fetch::{Ask, FetchError, Fetcher, Want};
+use crate::page::Wanted;
+use crate::task::{Fetched, fetch, look_up};
+
+impl<S: Fetcher> Crawl<S> {
+    /// Spawns a task for a lease.
+    pub(super) fn spawn(&mut self, lease: Lease) {
+        let started = self.clock.now();
+        let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
+        let want = match lease.entry.purpose {
+            Purpose::Page => Want::Page,
+            Purpose::Robots(_) => Want::Robots,
+            Purpose::Sitemap(_) => Want::Sitemap,
+            Purpose::Address => {
+                let looked_up = look_up(fetcher, lease.entry.queue.clone());
+                let task = concluded(looked_up, lease.clone(), started, config);
+                return self.ledger.spawn(lease, started, task);
+            }
+        };
+        let Ok(url) = Url::parse(&lease.entry.url) else {
+            // An entry is made of a URL; that it is none any more is nobody's fault but ours.
+            let broken = async { Fetched::unread(Err(FetchError::Broken("its URL cannot be read".to_owned()))) };
+            let task = concluded(broken, lease.clone(), started, config);
+            return self.ledger.spawn(lease, started, task);
+        };
+        let ask = Ask {
+            validators: known_version(&lease.entry),
+            ..Ask::new(url, want)
+        };
+        let fetched = fetch(fetcher, Arc::clone(&config), ask, self.wanted(&lease));
+        let task = concluded(fetched, lease.clone(), started, config);
+        self.ledger.spawn(lease, started, task);
+    }
+
+    fn wanted(&self, lease: &Lease) -> Wanted {
+        let options = self.config.options();
+        Wanted {
+            fingerprint: lease.wants_fingerprint || options.fingerprints,
+            // A graph has all links.
+            known: (!options.tell_edges).then(|| Arc::clone(&self.known)),
+        }
+    }
+}
+
+/// What tells the version of a page that an earlier crawl had, if there is something to tell it by.
+fn known_version(entry: &Entry) -> Option<Validators> {
+    let earlier = entry.metadata.earlier.as_ref()?;
+    (!earlier.validators.is_empty()).then(|| earlier.validators.clone())
+}
+
+/// All that needs no frontier is done in the task: so the links of a page are made canonical beside the loop, not in it.
+async fn concluded(
+    fetched: impl Future<Output = Fetched>,
+    lease: Lease,
+    started: Time,
+    config: Arc<CrawlConfig>,
+) -> Conclusion {
+    let result = Ok(fetched.await);
+    conclude(Returned { lease, started, result }, &config)
+}

@@ -1,0 +1,153 @@
+//! Why there is no answer, or none that can be used.
+
+use std::error::Error;
+use std::io;
+
+use frontier::{Failure, FailureKind};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The host's address is not public, and no seed points there.
+    #[error("its address is not public; name it as a seed, or allow private addresses, to crawl it")]
+    AddressForbidden,
+    /// The host's name cannot be resolved.
+    #[error("the name of the host cannot be resolved: {0}")]
+    Unresolved(String),
+    /// This process may open no more files or sockets, which says nothing of the host.
+    #[error("out of file handles; raise the limit (ulimit -n), or lower the concurrency or the idle connections")]
+    OutOfHandles,
+    /// No connection could be made.
+    #[error("no connection: {0}")]
+    Connect(String),
+    /// A connection was made, but no secure one: the certificate is not trusted, or the server does not speak TLS as we do.
+    #[error("no secure connection: {0}")]
+    Tls(String),
+    /// The answer took too long to begin.
+    #[error("timed out")]
+    Timeout,
+    /// The headers of the answer are more or longer than may be.
+    #[error("the headers of the answer are more than {0}")]
+    HeadTooLarge(String),
+    /// The connection broke or the answer made no sense.
+    #[error("broken answer: {0}")]
+    Broken(String),
+    /// The task that fetched it panicked.
+    #[error("the task that fetched it failed: {0}")]
+    Panicked(String),
+}
+
+impl FetchError {
+    /// Returns the kind of failure.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::AddressForbidden => FailureKind::AddressForbidden,
+            Self::Unresolved(_) => FailureKind::Unresolved,
+            Self::OutOfHandles => FailureKind::OutOfHandles,
+            Self::Connect(_) => FailureKind::Connect,
+            Self::Tls(_) => FailureKind::Tls,
+            Self::Timeout => FailureKind::Timeout,
+            Self::HeadTooLarge(_) => FailureKind::HeadTooLarge,
+            Self::Broken(_) => FailureKind::Broken,
+            Self::Panicked(_) => FailureKind::Panic,
+        }
+    }
+
+    /// Returns the failure as the frontier keeps it.
+    pub fn failure(&self) -> Failure {
+        Failure::new(self.kind(), self.to_string())
+    }
+}
+
+/// Why a name gave no address to dial. It travels through the error chain of the HTTP library.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("no public address")]
+    Forbidden,
+    #[error("{0}")]
+    Unresolved(String),
+    #[error("out of file handles")]
+    OutOfHandles,
+}
+
+/// What the chain of causes of an error says. Its end is what went wrong; what stands before names the step.
+#[derive(Default)]
+struct Causes {
+    dial: Option<FetchError>,
+    tls: Option<String>,
+    head_too_large: bool,
+    last: String,
+}
+
+impl Causes {
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut causes = Self::default();
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            causes.note(cause);
+            next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                // An I/O error skips what it wraps when it is asked for its source.
+                Some(wrapped) => Some(wrapped),
+                None => cause.source(),
+            };
+        }
+        causes
+    }
+
+    fn note(&mut self, cause: &(dyn Error + 'static)) {
+        match cause.downcast_ref() {
+            Some(DialError::Forbidden) => self.dial = Some(FetchError::AddressForbidden),
+            Some(DialError::Unresolved(why)) => self.dial = Some(FetchError::Unresolved(why.clone())),
+            Some(DialError::OutOfHandles) => self.dial = Some(FetchError::OutOfHandles),
+            None => {}
+        }
+        if cause.downcast_ref().is_some_and(is_out_of_handles) {
+            self.dial = Some(FetchError::OutOfHandles);
+        }
+        if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+            self.tls = Some(explained(error));
+        }
+        if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+            self.head_too_large |= error.is_parse_too_large();
+        }
+        self.last = cause.to_string();
+    }
+}
+
+/// Says whether the limit of open files was met, the process's or the system's.
+pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Says what an error of TLS means to whoever runs the crawl.
+fn explained(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(why) => {
+            format!("the certificate is not trusted ({why:?}); a browser would warn of this site")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Classifies an error of the HTTP library.
+pub(super) fn of(error: &reqwest::Error) -> FetchError {
+    let causes = Causes::of(error);
+    if let Some(error) = causes.dial {
+        return error;
+    }
+    if let Some(why) = causes.tls {
+        return FetchError::Tls(why);
+    }
+    if causes.head_too_large {
+        return FetchError::HeadTooLarge("can be read".to_owned());
+    }
+    // Asked first: a connection that does not come about in time is both, and says that the host is down.
+    if error.is_connect() {
+        FetchError::Connect(causes.last)
+    } else if error.is_timeout() {
+        FetchError::Timeout
+    } else {
+        FetchError::Broken(causes.last)
+    }
+}

@@ -1,0 +1,182 @@
+//! Counts while the crawl runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
+
+use super::{Ending, SitemapCounts, Summary};
+use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
+use crate::fetch::{Cut, Extent};
+
+impl SitemapCounts {
+    fn count(&mut self, record: &SitemapRecord) {
+        self.read += u64::from(record.end == SitemapEnd::Read);
+        self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
+        self.broken += u64::from(record.broken.is_some());
+        self.urls += record.urls;
+        self.urls_cut += record.urls_cut;
+        self.urls_invalid += record.urls_invalid;
+    }
+}
+
+/// Closed prefixes that are told by name.
+const PREFIXES_SHOWN: usize = 5;
+
+/// Counts while the crawl runs.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) pages: u64,
+    pub(crate) by_status: BTreeMap<u16, u64>,
+    pub(crate) bytes: u64,
+    pub(crate) links_nofollow: u64,
+    pub(crate) links_dropped: u64,
+    pub(crate) links_other_scheme: u64,
+    pub(crate) links_unresolvable: u64,
+    pub(crate) cookies_dropped: u64,
+    pub(crate) cut_short: u64,
+    pub(crate) sitemaps: SitemapCounts,
+    pub(crate) selected_cut: u64,
+    pub(crate) selected_incomplete: u64,
+    gave_up_answered: u64,
+    closed_prefixes: Vec<String>,
+    failed: BTreeMap<FailureKind, u64>,
+    retried: BTreeMap<FailureKind, u64>,
+    pub(crate) bodies_cut: BTreeMap<Cut, u64>,
+    pub(crate) bodies_skipped: u64,
+    first_failure: Option<FirstFailure>,
+}
+
+/// What is told of a crawl that fetched nothing.
+#[derive(Debug)]
+struct FirstFailure {
+    why: String,
+    /// Whether it is a want of this machine: any other is worth more then.
+    is_ours: bool,
+}
+
+impl Counts {
+    pub(crate) fn count(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Page(record) => self.count_page(record),
+            Event::Sitemap(record) => self.sitemaps.count(record),
+            Event::Failed {
+                url, why, kind, fate, ..
+            } => {
+                let counts = match fate {
+                    Fate::Requeued { .. } => &mut self.retried,
+                    Fate::Final | Fate::GaveUp | Fate::Stale => &mut self.failed,
+                };
+                // Counted as not fetched.
+                if *kind != FailureKind::AddressForbidden {
+                    *counts.entry(*kind).or_default() += 1;
+                }
+                let is_answer = matches!(kind, FailureKind::Status | FailureKind::Throttled);
+                self.gave_up_answered += u64::from(is_answer && *fate == Fate::GaveUp);
+                let is_ours = *kind == FailureKind::OutOfHandles;
+                self.note_failure(is_ours, || format!("{url}: {why}"));
+            }
+            Event::NotFetched { url, why, cause, .. } => {
+                if let (NotFetched::HostDown, Some(cause)) = (why, cause) {
+                    *self.failed.entry(cause.kind).or_default() += 1;
+                }
+                self.note_failure(false, || match cause {
+                    Some(cause) => format!("{url}: {why}: {cause}"),
+                    None => format!("{url}: {why}"),
+                });
+            }
+            Event::Notice(notice) => self.count_notice(notice),
+            Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
+            _ => {}
+        }
+    }
+
+    /// What was counted; what others have counted is still to come.
+    pub(crate) fn into_summary(self, ending: Ending, report: Report) -> Summary {
+        Summary {
+            ending,
+            elapsed: Duration::ZERO,
+            pages: self.pages,
+            by_status: self.by_status,
+            bytes: self.bytes,
+            links_nofollow: self.links_nofollow,
+            links_dropped: self.links_dropped,
+            links_other_scheme: self.links_other_scheme,
+            links_unresolvable: self.links_unresolvable,
+            cookies_dropped: self.cookies_dropped,
+            cut_short: self.cut_short,
+            failed: self.failed,
+            retried: self.retried,
+            bodies_cut: self.bodies_cut,
+            bodies_skipped: self.bodies_skipped,
+            sitemaps: self.sitemaps,
+            selected_cut: self.selected_cut,
+            selected_incomplete: self.selected_incomplete,
+            gave_up_answered: self.gave_up_answered,
+            closed_prefixes: self.closed_prefixes,
+            report,
+            hosts: Vec::new(),
+            first_failure: self.first_failure.map(|first| first.why),
+            peak_memory_bytes: peak_memory_bytes(),
+        }
+    }
+
+    fn count_notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::PrefixClosed { place, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
+                self.closed_prefixes.push(place.to_string());
+            }
+            Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {
+                self.note_failure(false, || format!("{origin}: {cause}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn count_page(&mut self, record: &PageRecord) {
+        *self.by_status.entry(record.status).or_default() += 1;
+        self.pages += u64::from((200..300).contains(&record.status));
+        self.bytes += record.bytes;
+        if let Some(selected) = &record.selected {
+            self.selected_cut += selected.cut;
+            self.selected_incomplete += u64::from(selected.incomplete);
+        }
+        if let Some(cut) = record.body_cut {
+            *self.bodies_cut.entry(cut).or_default() += 1;
+        }
+        self.bodies_skipped += u64::from(record.body == Extent::Skipped);
+    }
+
+    /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
+    fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
+        for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
+            match verdict {
+                Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
+                Verdict::Seen if link.hops > 0 => {
+                    self.note_failure(false, || {
+                        format!("{}: a redirect led back to it, and it was seen before", link.url)
+                    });
+                }
+                Verdict::Seen | Verdict::Queued => {}
+            }
+        }
+    }
+
+    fn note_failure(&mut self, is_ours: bool, why: impl FnOnce() -> String) {
+        if self
+            .first_failure
+            .as_ref()
+            .is_none_or(|first| first.is_ours && !is_ours)
+        {
+            self.first_failure = Some(FirstFailure { why: why(), is_ours });
+        }
+    }
+}
+
+/// Reads the peak of the resident memory, where the system tells (Linux: `VmHWM` of proc(5)).
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

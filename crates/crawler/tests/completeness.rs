@@ -1,0 +1,285 @@
+//! Whether a crawl has everything, and if not, what is missing and why: a scripted fetcher, and a clock that jumps.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+#[path = "common/memory_file.rs"]
+mod memory_file;
+#[path = "common/paused.rs"]
+mod paused;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crawler::output::refused::RefusedReport;
+use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Missing, Summary};
+use frontier::{Frontier, FrontierConfig, Reach, Refusal, ScopeConfig};
+use memory_file::MemoryFile;
+use serde_json::Value;
+use sieve::OnSaturation;
+
+type Reply = Result<Answer, FetchError>;
+
+struct Script<F>(F);
+
+impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, ask: Ask) -> Reply {
+        (self.0)(ask.url.as_str())
+    }
+}
+
+fn body(text: &str) -> Reply {
+    Ok(Answer {
+        status: 200,
+        body: text.as_bytes().to_vec(),
+        ..Answer::default()
+    })
+}
+
+fn status(status: u16) -> Reply {
+    Ok(Answer {
+        status,
+        ..Answer::default()
+    })
+}
+
+fn refused() -> Reply {
+    Err(FetchError::Connect("connection refused".to_owned()))
+}
+
+const SEED: &str = "http://a.example/";
+
+fn options() -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![SEED.to_owned()],
+        frontier: FrontierConfig {
+            exact: true,
+            delay: Duration::from_millis(10),
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+/// Crawls, and returns the lines of what was not fetched as well.
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<Value>) {
+    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
+    let file = MemoryFile::default();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Script(reply))
+        .observe(RefusedReport::new(file.clone()));
+    let summary = paused::runtime().block_on(crawl.run()).unwrap();
+    (summary, file.lines())
+}
+
+fn links(count: usize) -> String {
+    (0..count).map(|n| format!("<a href=/{n}></a>")).collect()
+}
+
+/// The site of so many pages behind the seed.
+fn site(count: usize) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
+    let page = links(count);
+    move |url| if url == SEED { body(&page) } else { body("") }
+}
+
+#[track_caller]
+fn says(summary: &Summary, text: &str) {
+    let shown = summary.to_string();
+    assert!(shown.contains(&format!("INCOMPLETE        {text}")), "{shown}");
+    assert!(!shown.contains("complete          yes"), "{shown}");
+}
+
+#[test]
+fn a_crawl_is_complete_whatever_the_final_answers_were() {
+    let (summary, _) = run(options(), |url| match url {
+        SEED => body(&links(6)),
+        "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /1\n"),
+        "http://a.example/2" => status(404),
+        "http://a.example/3" => status(500),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [], "{summary}");
+    assert!(summary.to_string().contains("complete          yes"), "{summary}");
+}
+
+#[test]
+fn a_crawl_that_was_interrupted_says_how_many_are_left() {
+    let mut few = options();
+    few.frontier.max_pages = Some(3);
+    let (summary, _) = run(few, site(10));
+    let missing = Missing::Interrupted {
+        ending: Ending::BudgetSpent,
+        left: 8,
+    };
+    assert_eq!(summary.missing(), [missing]);
+    says(&summary, "page budget spent, 8 URLs left");
+    // Asked at 0 (robots.txt), 10 and 20 seconds.
+    let mut short = options();
+    short.frontier.delay = Duration::from_secs(10);
+    short.max_time = Some(Duration::from_secs(25));
+    let (summary, _) = run(short, site(10));
+    let missing = Missing::Interrupted {
+        ending: Ending::TimeUp,
+        left: 9,
+    };
+    assert_eq!(summary.missing(), [missing]);
+    says(&summary, "time is up, 9 URLs left");
+}
+
+#[test]
+fn hosts_that_were_given_up_are_counted_with_the_urls_that_waited_for_them() {
+    let page: String = (0..7)
+        .map(|n| format!("<a href=http://down{}.example/{n}></a>", n % 2))
+        .collect();
+    let (summary, lines) = run(options(), move |url| match url {
+        SEED => body(&page),
+        _ if url.contains("down") => refused(),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [Missing::GivenUp { urls: 7, origins: 2 }]);
+    says(&summary, "given up: 7 URLs of 2 hosts");
+    let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
+    assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["class"], "failed", "{line}");
+        assert_eq!(line["reason"], "host_down", "{line}");
+        assert_eq!(line["referrer"], SEED, "{line}");
+        let detail = line["detail"].as_str().unwrap();
+        assert!(
+            detail.starts_with("connect: ") && detail.contains("connection refused"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_a_full_seen_set_dropped_is_estimated() {
+    let mut tiny = options();
+    tiny.frontier.exact = false;
+    tiny.frontier.capacity = 50;
+    tiny.frontier.false_positive_rate = 0.01;
+    tiny.frontier.on_saturation = OnSaturation::Warn;
+    // What is lost depends on the hash: the same each time.
+    tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+    let (summary, _) = run(tiny, site(200));
+    let missing = summary.missing();
+    let [Missing::Dropped { at_least }] = missing[..] else {
+        panic!("{missing:?}: {summary}");
+    };
+    let dropped = 201 - summary.pages;
+    assert!(dropped > 20, "{summary}");
+    assert!(
+        (dropped / 2..=dropped).contains(&at_least),
+        "{dropped} were dropped: {summary}"
+    );
+    says(&summary, &format!("seen-set: at least {at_least} URLs dropped"));
+}
+
+#[test]
+fn what_there_was_no_room_for_is_counted_with_the_option_that_makes_more() {
+    let refused = |why, urls, option| Missing::Refused { why, urls, option };
+    let mut small = options();
+    small.frontier.max_queued = 4;
+    let (summary, _) = run(small, site(10));
+    assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "--max-queued")]);
+    assert!(
+        summary
+            .to_string()
+            .contains("6 links refused (give a larger --max-queued)"),
+        "{summary}"
+    );
+
+    let mut few = options();
+    few.frontier.max_hosts = 2;
+    let (summary, _) = run(few, |url| match url {
+        SEED => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [refused(Refusal::TooManyHosts, 1, "--max-hosts")]);
+
+    let mut tiny = options();
+    tiny.frontier.exact = false;
+    tiny.frontier.capacity = 50;
+    tiny.frontier.on_saturation = OnSaturation::Refuse;
+    let (summary, _) = run(tiny, site(200));
+    // But for the few that it took for seen before it was full.
+    let left_out = 201 - summary.pages - summary.report.links.seen;
+    assert!(left_out > 100, "{summary}");
+    assert_eq!(
+        summary.missing(),
+        [refused(Refusal::Saturated, left_out, "--capacity")],
+        "{summary}"
+    );
+}
+
+#[test]
+fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
+    let page: String = (0..3)
+        .map(|n| format!("<a href=http://shut.example/{n}></a>"))
+        .collect();
+    let (summary, lines) = run(options(), move |url| match url {
+        SEED => body(&page),
+        "http://shut.example/robots.txt" => status(500),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [Missing::RobotsUnreachable { urls: 3 }]);
+    says(&summary, "robots.txt not fetched: 3 URLs");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["class"], "not_fetched", "{line}");
+        assert_eq!(line["reason"], "robots_unreachable", "{line}");
+        assert_eq!(line["detail"], "status: status 500", "{line}");
+    }
+}
+
+/// A page whose connection breaks in the middle.
+fn broken_off() -> Reply {
+    let mut answer = body("<p>so far")?;
+    answer.cut = Some(crawler::Cut::Connection);
+    Ok(answer)
+}
+
+#[test]
+fn pages_that_never_answered_whole_are_counted_and_those_that_did_are_not() {
+    let (summary, lines) = run(options(), |url| match url {
+        SEED => body(&links(40)),
+        "http://a.example/10" | "http://a.example/20" => Err(FetchError::Timeout),
+        "http://a.example/30" => status(503),
+        "http://a.example/35" => broken_off(),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [Missing::Failed { urls: 3 }], "{summary}");
+    says(&summary, "no whole answer: 3 URLs");
+    let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, BTreeSet::from(["incomplete", "status", "timeout"]));
+}
+
+#[test]
+fn several_reasons_are_all_named() {
+    let mut few = options();
+    few.frontier.max_queued = 20;
+    let (summary, _) = run(few, |url| match url {
+        SEED => body(&("<a href=http://down.example/></a>".to_owned() + &links(40))),
+        _ if url.contains("down") => refused(),
+        _ => body(""),
+    });
+    let given_up = Missing::GivenUp { urls: 1, origins: 1 };
+    let full = Missing::Refused {
+        why: Refusal::QueueFull,
+        urls: 21,
+        option: "--max-queued",
+    };
+    assert_eq!(summary.missing(), [given_up, full]);
+    says(&summary, "given up: 1 URLs of 1 hosts");
+    let shown = summary.to_string();
+    assert!(
+        shown.contains("21 links refused (give a larger --max-queued)"),
+        "{shown}"
+    );
+}

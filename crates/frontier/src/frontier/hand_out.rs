@@ -1,0 +1,97 @@
+//! What goes out: leases, and what was dropped on the way.
+
+use super::Frontier;
+use crate::entry::{Entry, Purpose};
+use crate::lease::{Lease, LeaseId, Leasing};
+use crate::time::Time;
+
+/// Lease ids that one millisecond has room for, before they would meet those of the next.
+const IDS_PER_MILLISECOND_BITS: u32 = 20;
+
+impl Frontier {
+    pub(super) fn hand_out(&mut self, now: Time, up_to: usize) -> Leasing {
+        if self.sieve.queue().has_dropped() && !self.has_just_dropped {
+            return self.hand_over_dropped();
+        }
+        self.has_just_dropped = false;
+        loop {
+            let ready = self.take_ready(now, up_to);
+            if !ready.is_empty() {
+                return Leasing::Ready(ready);
+            }
+            if self.sieve.queue().has_dropped() {
+                return self.hand_over_dropped();
+            }
+            if self.is_drained() {
+                return Leasing::Drained;
+            }
+            if self.budget_left() == 0 {
+                return if self.leases.is_empty() {
+                    Leasing::BudgetSpent
+                } else {
+                    Leasing::AllLeased
+                };
+            }
+            if up_to == 0 && self.hosts().is_due(now) {
+                return Leasing::Ready(ready);
+            }
+            let is_all_done = self.leases.is_empty() && !self.sieve.queue().has_queued();
+            if !(is_all_done && self.hosts().release_postponed(now)) {
+                return self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil);
+            }
+        }
+    }
+
+    fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
+        let mut ready = Vec::new();
+        while ready.len() < up_to && self.budget_left() > 0 {
+            let Some(mut taken) = self.hosts().take(now) else { break };
+            taken.entry.attempts += 1;
+            let id = self.next_id(now);
+            self.leased_pages += u64::from(taken.entry.purpose == Purpose::Page);
+            ready.push(Lease {
+                id,
+                attempt: taken.entry.attempts,
+                wants_fingerprint: self.is_compared(&taken.entry),
+                entry: taken.entry.clone(),
+            });
+            self.leases.insert(id, taken);
+        }
+        ready
+    }
+
+    fn hand_over_dropped(&mut self) -> Leasing {
+        let dropped = self.hosts().take_dropped();
+        for one in &dropped {
+            self.count_not_fetched(&one.entry.purpose, one.why);
+        }
+        self.has_just_dropped = true;
+        Leasing::Dropped(dropped)
+    }
+
+    fn next_id(&mut self, now: Time) -> LeaseId {
+        if self.next_lease == 0 {
+            self.next_lease = now.as_millis() << IDS_PER_MILLISECOND_BITS;
+        }
+        self.next_lease += 1;
+        LeaseId(self.next_lease)
+    }
+
+    /// Says whether a page is to be compared with others. No site can know which of its pages are.
+    fn is_compared(&self, entry: &Entry) -> bool {
+        if entry.purpose != Purpose::Page {
+            return false;
+        }
+        let traps = self.sieve.queue().traps();
+        self.compare_one_of == 1
+            || traps.bounds_near_duplicates()
+                && (self.hash.of(&*entry.url).is_multiple_of(u64::from(self.compare_one_of))
+                    || traps.suspects(&entry.queue))
+    }
+
+    fn budget_left(&self) -> u64 {
+        self.max_pages.map_or(u64::MAX, |max| {
+            max.saturating_sub(self.pages.spent() + self.leased_pages)
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! What a frontier says of itself: numbers, and why a URL was or was not fetched.
+
+use super::Frontier;
+use crate::link::Link;
+use crate::report::{HostReceipt, Report, Why};
+use crate::time::Time;
+use crate::url::CanonicalUrl;
+
+impl Frontier {
+    /// Says why a URL was or was not fetched.
+    ///
+    /// Cost: the length of its host's queue.
+    pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
+        let key = url.key();
+        if let Some(taken) = self.leases.values().find(|taken| taken.entry.key() == key) {
+            return Why::Leased {
+                attempt: taken.entry.attempts,
+            };
+        }
+        let queues = self.sieve.queue();
+        if let Some(why) = queues.why_waiting(url, now) {
+            return why;
+        }
+        if self.sieve.contains(key) {
+            return Why::Seen {
+                false_positive_rate: self.sieve.saturation().rate,
+            };
+        }
+        let link = Link::found(url.clone(), 0, "".into());
+        match self.scope.judge(&link).and_then(|()| queues.admit(&link)) {
+            Ok(()) => Why::NeverOffered,
+            Err(refusal) => Why::Refused(refusal),
+        }
+    }
+
+    /// Returns the numbers. Cost: O(1).
+    pub fn report(&self) -> Report {
+        let queues = self.sieve.queue();
+        let (closed_prefixes, postponed_prefixes) = queues.traps().prefixes();
+        Report {
+            queued: self.sieve.len() as u64,
+            postponed: queues.postponed(),
+            leased: self.leases.len() as u64,
+            pages: self.pages,
+            not_fetched: self.not_fetched.clone(),
+            links: self.links.clone(),
+            sitemaps: self.sitemaps.counts.clone(),
+            hosts: queues.iter().len() as u64,
+            origins_given_up: queues.given_up(),
+            rules_bytes: queues.rules_bytes() as u64,
+            resemblance: self.clusters.counts(),
+            postponed_prefixes,
+            closed_prefixes,
+            saturation: self.sieve.saturation(),
+        }
+    }
+
+    /// Goes through the hosts that are remembered, each with what it was asked and how politely.
+    pub fn receipts(&self) -> impl Iterator<Item = HostReceipt> {
+        let rules = self.sieve.queue().rules();
+        self.sieve.queue().iter().map(move |(key, host)| HostReceipt {
+            host: key.clone(),
+            requests: host.requests(),
+            delay: host.delay(rules),
+            shortest_gap: host.shortest_gap(),
+            queued: host.queued() + host.postponed(),
+            given_up: host.gave_up_any(),
+        })
+    }
+}

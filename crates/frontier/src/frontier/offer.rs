@@ -1,0 +1,121 @@
+//! How links come in: scope, then the filter with the queue behind it.
+
+use std::time::Duration;
+
+use sieve::RefusedBy;
+
+use super::Frontier;
+use crate::entry::Entry;
+use crate::hosts::Arrival;
+use crate::link::Link;
+use crate::scope::Refusal;
+use crate::settlement::Verdict;
+use crate::time::Time;
+
+impl Frontier {
+    /// Scope first, then the filter's test-and-set with the queue behind it, all links of a page in one batch.
+    pub(super) fn take_in(&mut self, links: &[Link], is_postponed: bool, now: Time) -> Vec<Verdict> {
+        self.sieve.set_now(Duration::from_millis(now.as_millis()));
+        let mut verdicts = Vec::with_capacity(links.len());
+        let mut admitted = Vec::with_capacity(links.len());
+        for (at, link) in links.iter().enumerate() {
+            verdicts.push(match self.scope.judge(link) {
+                Ok(()) if link.sitemap_of.is_some() => self.take_in_sitemap(link, now),
+                Ok(()) if self.sitemaps.has_read(link.url.key()) => Verdict::Seen,
+                Ok(()) => {
+                    admitted.push(at);
+                    // Overwritten by the sieve's own answer.
+                    Verdict::Seen
+                }
+                Err(refusal) => Verdict::Refused(refusal),
+            });
+        }
+        let mut places = admitted.iter();
+        let arrivals = admitted.iter().filter_map(|&at| links.get(at));
+        let arrivals = arrivals.map(|link| Arrival {
+            link,
+            at: now,
+            is_postponed,
+        });
+        self.sieve.try_push_all(arrivals, |outcome| {
+            let Some(verdict) = places.next().and_then(|&at| verdicts.get_mut(at)) else {
+                return;
+            };
+            *verdict = match outcome {
+                Ok(true) => Verdict::Queued,
+                Ok(false) => Verdict::Seen,
+                Err(refused) => Verdict::Refused(match refused.by {
+                    RefusedBy::Queue(refusal) => refusal,
+                    RefusedBy::Saturation => Refusal::Saturated,
+                }),
+            };
+        });
+        self.forgive_seen(links, &mut verdicts);
+        for (link, verdict) in links.iter().zip(&verdicts) {
+            self.count_link(link, *verdict);
+        }
+        verdicts
+    }
+
+    pub(super) fn count_link(&mut self, link: &Link, verdict: Verdict) {
+        let counts = match link.sitemap_of {
+            Some(_) => &mut self.sitemaps.counts,
+            None => &mut self.links,
+        };
+        counts.count(verdict);
+    }
+
+    /// Counts links that were left out because they are known to be seen.
+    pub(super) fn count_known(&mut self, links: u64) {
+        self.links.seen += links;
+    }
+
+    /// Sitemaps have a seen-set of their own, which is exact.
+    fn take_in_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
+        if let Err(refusal) = self.sieve.queue().admit(link) {
+            return Verdict::Refused(refusal);
+        }
+        let verdict = self.sitemaps.insert(link.url.key());
+        if verdict == Verdict::Queued {
+            self.hosts().enqueue(Entry::of(link), now);
+        }
+        verdict
+    }
+
+    /// A link that leads to what was seen loses nothing by being refused: on another way the page was fetched, or will be.
+    fn forgive_seen(&self, links: &[Link], verdicts: &mut [Verdict]) {
+        for (link, verdict) in links.iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Refused(why) if !why.is_of_place())
+                && link.sitemap_of.is_none()
+                && self.sieve.contains(link.url.key())
+            {
+                *verdict = Verdict::Seen;
+            }
+        }
+    }
+
+    /// Refuses all links that were not seen before.
+    pub(super) fn refuse_new(&mut self, links: &[Link], why: Refusal) -> Vec<Verdict> {
+        let judge = |link: &Link| Verdict::Refused(self.scope.judge(link).err().unwrap_or(why));
+        let mut verdicts: Vec<_> = links.iter().map(judge).collect();
+        self.forgive_seen(links, &mut verdicts);
+        for (link, verdict) in links.iter().zip(&verdicts) {
+            self.count_link(link, *verdict);
+        }
+        verdicts
+    }
+
+    /// Queues the target of a redirect that the filter would take for its own source.
+    pub(super) fn take_in_respelled(&mut self, link: &Link, now: Time) -> Verdict {
+        let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
+        let verdict = match admitted {
+            Ok(()) => {
+                self.hosts().enqueue(Entry::of(link), now);
+                Verdict::Queued
+            }
+            Err(refusal) => Verdict::Refused(refusal),
+        };
+        self.count_link(link, verdict);
+        verdict
+    }
+}

@@ -1,0 +1,276 @@
+//! What settles a lease, and what becomes of its entry.
+
+mod robots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Frontier;
+use crate::entry::{Entry, Purpose};
+use crate::failure::{Blame, Failure, FailureKind};
+use crate::hosts::{Consequence, Taken, spread};
+use crate::lease::NotFetched;
+use crate::scope::Refusal;
+use crate::settlement::{End, Fate, Notice, Outcome, Settled, Settlement, Verdict};
+use crate::time::Time;
+use crate::traps::{LinksFrom, Member};
+
+impl Frontier {
+    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
+        let is_meant = self.leases.get(&settlement.lease).is_some_and(|taken| {
+            matches!(
+                (&taken.entry.purpose, &settlement.end),
+                (Purpose::Page, End::Page(_))
+                    | (Purpose::Robots(_), End::Robots(_))
+                    | (Purpose::Address, End::Address(..))
+                    | (Purpose::Sitemap(_), End::Sitemap(_))
+            )
+        });
+        let taken = is_meant.then(|| self.leases.remove(&settlement.lease)).flatten();
+        let Some(taken) = taken else {
+            return Settled::new(Fate::Stale);
+        };
+        match (&taken.entry.purpose, &settlement.end) {
+            (Purpose::Robots(origin), End::Robots(outcome)) => {
+                let origin = origin.clone();
+                self.settle_robots(taken, &origin, outcome, &settlement.links, now)
+            }
+            (_, End::Address(address, lifetime)) => {
+                self.hosts().unused(&taken, now);
+                let until = now + *lifetime;
+                self.hosts().address_known(&taken.entry.queue, *address, until, now);
+                Settled::new(Fate::Final)
+            }
+            (_, End::Page(outcome) | End::Sitemap(outcome)) => self.settle_page(taken, outcome, settlement, now),
+            _ => Settled::new(Fate::Stale),
+        }
+    }
+
+    /// Ends the request of a lease, or takes it back if none was made.
+    fn end_request(&mut self, taken: &Taken, was_made: bool, now: Time) {
+        if was_made {
+            self.hosts().ended(taken, now);
+        } else {
+            self.hosts().unused(taken, now);
+            self.hosts().probe_was_unused(taken, now);
+        }
+    }
+
+    /// Notes that the origin has answered, and with what it should.
+    fn note_answer(&mut self, taken: &Taken, notices: &mut Vec<Notice>, now: Time) {
+        notices.extend(self.hosts().answered(taken, now));
+        self.hosts().is_calm(taken, now);
+    }
+
+    fn settle_page(&mut self, taken: Taken, outcome: &Outcome, settlement: &Settlement, now: Time) -> Settled {
+        let is_page = taken.entry.purpose == Purpose::Page;
+        self.leased_pages -= u64::from(is_page);
+        self.end_request(&taken, was_made(outcome), now);
+        let mut settled = Settled::default();
+        let links = &settlement.links;
+        let is_redirect = *outcome == Outcome::Redirected;
+        if is_redirect && taken.entry.metadata.seed {
+            links.iter().for_each(|target| self.scope.add_seed(&target.url));
+        }
+        let respelled = if is_redirect {
+            taken.entry.respelled_by(links)
+        } else {
+            None
+        };
+        let from = self.compare(&taken.entry, settlement, &mut settled);
+        let (host, url) = (taken.entry.queue.clone(), taken.entry.url.clone());
+        settled.fate = match outcome {
+            Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
+                self.note_answer(&taken, &mut settled.notices, now);
+                self.count_final(&taken.entry, outcome);
+                Fate::Final
+            }
+            Outcome::NotFetched(why) => {
+                self.count_not_fetched(&taken.entry.purpose, *why);
+                Fate::Final
+            }
+            Outcome::Failed { failure, retry_after } => {
+                self.settle_failed(taken, failure, *retry_after, &mut settled.notices, now)
+            }
+        };
+        let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
+        if is_page && is_spent && self.hosts().count_page(&host, now) {
+            self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
+        }
+        settled.verdicts = match respelled {
+            Some(link) => vec![self.take_in_respelled(link, now)],
+            None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
+            None => self.take_in(links, from.is_postponed, now),
+        };
+        self.count_known(settlement.links_known);
+        settled.notices.extend(from.notices);
+        if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
+            let lost = self.redirects.closed_by(&url, target.url.url().as_str());
+            if settled.verdicts == [Verdict::Seen] {
+                settled.redirect_loop = lost;
+            }
+        }
+        settled
+    }
+
+    fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {
+        match (&entry.purpose, outcome) {
+            (Purpose::Page, Outcome::Done) => self.pages.done += 1,
+            (Purpose::Page, Outcome::Redirected) => self.pages.redirected += 1,
+            (Purpose::Page, _) => self.pages.rejected += 1,
+            (Purpose::Sitemap(_), Outcome::Done) => self.sitemaps.was_read(entry.key()),
+            _ => {}
+        }
+    }
+
+    /// Compares a page with those before it, and decides what is done with its links.
+    fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinksFrom {
+        let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
+        let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done) else {
+            return LinksFrom::default();
+        };
+        let resemblance = self.clusters.place(&entry.url, fingerprint);
+        settled.duplicate_of = resemblance.duplicate_of;
+        settled.near_duplicate_of = resemblance.near_duplicate_of;
+        let leads_on = !settlement.links.is_empty() || settlement.links_known > 0;
+        let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
+        if is_alone && (fingerprint.text.is_some() || !leads_on) {
+            return LinksFrom::default();
+        }
+        let stands_for = if self.sieve.queue().traps().suspects(&entry.queue) {
+            1
+        } else {
+            self.compare_one_of
+        };
+        let first = settled.near_duplicate_of.clone();
+        let member = Member {
+            cluster: resemblance.cluster.filter(|_| !is_alone),
+            first: first.as_deref().unwrap_or(&entry.url),
+            stands_for,
+        };
+        self.hosts().traps_mut().count_member(entry, &member)
+    }
+
+    /// Decides what becomes of an entry whose request has failed: the table of [`failure`](crate::failure).
+    fn settle_failed(
+        &mut self,
+        taken: Taken,
+        failure: &Failure,
+        retry_after: Option<Duration>,
+        notices: &mut Vec<Notice>,
+        now: Time,
+    ) -> Fate {
+        match failure.kind.blame() {
+            Blame::Page => {
+                if failure.kind == FailureKind::Panic {
+                    self.hosts().probe_was_unused(&taken, now);
+                } else {
+                    self.note_answer(&taken, notices, now);
+                }
+                self.retry(taken.entry, retry_after, now)
+            }
+            Blame::Origin | Blame::SilentPage => {
+                let is_last = taken.entry.attempts >= self.retries.max_attempts.get();
+                let (cause, retries) = (Arc::new(failure.clone()), self.retries);
+                match self.hosts().failed(&taken, &cause, is_last, &retries, now) {
+                    Consequence::Counts => self.retry(taken.entry, retry_after, now),
+                    Consequence::Deferred(notice) => {
+                        notices.extend(notice);
+                        // A probe is what asks, not what is asked for.
+                        self.defer(taken.entry, u32::from(!taken.is_probe), now, now)
+                    }
+                    Consequence::GivenUp(notice) => {
+                        notices.extend(notice);
+                        self.abandon(&taken.entry)
+                    }
+                }
+            }
+            Blame::Traffic => {
+                let until = self.rest(&taken, failure, retry_after, notices, now);
+                self.defer(taken.entry, 1, until, now)
+            }
+            Blame::Us => {
+                let wait = self.retries.wait_after(taken.entry.deferrals.saturating_add(1));
+                let due = now + self.spread(wait, &taken.entry);
+                self.defer(taken.entry, 1, due, now)
+            }
+        }
+    }
+
+    /// Lets a host rest that asked for less traffic. Returns until when.
+    fn rest(
+        &mut self,
+        taken: &Taken,
+        failure: &Failure,
+        retry_after: Option<Duration>,
+        notices: &mut Vec<Notice>,
+        now: Time,
+    ) -> Time {
+        notices.extend(self.hosts().answered(taken, now));
+        let (cause, retries) = (Arc::new(failure.clone()), self.retries);
+        let (throttles, given_up) = self.hosts().throttled(taken, &cause, &retries, now);
+        notices.extend(given_up);
+        let wait = retries.rest_after(throttles, retry_after);
+        let wait = if retry_after.is_none() {
+            self.spread(wait, &taken.entry)
+        } else {
+            wait
+        };
+        self.hosts().block(&taken.entry.queue, now + wait, now);
+        now + wait
+    }
+
+    fn spread(&self, wait: Duration, entry: &Entry) -> Duration {
+        let times = entry.attempts.wrapping_add(entry.deferrals);
+        spread(wait, self.retries.jitter_percent, &entry.url, times)
+    }
+
+    /// Queues an entry again, past the filter, unless it failed as often as it may.
+    fn retry(&mut self, mut entry: Entry, retry_after: Option<Duration>, now: Time) -> Fate {
+        if entry.attempts >= self.retries.max_attempts.get() {
+            return self.abandon(&entry);
+        }
+        let wait = retry_after.unwrap_or_else(|| {
+            let wait = self.retries.wait_after(entry.attempts);
+            self.spread(wait, &entry)
+        });
+        let longest = self.retries.longest_wait;
+        entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };
+        self.requeue(entry, now)
+    }
+
+    /// Queues an entry again without counting the attempt, unless that was done as often as it may be.
+    fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
+        entry.deferrals = entry.deferrals.saturating_add(deferrals);
+        if entry.deferrals >= self.retries.max_throttles.get() {
+            return self.abandon(&entry);
+        }
+        entry.attempts = entry.attempts.saturating_sub(1);
+        entry.due = due;
+        self.requeue(entry, now)
+    }
+
+    fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
+        if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
+            return self.abandon(&entry);
+        }
+        self.pages.retries += u64::from(entry.purpose == Purpose::Page);
+        let due = entry.due;
+        self.hosts().enqueue(entry, now);
+        Fate::Requeued { due }
+    }
+
+    fn abandon(&mut self, entry: &Entry) -> Fate {
+        self.pages.gave_up += u64::from(entry.purpose == Purpose::Page);
+        Fate::GaveUp
+    }
+}
+
+/// Says whether a request was made: it spends the delay of its host.
+fn was_made(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::NotFetched(_) => false,
+        Outcome::Failed { failure, .. } => failure.kind.blame() != Blame::Us,
+        Outcome::Done | Outcome::Redirected | Outcome::Rejected => true,
+    }
+}

@@ -1,0 +1,162 @@
+//! What hosts of one IP address share: requests that are out, and the delay since the last.
+//!
+//! A host whose own turn has come lines up at its address, and joins the round of hosts that can be asked now when the
+//! address is free. So a server with a hundred thousand names costs no look at all of them each time it is free.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::pace::Pace;
+use crate::time::Time;
+use crate::url::HostKey;
+
+/// Addresses that are not worth a sweep.
+const FEW: usize = 64;
+
+/// What is known of a host's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Address {
+    #[default]
+    Unknown,
+    Asking,
+    /// The address, if the host has one, until it is to be looked up again.
+    Known(Option<IpAddr>, Time),
+}
+
+/// One address.
+#[derive(Debug, Default)]
+struct Shared {
+    pace: Pace,
+    /// Hosts whose own turn has come.
+    line: VecDeque<HostKey>,
+    /// Hosts that were let into the round and have not had their turn.
+    let_in: u32,
+    /// When it is looked at next, for the sake of its line.
+    mark: Option<Time>,
+}
+
+/// All addresses, and the rules that they share.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    most: u32,
+    delay: Duration,
+    shared: HashMap<IpAddr, Shared>,
+    marks: BinaryHeap<Reverse<(Time, IpAddr)>>,
+    /// How many the last sweep has left.
+    kept: usize,
+}
+
+impl Addresses {
+    /// At most so many requests are out at a time, and each starts so long after the last has ended.
+    pub(crate) fn new(most: u32, delay: Duration) -> Self {
+        Self {
+            most,
+            delay,
+            shared: HashMap::new(),
+            marks: BinaryHeap::new(),
+            kept: 0,
+        }
+    }
+
+    /// Lets a host wait for its address.
+    pub(crate) fn line_up(&mut self, address: IpAddr, host: HostKey) {
+        self.shared.entry(address).or_default().line.push_back(host);
+    }
+
+    /// Returns the host that may join the round now, if one waits and the address is free, or notes when it will be.
+    pub(crate) fn next(&mut self, address: IpAddr, now: Time) -> Option<HostKey> {
+        let shared = self.shared.get_mut(&address)?;
+        // Each start moves the time of the next.
+        let at_once = if self.delay.is_zero() { self.most } else { 1 };
+        if shared.line.is_empty() || shared.let_in >= at_once || shared.pace.in_flight() + shared.let_in >= self.most {
+            return None;
+        }
+        let free = shared.pace.free_from(self.delay, self.most);
+        if free > now {
+            if shared.mark != Some(free) {
+                shared.mark = Some(free);
+                self.marks.push(Reverse((free, address)));
+            }
+            return None;
+        }
+        shared.line.pop_front()
+    }
+
+    /// Notes that a host has joined the round.
+    pub(crate) fn let_in(&mut self, address: IpAddr) {
+        self.shared.entry(address).or_default().let_in += 1;
+    }
+
+    /// Notes that a host has left the round.
+    pub(crate) fn leave(&mut self, address: IpAddr) {
+        if let Some(shared) = self.shared.get_mut(&address) {
+            shared.let_in = shared.let_in.saturating_sub(1);
+        }
+    }
+
+    /// Says whether a host that was let in may still be asked: something may have ended since.
+    pub(crate) fn is_free(&self, address: IpAddr, now: Time) -> bool {
+        self.shared
+            .get(&address)
+            .is_none_or(|shared| shared.pace.free_from(self.delay, self.most) <= now)
+    }
+
+    pub(crate) fn start(&mut self, address: IpAddr, now: Time) {
+        self.shared.entry(address).or_default().pace.start(now);
+    }
+
+    pub(crate) fn end(&mut self, address: IpAddr, now: Time) {
+        self.shared.entry(address).or_default().pace.end(now);
+        self.sweep(now);
+    }
+
+    pub(crate) fn take_back(&mut self, address: IpAddr, started: Time) {
+        self.shared.entry(address).or_default().pace.take_back(started);
+    }
+
+    /// Takes out an address whose time has come, if one waits for that.
+    pub(crate) fn wake(&mut self, now: Time) -> Option<IpAddr> {
+        while let Some(Reverse((time, address))) = self.marks.peek().copied() {
+            if time > now {
+                return None;
+            }
+            self.marks.pop();
+            let shared = self.shared.get_mut(&address).filter(|shared| shared.mark == Some(time));
+            if let Some(shared) = shared {
+                shared.mark = None;
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// Returns when the next address with a line will be free.
+    pub(crate) fn next_time(&mut self) -> Option<Time> {
+        while let Some(Reverse((time, address))) = self.marks.peek().copied() {
+            let is_waited_for = |shared: &Shared| shared.mark == Some(time) && !shared.line.is_empty();
+            if self.shared.get(&address).is_some_and(is_waited_for) {
+                return Some(time);
+            }
+            self.marks.pop();
+            if let Some(shared) = self.shared.get_mut(&address).filter(|shared| shared.mark == Some(time)) {
+                shared.mark = None;
+            }
+        }
+        None
+    }
+
+    /// Forgets addresses of which nothing is left to know, once they may be most of all.
+    fn sweep(&mut self, now: Time) {
+        if self.shared.len() <= 2 * self.kept + FEW {
+            return;
+        }
+        let (delay, most) = (self.delay, self.most);
+        self.shared.retain(|_, shared| {
+            let is_in_use = shared.pace.in_flight() > 0 || shared.let_in > 0 || !shared.line.is_empty();
+            is_in_use || shared.pace.free_from(delay, most) > now
+        });
+        self.kept = self.shared.len();
+    }
+}

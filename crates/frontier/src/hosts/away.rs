@@ -1,0 +1,335 @@
+//! Whether an origin is away, and when it is asked whether it is back.
+//!
+//! An origin is away from its first failure that says so ([`Blame::Origin`](crate::failure::Blame)), or after so many silent pages,
+//! until a request that started later is answered. One probe at a time asks; all other failures in the meantime belong to the
+//! same incident, and change nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::RetryPolicy;
+use crate::failure::{Blame, Failure};
+use crate::time::Time;
+
+/// Different pages in a row that time out or break off, with no answer between, after which their origin is taken to be away.
+pub(crate) const SILENT_PAGES: usize = 3;
+
+/// What went wrong at an origin of late.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    pub(crate) away: Option<Away>,
+    /// Pages that were silent since the last answer, as hashes of their URLs.
+    silent: Vec<u64>,
+    /// How often pages were silent since the last answer.
+    silences: u32,
+    /// How often in a row it answered that it wants less traffic.
+    pub(crate) throttles: u32,
+    /// The incident that was over last, and how often it had been asked, if only robots.txt has answered since.
+    unproven: Option<(Time, u32)>,
+    /// When it was back last: what failed of earlier requests is part of an incident that is over.
+    back_at: Time,
+}
+
+/// An incident.
+#[derive(Debug)]
+pub(crate) struct Away {
+    pub(crate) since: Time,
+    pub(crate) cause: Arc<Failure>,
+    probes: u32,
+    /// When the next probe is due.
+    pub(crate) next: Time,
+    /// A probe is in flight.
+    pub(crate) is_probing: bool,
+}
+
+/// What a failure has made of its origin.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Incident {
+    /// The failure belongs to none: it counts against its page.
+    None,
+    /// It has just begun.
+    Begun,
+    /// It goes on, or it was over before the failure came in.
+    Known,
+    /// It has lasted for too long.
+    TooLong,
+}
+
+/// How patient one is with an origin.
+pub(crate) struct Patience<'a> {
+    pub(crate) retries: &'a RetryPolicy,
+    /// How long it may be away.
+    pub(crate) limit: Duration,
+    /// How much is added to waits, in thousandths of the most that may be.
+    pub(crate) jitter: u32,
+}
+
+/// A request that has failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failed<'a> {
+    pub(crate) failure: &'a Arc<Failure>,
+    pub(crate) started: Time,
+    /// Whether it asked if the origin is back.
+    pub(crate) is_probe: bool,
+    pub(crate) now: Time,
+}
+
+impl Trouble {
+    /// Says whether nothing is wrong.
+    pub(crate) fn is_over(&self) -> bool {
+        self.away.is_none() && self.silences == 0 && self.throttles == 0
+    }
+
+    /// Says whether the origin is away.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.is_some()
+    }
+
+    /// A request has failed in a way that says that the origin is away.
+    pub(crate) fn failed(&mut self, failed: Failed<'_>, patience: &Patience<'_>) -> Incident {
+        let now = failed.now;
+        let Some(away) = &mut self.away else {
+            if failed.started < self.back_at {
+                return Incident::Known;
+            }
+            // A host of which nothing but robots.txt answers is not back: the incident goes on.
+            let is_refused = failed.failure.kind.blame() == Blame::Origin;
+            let (since, probes) = self.unproven.filter(|_| is_refused).unwrap_or((now, 0));
+            let mut away = Away {
+                since,
+                cause: Arc::clone(failed.failure),
+                probes,
+                next: now,
+                is_probing: false,
+            };
+            let is_too_long = now >= since + patience.limit && probes > 0;
+            away.wait(now, patience);
+            self.away = Some(away);
+            return if is_too_long {
+                Incident::TooLong
+            } else {
+                Incident::Begun
+            };
+        };
+        if !failed.is_probe {
+            return Incident::Known;
+        }
+        away.is_probing = false;
+        away.cause = Arc::clone(failed.failure);
+        if now >= away.since + patience.limit {
+            return Incident::TooLong;
+        }
+        away.wait(now, patience);
+        Incident::Known
+    }
+
+    /// A page got no answer, or not all of it. `is_last` says that its attempts are spent by that.
+    pub(crate) fn page_was_silent(
+        &mut self,
+        page: u64,
+        is_last: bool,
+        failed: Failed<'_>,
+        patience: &Patience<'_>,
+    ) -> Incident {
+        if self.is_away() || failed.started < self.back_at {
+            return self.failed(failed, patience);
+        }
+        self.silences = self.silences.saturating_add(1);
+        if !self.silent.contains(&page) {
+            self.silent.push(page);
+        }
+        // With no answer to anything between the attempts at a page, it may as well be the host.
+        let attempts = patience.retries.max_attempts.get();
+        if self.silent.len() >= SILENT_PAGES || is_last && self.silences >= attempts {
+            self.silent = Vec::new();
+            self.silences = 0;
+            return self.failed(failed, patience);
+        }
+        Incident::None
+    }
+
+    /// A request that started at a time was answered. Returns for how long the origin was away, if it is back by that.
+    pub(crate) fn answered(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
+        self.silent = Vec::new();
+        self.silences = 0;
+        // What was asked for before it went away may be answered late, and proves nothing.
+        let away = self.away.take_if(|away| is_probe || started >= away.since);
+        if is_page {
+            self.unproven = None;
+        } else if let Some(away) = &away {
+            self.unproven = Some((away.since, away.probes));
+        }
+        let away = away?;
+        self.back_at = now;
+        Some(now.since(away.since))
+    }
+
+    /// A probe came back without having asked.
+    pub(crate) fn probe_was_unused(&mut self) {
+        if let Some(away) = &mut self.away {
+            away.is_probing = false;
+        }
+    }
+}
+
+impl Away {
+    /// Sets the time of the next probe: later each time, and once more when patience ends.
+    fn wait(&mut self, now: Time, patience: &Patience<'_>) {
+        self.probes += 1;
+        let retries = patience.retries;
+        let wait = retries.wait_after(self.probes).min(retries.longest_probe_wait);
+        let most = wait.saturating_mul(u32::from(retries.jitter_percent)) / 100;
+        let wait = wait + most.saturating_mul(patience.jitter) / 1_000;
+        self.next = (now + wait).min((self.since + patience.limit).max(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::FailureKind;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(1_000_000 + seconds * 1_000)
+    }
+
+    fn policy() -> RetryPolicy {
+        RetryPolicy {
+            jitter_percent: 0,
+            ..RetryPolicy::default()
+        }
+    }
+
+    fn refused() -> Arc<Failure> {
+        Arc::new(Failure::new(FailureKind::Connect, "refused"))
+    }
+
+    fn failed(failure: &Arc<Failure>, started: Time, is_probe: bool, now: Time) -> Failed<'_> {
+        Failed {
+            failure,
+            started,
+            is_probe,
+            now,
+        }
+    }
+
+    #[test]
+    fn probes_come_later_and_later_and_once_more_when_patience_ends() {
+        let retries = policy();
+        let patience = Patience {
+            retries: &retries,
+            limit: Duration::from_secs(300),
+            jitter: 0,
+        };
+        let mut trouble = Trouble::default();
+        assert_eq!(
+            trouble.failed(failed(&refused(), at(0), false, at(0)), &patience),
+            Incident::Begun
+        );
+        let mut probes = Vec::new();
+        loop {
+            let next = trouble.away.as_ref().unwrap().next;
+            probes.push(next.since(at(0)).as_secs());
+            match trouble.failed(failed(&refused(), next, true, next), &patience) {
+                Incident::Known => {}
+                Incident::TooLong => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(probes, [1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
+    }
+
+    #[test]
+    fn what_was_in_flight_when_an_origin_went_away_changes_nothing() {
+        let retries = policy();
+        let patience = Patience {
+            retries: &retries,
+            limit: Duration::from_secs(300),
+            jitter: 0,
+        };
+        let mut trouble = Trouble::default();
+        trouble.failed(failed(&refused(), at(0), false, at(5)), &patience);
+        for _ in 0..100 {
+            assert_eq!(
+                trouble.failed(failed(&refused(), at(1), false, at(400)), &patience),
+                Incident::Known
+            );
+        }
+        assert_eq!(
+            trouble.answered(at(4), false, true, at(6)),
+            None,
+            "an answer from before"
+        );
+        assert_eq!(
+            trouble.answered(at(6), false, true, at(7)),
+            Some(Duration::from_secs(2))
+        );
+        assert_eq!(
+            trouble.failed(failed(&refused(), at(4), false, at(9)), &patience),
+            Incident::Known,
+            "it belongs to what is over"
+        );
+        assert_eq!(
+            trouble.failed(failed(&refused(), at(8), false, at(9)), &patience),
+            Incident::Begun
+        );
+    }
+
+    #[test]
+    fn several_silent_pages_or_all_attempts_at_one_make_an_origin_away() {
+        let retries = policy();
+        let patience = Patience {
+            retries: &retries,
+            limit: Duration::from_secs(300),
+            jitter: 0,
+        };
+        let silent = |trouble: &mut Trouble, page, is_last, time| {
+            trouble.page_was_silent(page, is_last, failed(&refused(), at(time), false, at(time)), &patience)
+        };
+        let mut trouble = Trouble::default();
+        for page in 0..2 {
+            assert_eq!(silent(&mut trouble, page, false, page), Incident::None);
+        }
+        trouble.answered(at(4), false, true, at(4));
+        for page in 0..2 {
+            assert_eq!(silent(&mut trouble, page, false, page + 5), Incident::None);
+            assert_eq!(
+                silent(&mut trouble, page, false, page + 5),
+                Incident::None,
+                "the same page"
+            );
+        }
+        assert_eq!(silent(&mut trouble, 9, false, 9), Incident::Begun);
+
+        let mut alone = Trouble::default();
+        let incidents = [false, false, true].map(|is_last| silent(&mut alone, 1, is_last, 0));
+        assert_eq!(incidents, [Incident::None, Incident::None, Incident::Begun]);
+    }
+
+    #[test]
+    fn a_host_of_which_only_robots_txt_answers_is_not_back() {
+        let retries = policy();
+        let patience = Patience {
+            retries: &retries,
+            limit: Duration::from_secs(300),
+            jitter: 0,
+        };
+        let mut trouble = Trouble::default();
+        let mut now = at(0);
+        let mut incidents = 0;
+        while trouble.failed(failed(&refused(), now, false, now), &patience) == Incident::Begun {
+            incidents += 1;
+            now = trouble.away.as_ref().unwrap().next;
+            assert!(trouble.answered(now, true, false, now).is_some());
+        }
+        assert_eq!((incidents, now.since(at(0)).as_secs()), (10, 300));
+
+        trouble.answered(now, false, true, now);
+        trouble.away = None;
+        assert_eq!(
+            trouble.failed(failed(&refused(), now, false, now), &patience),
+            Incident::Begun
+        );
+        assert_eq!(trouble.away.unwrap().since, now, "a page was answered in between");
+    }
+}

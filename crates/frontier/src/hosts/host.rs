@@ -1,0 +1,350 @@
+//! One host: its origins, its times, its budget.
+
+pub(super) mod budget;
+mod delayed;
+mod origins;
+mod politeness;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use delayed::Delayed;
+
+use super::HostRules;
+use super::addresses::Address;
+use super::origin_queue::{OriginId, OriginQueue, Turn};
+use super::pace::Pace;
+use crate::entry::{Entry, Purpose};
+use crate::failure::Failure;
+use crate::lease::NotFetched;
+use crate::time::Time;
+use crate::url::HostKey;
+
+/// Where a host stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Place {
+    /// Nothing can be handed out, and it is kept for what is known of it.
+    #[default]
+    Idle,
+    /// In the round of hosts that can be asked now.
+    Due,
+    /// In line at its address, which other hosts share.
+    InLine,
+    /// Waiting for its time.
+    Waiting(Time),
+    /// Nothing can be handed out until something is settled: all its leases are in flight, or its robots.txt is being asked for.
+    Held,
+    /// Nothing is queued, and it can be forgotten after this time.
+    Resting(Time),
+}
+
+/// The queue and the politeness state of one host.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    pub(crate) place: Place,
+    /// By their ids.
+    origins: Vec<OriginQueue>,
+    rare: Option<Box<Rare>>,
+    queued: u32,
+    queued_pages: u32,
+    pub(crate) pace: Pace,
+    leased_pages: u32,
+    settled_pages: u32,
+    /// Origins that have something to hand out, or to ask robots.txt for. One that waits for its robots.txt is not among them, and
+    /// so holds up no other.
+    in_round: u32,
+    /// Where the round of origins goes on.
+    turn: u32,
+    /// What its robots.txt files ask for, in milliseconds; zero for nothing.
+    crawl_delay: u32,
+    /// In milliseconds; the most for none.
+    shortest_gap: ShortestGap,
+    requests: u32,
+}
+
+/// The shortest time between the end of a request and the start of the next, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct ShortestGap(u32);
+
+impl Default for ShortestGap {
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
+}
+
+/// What most hosts have nothing of.
+#[derive(Debug, Default)]
+struct Rare {
+    /// What an operator asked for; zero for nothing.
+    own_delay: Duration,
+    blocked_until: Time,
+    origins_given_up: u32,
+    postponed: u32,
+    /// What is to be asked for again, and not yet.
+    delayed: BinaryHeap<Delayed>,
+    arrivals: u64,
+    /// When origins are looked at that wait for a time.
+    timed: BinaryHeap<Reverse<(Time, OriginId)>>,
+    /// Requests for robots.txt files that redirects have led to this host.
+    urgent: Vec<Entry>,
+    address: Address,
+    /// Nothing was asked for since the address was looked up. However long it has to wait for its turn, it is used once: else a
+    /// host whose turns are far apart would be looked up again and again and never be asked for anything.
+    address_is_fresh: bool,
+    /// The address that let it into the round, until its turn comes.
+    let_in_by: Option<IpAddr>,
+}
+
+/// What a host's turn brings.
+#[derive(Debug)]
+pub(crate) enum Taking {
+    /// To be handed out.
+    Fetch {
+        entry: Entry,
+        /// Whether it asks if its origin is back.
+        is_probe: bool,
+    },
+    /// Not to be fetched.
+    Drop(Entry, NotFetched, Option<Arc<Failure>>),
+}
+
+impl Host {
+    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
+        self.queued += 1;
+        self.queued_pages += u32::from(entry.purpose == Purpose::Page);
+        if let Purpose::Robots(_) = entry.purpose {
+            self.rare().urgent.push(entry);
+        } else if entry.due > now {
+            let rare = self.rare();
+            rare.arrivals += 1;
+            let arrival = rare.arrivals;
+            rare.delayed.push(Delayed { arrival, entry });
+        } else {
+            self.put_in_queue(entry, now, rules);
+        }
+    }
+
+    pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
+        let id = OriginId::of(&entry.url);
+        self.origin(id).push(entry);
+        self.refresh(id, now, rules);
+    }
+
+    /// Lets a page wait behind everything else of the crawl.
+    pub(crate) fn postpone(&mut self, entry: &Entry) {
+        self.rare().postponed += 1;
+        self.origin(OriginId::of(&entry.url)).postpone(entry);
+    }
+
+    /// Takes back up to so many pages that were postponed. They will not be postponed again.
+    pub(crate) fn release(&mut self, host: &HostKey, id: OriginId, most: usize, now: Time, rules: &HostRules) -> usize {
+        let mut released = 0;
+        while released < most {
+            let Some(mut entry) = self.origin(id).take_postponed(host) else {
+                break;
+            };
+            released += 1;
+            self.rare().postponed -= 1;
+            entry.postponed = true;
+            self.enqueue(entry, now, rules);
+        }
+        released
+    }
+
+    /// Returns how many entries wait, but for those that wait behind everything else of the crawl.
+    pub(crate) fn queued(&self) -> u64 {
+        u64::from(self.queued)
+    }
+
+    /// Returns how many pages wait behind everything else of the crawl.
+    pub(crate) fn postponed(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| u64::from(rare.postponed))
+    }
+
+    /// Takes out what is handed out next, or what must be known before it. The origins of the host take turns.
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<Taking> {
+        self.bring_due(now, rules);
+        let fetch = |entry| Taking::Fetch { entry, is_probe: false };
+        if rules.per_address
+            && !self.knows_address(now)
+            && let Some(look_up) = self.look_up(key)
+        {
+            self.rare().address = Address::Asking;
+            return Some(fetch(look_up));
+        }
+        if let Some(rare) = &mut self.rare
+            && let Some(at) = rare.urgent.iter().position(|entry| entry.due <= now)
+        {
+            self.queued = self.queued.saturating_sub(1);
+            return Some(fetch(rare.urgent.remove(at)));
+        }
+        if self.holds_pages(rules) {
+            return None;
+        }
+        while let Some(id) = self.next_in_round() {
+            self.leave_round(id);
+            let origin = self.origin(id);
+            let is_ready = origin.ready_at(now, rules.ask_robots).is_some_and(|time| time <= now);
+            let is_probe = origin.is_away();
+            let robots_attempts = origin.robots_attempts;
+            let turn = if is_ready {
+                origin.take(key, now, rules.ask_robots)
+            } else {
+                None
+            };
+            self.refresh(id, now, rules);
+            match turn {
+                Some(Turn::Robots) => {
+                    let Some(origin) = id.origin(key) else { continue };
+                    let url = origin.robots_url().as_str().into();
+                    let mut entry = Entry::ahead(key.clone(), url, Purpose::Robots(origin));
+                    entry.attempts = u32::from(robots_attempts);
+                    return Some(Taking::Fetch { entry, is_probe });
+                }
+                Some(Turn::Fetch(entry)) => {
+                    self.left(&entry);
+                    return Some(Taking::Fetch { entry, is_probe });
+                }
+                Some(Turn::Drop(entry, why, cause)) => {
+                    self.left(&entry);
+                    return Some(Taking::Drop(entry, why, cause));
+                }
+                None => {}
+            }
+        }
+        None
+    }
+
+    fn left(&mut self, entry: &Entry) {
+        self.queued = self.queued.saturating_sub(1);
+        self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
+    }
+
+    /// Says whether the origin of a URL was given up.
+    pub(crate) fn gave_up(&self, url: &str) -> bool {
+        self.gave_up_any() && self.find(OriginId::of(url)).is_some_and(|origin| origin.is_given_up)
+    }
+
+    /// Says whether any of its origins was given up.
+    pub(crate) fn gave_up_any(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.origins_given_up > 0)
+    }
+
+    /// Gives an origin up; what waits for it is still to be taken out. Returns false if that was done before.
+    pub(crate) fn give_up(&mut self, id: OriginId) -> bool {
+        let origin = self.origin(id);
+        if std::mem::replace(&mut origin.is_given_up, true) {
+            return false;
+        }
+        origin.trouble_mut().away = None;
+        self.rare().origins_given_up += 1;
+        true
+    }
+
+    /// Finds what is queued under a key. Costs a look at everything that is.
+    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str) -> Option<Entry> {
+        let in_origin = |origin: &OriginQueue| {
+            let text = origin.id.text(key);
+            origin.waiting(key, &text).find(|entry| entry.key() == wanted)
+        };
+        let in_rare = |rare: &Rare| {
+            let delayed = rare.delayed.iter().map(|delayed| &delayed.entry);
+            delayed.chain(&rare.urgent).find(|entry| entry.key() == wanted).cloned()
+        };
+        let rare = self.rare.as_deref();
+        self.origins
+            .iter()
+            .find_map(in_origin)
+            .or_else(|| rare.and_then(in_rare))
+    }
+
+    /// Returns where the host belongs, now that something has changed.
+    pub(crate) fn next_place(&mut self, now: Time, rules: &HostRules) -> Place {
+        if self.queued() == 0 && self.pace.in_flight() == 0 {
+            return self.idle_place(now, rules);
+        }
+        if self.pace.in_flight() >= rules.per_host || (rules.per_address && self.address() == Address::Asking) {
+            return Place::Held;
+        }
+        self.bring_due(now, rules);
+        match self.first_due(now, rules) {
+            None => Place::Held,
+            Some(due) => match due.max(self.free_from(rules)) {
+                time if time <= now => Place::Due,
+                time => Place::Waiting(time),
+            },
+        }
+    }
+
+    /// Returns the address that it shares with others, as far as that is known.
+    pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
+        match self.address() {
+            Address::Known(address, _) if self.knows_address(now) => address,
+            _ => None,
+        }
+    }
+
+    fn address(&self) -> Address {
+        self.rare.as_ref().map_or(Address::Unknown, |rare| rare.address)
+    }
+
+    fn knows_address(&self, now: Time) -> bool {
+        let is_fresh = |rare: &Rare| rare.address_is_fresh;
+        match self.address() {
+            Address::Known(_, until) => until > now || self.rare.as_deref().is_some_and(is_fresh),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn address_known(&mut self, address: Option<IpAddr>, until: Time) {
+        let rare = self.rare();
+        rare.address = Address::Known(address, until);
+        rare.address_is_fresh = true;
+    }
+
+    /// Returns the address that let it into the round.
+    pub(crate) fn let_in_by(&self) -> Option<IpAddr> {
+        self.rare.as_ref()?.let_in_by
+    }
+
+    /// Notes the address that let it into the round, or that it has left it.
+    pub(crate) fn set_let_in_by(&mut self, address: Option<IpAddr>) {
+        if address.is_some() || self.rare.is_some() {
+            self.rare().let_in_by = address;
+        }
+    }
+
+    fn look_up(&self, key: &HostKey) -> Option<Entry> {
+        let waiting = self
+            .origins
+            .iter()
+            .find(|origin| !origin.is_empty())
+            .map(|origin| origin.id.text(key));
+        let url = waiting.or_else(|| {
+            let urgent = self.rare.as_ref()?.urgent.first()?;
+            Some(crate::entry::origin_text(&urgent.url).to_owned())
+        })?;
+        Some(Entry::ahead(key.clone(), url.into(), Purpose::Address))
+    }
+
+    fn idle_place(&self, now: Time, rules: &HostRules) -> Place {
+        let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
+            || self.gave_up_any()
+            || self.postponed() > 0
+            || self.origins.iter().any(OriginQueue::must_be_kept)
+            || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
+        if must_be_kept {
+            return Place::Idle;
+        }
+        let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
+        let until = known.map(|known| known.until).max().unwrap_or_default();
+        Place::Resting(until.max(self.free_from(rules)).max(now))
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}

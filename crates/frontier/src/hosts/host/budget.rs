@@ -1,0 +1,92 @@
+//! How many pages of one host may be fetched, and what is taken out of its queue at once.
+
+use super::super::packed_entries::PackedEntries;
+use super::super::{HostRules, OriginId};
+use super::Host;
+use crate::entry::{Entry, Purpose};
+
+/// How many pages may wait for each that a host's budget allows, and how many may in any case.
+const WAITING_PER_PAGE: u64 = 10;
+const WAITING_AT_LEAST: u64 = 1000;
+
+/// What was taken out of the queue of one origin.
+#[derive(Debug, Default)]
+pub(crate) struct TakenOut {
+    pub(crate) packed: Vec<PackedEntries>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl TakenOut {
+    /// Returns how many pages are in it.
+    pub(crate) fn pages(&self) -> u64 {
+        let packed: u64 = self.packed.iter().map(PackedEntries::len).sum();
+        let others = self.entries.iter().filter(|entry| entry.purpose == Purpose::Page);
+        packed + others.count() as u64
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn len(&self) -> u64 {
+        self.packed.iter().map(PackedEntries::len).sum::<u64>() + self.entries.len() as u64
+    }
+}
+
+impl Host {
+    /// Says whether a further page may be queued. More may wait than may be fetched: what robots.txt forbids and what was redirected
+    /// spends nothing.
+    pub(crate) fn takes_pages(&self, rules: &HostRules) -> bool {
+        rules.max_pages_per_host.is_none_or(|most| {
+            let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
+            u64::from(self.settled_pages) < most && u64::from(self.queued_pages) + self.postponed() < room
+        })
+    }
+
+    /// Says whether the pages in flight may spend all that is left of the budget: what waits must wait for them.
+    pub(super) fn holds_pages(&self, rules: &HostRules) -> bool {
+        let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
+        let is_held = |most| settled < most && settled + leased >= most;
+        rules.max_pages_per_host.is_some_and(is_held)
+    }
+
+    /// Counts a page that was fetched. Says whether the budget is spent by it, and pages wait that must be taken out.
+    pub(crate) fn count_page(&mut self, most: Option<u64>) -> bool {
+        self.settled_pages = self.settled_pages.saturating_add(1);
+        let is_spent = most.is_some_and(|most| u64::from(self.settled_pages) >= most);
+        is_spent && u64::from(self.queued_pages) + self.postponed() > 0
+    }
+
+    /// Returns its origins.
+    pub(crate) fn origin_ids(&self) -> Vec<OriginId> {
+        self.origins.iter().map(|origin| origin.id).collect()
+    }
+
+    /// Takes out everything that waits for an origin, or its pages only. Robots.txt files of other origins that redirects have led
+    /// here stay: their origins wait for an answer.
+    pub(crate) fn take_out(&mut self, id: OriginId, pages_only: bool) -> TakenOut {
+        let origin = self.origin(id);
+        let postponed = origin.postponed_len();
+        let (packed, mut entries) = origin.drain_pages();
+        if !pages_only {
+            entries.extend(origin.drain_sitemaps());
+        }
+        if let Some(rare) = &mut self.rare {
+            let is_meant =
+                |entry: &Entry| OriginId::of(&entry.url) == id && (!pages_only || entry.purpose == Purpose::Page);
+            let (its, others): (Vec<_>, Vec<_>) = std::mem::take(&mut rare.delayed)
+                .into_iter()
+                .partition(|delayed| is_meant(&delayed.entry));
+            rare.delayed = others.into();
+            entries.extend(its.into_iter().map(|delayed| delayed.entry));
+        }
+        let taken = TakenOut { packed, entries };
+        let less = |count: u32, by: u64| u32::try_from(u64::from(count).saturating_sub(by)).unwrap_or_default();
+        if let Some(rare) = &mut self.rare {
+            rare.postponed = less(rare.postponed, postponed);
+        }
+        self.queued = less(self.queued, taken.len() - postponed);
+        self.queued_pages = less(self.queued_pages, taken.pages() - postponed);
+        taken
+    }
+}

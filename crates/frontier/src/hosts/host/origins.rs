@@ -1,0 +1,139 @@
+//! The origins of a host: whose turn it is among them, and when they are ready.
+
+use std::cmp::Reverse;
+
+use super::super::origin_queue::{OriginId, OriginQueue};
+use super::Host;
+use crate::hosts::HostRules;
+use crate::time::Time;
+
+impl Host {
+    /// Finds an origin, or makes it.
+    pub(crate) fn origin(&mut self, id: OriginId) -> &mut OriginQueue {
+        let at = match self.origins.binary_search_by_key(&id, |origin| origin.id) {
+            Ok(at) => at,
+            Err(at) => {
+                // Most hosts have one.
+                if self.origins.len() < 4 {
+                    self.origins.reserve_exact(1);
+                }
+                self.origins.insert(at, OriginQueue::new(id));
+                at
+            }
+        };
+        &mut self.origins[at]
+    }
+
+    /// Finds an origin.
+    pub(crate) fn find(&self, id: OriginId) -> Option<&OriginQueue> {
+        let at = self.origins.binary_search_by_key(&id, |origin| origin.id).ok()?;
+        self.origins.get(at)
+    }
+
+    pub(crate) fn origins(&self) -> &[OriginQueue] {
+        &self.origins
+    }
+
+    /// Puts an origin where it belongs, now that something of it has changed: into the round, or under a timer.
+    pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostRules) {
+        let origin = self.origin(id);
+        let Some(time) = origin.ready_at(now, rules.ask_robots) else {
+            return;
+        };
+        if time <= now {
+            if !origin.in_round {
+                origin.in_round = true;
+                self.in_round += 1;
+            }
+        } else if origin.timer() != time {
+            origin.set_timer(time);
+            self.rare().timed.push(Reverse((time, id)));
+        }
+    }
+
+    /// The origin whose turn it is. Costs a look at as many as stand between it and the last.
+    pub(super) fn next_in_round(&mut self) -> Option<OriginId> {
+        if self.in_round == 0 {
+            return None;
+        }
+        let turn = (self.turn as usize).min(self.origins.len());
+        let (before, after) = self.origins.split_at(turn);
+        let at = after.iter().chain(before).position(|origin| origin.in_round)?;
+        let at = (turn + at) % self.origins.len();
+        self.turn = u32::try_from(at).unwrap_or_default();
+        Some(self.origins[at].id)
+    }
+
+    /// Takes an origin out of the round, which goes on behind it.
+    pub(super) fn leave_round(&mut self, id: OriginId) {
+        let origin = self.origin(id);
+        if std::mem::replace(&mut origin.in_round, false) {
+            self.in_round -= 1;
+            self.turn += 1;
+        }
+    }
+
+    /// Brings what is to be asked for again into the queues, and origins into the round, as far as their time has come.
+    pub(super) fn bring_due(&mut self, now: Time, rules: &HostRules) {
+        while let Some(rare) = &mut self.rare {
+            if rare.delayed.peek().is_some_and(|delayed| delayed.entry.due <= now) {
+                if let Some(delayed) = rare.delayed.pop() {
+                    self.put_in_queue(delayed.entry, now, rules);
+                }
+                continue;
+            }
+            match rare.timed.peek() {
+                Some(Reverse((time, id))) if *time <= now => {
+                    let (time, id) = (*time, *id);
+                    rare.timed.pop();
+                    let origin = self.origin(id);
+                    if origin.timer() == time {
+                        origin.set_timer(Time::EPOCH);
+                        self.refresh(id, now, rules);
+                    }
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Returns when the first entry is due that nothing but time holds back.
+    pub(super) fn first_due(&mut self, now: Time, rules: &HostRules) -> Option<Time> {
+        let urgent = self
+            .rare
+            .as_ref()
+            .and_then(|rare| rare.urgent.iter().map(|entry| entry.due).min());
+        if self.holds_pages(rules) {
+            return urgent;
+        }
+        while let Some(id) = self.next_in_round() {
+            let ready = self.find(id).and_then(|origin| origin.ready_at(now, rules.ask_robots));
+            if ready.is_some_and(|time| time <= now) {
+                return Some(Time::EPOCH);
+            }
+            // What made it ready has changed since.
+            self.leave_round(id);
+            self.refresh(id, now, rules);
+        }
+        let rare = self.rare.as_mut()?;
+        while let Some(Reverse((time, id))) = rare.timed.peek().copied() {
+            let at = self.origins.binary_search_by_key(&id, |origin| origin.id).ok();
+            let origin = at.and_then(|at| self.origins.get(at));
+            let is_meant =
+                |origin: &OriginQueue| origin.timer() == time && origin.ready_at(now, rules.ask_robots) == Some(time);
+            if origin.is_some_and(is_meant) {
+                break;
+            }
+            rare.timed.pop();
+            if let Some(origin) = at
+                .and_then(|at| self.origins.get_mut(at))
+                .filter(|origin| origin.timer() == time)
+            {
+                origin.set_timer(Time::EPOCH);
+            }
+        }
+        let timed = rare.timed.peek().map(|Reverse((time, _))| *time);
+        let delayed = rare.delayed.peek().map(|delayed| delayed.entry.due);
+        [urgent, timed, delayed].into_iter().flatten().min()
+    }
+}

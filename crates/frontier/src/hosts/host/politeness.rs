@@ -1,0 +1,93 @@
+//! How politely a host is asked: its delays, its rests, and what it was asked so far.
+
+use std::time::Duration;
+
+use super::{Host, ShortestGap};
+use crate::entry::{Entry, Purpose};
+use crate::hosts::HostRules;
+use crate::time::Time;
+
+impl Host {
+    /// Notes that an entry was handed out; returns how long after the end of the last request.
+    pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
+        self.leased_pages += u32::from(entry.purpose == Purpose::Page);
+        if let Some(rare) = &mut self.rare {
+            rare.address_is_fresh &= entry.purpose == Purpose::Address;
+        }
+        self.pace.start(now)
+    }
+
+    /// Notes that a request has ended, which had started `gap` after the end of the one before.
+    pub(crate) fn ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
+        self.give_back(entry);
+        self.pace.end(now);
+        self.requests = self.requests.saturating_add(1);
+        let gap = gap.map_or(u32::MAX, milliseconds);
+        self.shortest_gap.0 = self.shortest_gap.0.min(gap);
+    }
+
+    /// Notes that a lease came back without a request having been made.
+    pub(crate) fn unused(&mut self, entry: &Entry, started: Time) {
+        self.give_back(entry);
+        self.pace.take_back(started);
+    }
+
+    fn give_back(&mut self, entry: &Entry) {
+        if entry.purpose == Purpose::Page {
+            self.leased_pages = self.leased_pages.saturating_sub(1);
+        }
+    }
+
+    /// Sets the delay that its robots.txt files ask for: the longest, as politeness is owed to the host.
+    pub(crate) fn update_crawl_delay(&mut self, most: Duration) {
+        let asked = self.origins.iter().filter_map(|origin| origin.known.as_ref());
+        let longest = asked.map(|known| known.policy.crawl_delay()).max();
+        self.crawl_delay = milliseconds(longest.unwrap_or_default().min(most));
+    }
+
+    /// Returns the delay that is owed to it.
+    pub(crate) fn delay(&self, rules: &HostRules) -> Duration {
+        let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
+        rules.delay.max(own).max(Duration::from_millis(self.crawl_delay.into()))
+    }
+
+    /// Sets the delay that an operator asks for; zero for none.
+    pub(crate) fn set_own_delay(&mut self, delay: Duration) {
+        if !delay.is_zero() || self.rare.is_some() {
+            self.rare().own_delay = delay;
+        }
+    }
+
+    /// Returns until when it rests.
+    pub(crate) fn blocked_until(&self) -> Time {
+        self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.blocked_until)
+    }
+
+    /// Lets it rest until a time. A rest that is longer stays.
+    pub(crate) fn block(&mut self, until: Time) {
+        let rare = self.rare();
+        rare.blocked_until = rare.blocked_until.max(until);
+    }
+
+    /// Returns how many requests have ended.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.into()
+    }
+
+    /// Returns the shortest time between the end of a request and the start of the next.
+    pub(crate) fn shortest_gap(&self) -> Option<Duration> {
+        let ShortestGap(gap) = self.shortest_gap;
+        (gap < u32::MAX).then(|| Duration::from_millis(gap.into()))
+    }
+
+    /// Returns from when on the next request may start.
+    pub(crate) fn free_from(&self, rules: &HostRules) -> Time {
+        let free = self.pace.free_from(self.delay(rules), rules.per_host);
+        free.max(self.blocked_until())
+    }
+}
+
+/// A duration in milliseconds, rounded up: no delay is cut short.
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX - 1)
+}

@@ -1,0 +1,173 @@
+//! What answers and failures make of the origin that was asked: it is away, back, resting, or given up.
+
+use std::sync::Arc;
+
+use super::away::{Failed, Incident, Patience};
+use super::host::Host;
+use super::jitter::thousandths;
+use super::origin_queue::OriginId;
+use super::{HostQueues, Taken, origin_of};
+use crate::config::RetryPolicy;
+use crate::failure::{Blame, Failure};
+use crate::lease::NotFetched;
+use crate::settlement::Notice;
+use crate::time::Time;
+use crate::url::HostKey;
+
+/// What follows from a failure for the entry that was asked for.
+#[derive(Debug)]
+pub(crate) enum Consequence {
+    /// It counts against the entry.
+    Counts,
+    /// It does not count: the entry waits with all others of its origin.
+    Deferred(Option<Notice>),
+    /// Its origin is given up.
+    GivenUp(Option<Notice>),
+}
+
+impl HostQueues {
+    /// The origin that was asked has answered. Returns what is to be said if it was away.
+    pub(crate) fn answered(&mut self, taken: &Taken, now: Time) -> Option<Notice> {
+        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+        self.get(&key)?.find(id)?;
+        let after = self.change_origin(&key, id, now, |host| {
+            let origin = host.origin(id);
+            origin.has_answered = true;
+            let is_page = super::is_page(&taken.entry);
+            origin.trouble()?.answered(taken.started, taken.is_probe, is_page, now)
+        });
+        let origin = id.origin(&key)?;
+        after.flatten().map(|after| Notice::Back { origin, after })
+    }
+
+    /// The origin that was asked has answered with something else than that it wants less traffic.
+    pub(crate) fn is_calm(&mut self, taken: &Taken, now: Time) {
+        let (key, id) = (&taken.entry.queue, origin_of(&taken.entry));
+        let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
+        if self.get(key).is_some_and(is_throttling) {
+            self.change_origin(&key.clone(), id, now, |host| {
+                host.origin(id).trouble_mut().throttles = 0;
+            });
+        }
+    }
+
+    /// A request has failed without an answer. `is_last` says that the attempts at its page are spent by that.
+    pub(crate) fn failed(
+        &mut self,
+        taken: &Taken,
+        failure: &Arc<Failure>,
+        is_last: bool,
+        retries: &RetryPolicy,
+        now: Time,
+    ) -> Consequence {
+        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+        let Some(origin) = self.get(&key).and_then(|host| host.find(id)) else {
+            return Consequence::Counts;
+        };
+        if origin.is_given_up {
+            return Consequence::GivenUp(None);
+        }
+        let limit = if origin.has_answered {
+            retries.max_host_downtime
+        } else {
+            retries.max_first_downtime
+        };
+        let patience = Patience {
+            retries,
+            limit,
+            jitter: thousandths(&taken.entry.url, now.as_millis() as u32),
+        };
+        let page = self.traps.hash().of(&*taken.entry.url);
+        let is_first_word = !origin.has_answered && !super::is_page(&taken.entry);
+        let failed = Failed {
+            failure,
+            started: taken.started,
+            is_probe: taken.is_probe,
+            now,
+        };
+        let incident = self.change_origin(&key, id, now, |host| {
+            let trouble = host.origin(id).trouble_mut();
+            match failure.kind.blame() {
+                Blame::SilentPage if !is_first_word => trouble.page_was_silent(page, is_last, failed, &patience),
+                _ => trouble.failed(failed, &patience),
+            }
+        });
+        match incident.unwrap_or(Incident::None) {
+            Incident::None => Consequence::Counts,
+            Incident::Known => Consequence::Deferred(None),
+            Incident::Begun => Consequence::Deferred(id.origin(&key).map(|origin| Notice::Away {
+                origin,
+                cause: Arc::clone(failure),
+                patience: limit,
+            })),
+            Incident::TooLong => Consequence::GivenUp(self.give_up(&key, id, failure, now)),
+        }
+    }
+
+    /// A probe came back without having asked.
+    pub(crate) fn probe_was_unused(&mut self, taken: &Taken, now: Time) {
+        if taken.is_probe {
+            self.end_probe(&taken.entry.queue.clone(), origin_of(&taken.entry), now);
+        }
+    }
+
+    /// Nothing asks any longer whether an origin is back.
+    pub(super) fn end_probe(&mut self, key: &HostKey, id: OriginId, now: Time) {
+        self.change_origin(key, id, now, |host| {
+            if let Some(trouble) = host.origin(id).trouble() {
+                trouble.probe_was_unused();
+            }
+        });
+    }
+
+    /// The origin that was asked wants less traffic. Returns how often in a row, and what is to be said if it is given up by that.
+    ///
+    /// Answers to what was in flight when the host began to rest are no further reason.
+    pub(crate) fn throttled(
+        &mut self,
+        taken: &Taken,
+        cause: &Arc<Failure>,
+        retries: &RetryPolicy,
+        now: Time,
+    ) -> (u32, Option<Notice>) {
+        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+        let throttles = self.change_origin(&key, id, now, |host| {
+            let is_resting = host.blocked_until() > now;
+            let trouble = host.origin(id).trouble_mut();
+            if !is_resting || trouble.throttles == 0 {
+                trouble.throttles = trouble.throttles.saturating_add(1);
+            }
+            trouble.throttles
+        });
+        let throttles = throttles.unwrap_or(1);
+        let notice = if throttles >= retries.max_throttles.get() {
+            self.give_up(&key, id, cause, now)
+        } else {
+            None
+        };
+        (throttles, notice)
+    }
+
+    /// Says whether the origin of an entry was given up.
+    pub(crate) fn gave_up(&self, key: &HostKey, url: &str) -> bool {
+        self.get(key).is_some_and(|host| host.gave_up(url))
+    }
+
+    /// Gives an origin up, with all that waits for it.
+    fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
+        let away = self.get(key)?.find(id)?.away();
+        let after = away.map(|away| now.since(away.since)).unwrap_or_default();
+        let is_new = self.change_origin(key, id, now, |host| host.give_up(id));
+        if is_new != Some(true) {
+            return None;
+        }
+        self.given_up += 1;
+        let lost = self.drop_queue(key, id, false, NotFetched::HostDown, Some(Arc::clone(cause)), now);
+        Some(Notice::GivenUp {
+            origin: id.origin(key)?,
+            cause: Arc::clone(cause),
+            after,
+            lost,
+        })
+    }
+}

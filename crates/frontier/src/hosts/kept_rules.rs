@@ -1,0 +1,122 @@
+//! What robots.txt files say, and how much memory all that may take.
+
+use super::HostQueues;
+use super::origin_queue::OriginId;
+use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
+use crate::time::Time;
+use crate::url::{HostKey, Origin};
+
+/// How much memory the rules of all origins take.
+#[derive(Debug, Default)]
+pub(super) struct KeptRules {
+    bytes: usize,
+}
+
+impl KeptRules {
+    fn forget(&mut self, known: Option<&KnownRules>) {
+        let bytes = known.map_or(0, |known| known.policy.bytes());
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl HostQueues {
+    /// The robots.txt of an origin is known, or what holds without it: its pages may be handed out, or are dropped, until a time.
+    pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
+        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        let bytes = policy.bytes();
+        let most = self.rules.max_crawl_delay;
+        let known = KnownRules {
+            policy,
+            since: now,
+            until,
+        };
+        let old = self.change_origin(&key, id, now, |host| {
+            let origin = host.origin(id);
+            let old = origin.known.replace(known);
+            origin.is_asking = false;
+            origin.rules_are_fresh = true;
+            origin.robots_attempts = 0;
+            host.update_crawl_delay(most);
+            old
+        });
+        self.kept_rules.forget(old.flatten().as_ref());
+        self.kept_rules.bytes += bytes;
+        if self.kept_rules.bytes > MAX_RULES_BYTES {
+            self.make_room(&key, id, now);
+        }
+    }
+
+    /// What holds for an origin was decided without its answer: whether it is away makes no difference any longer, and is not asked. (If it
+    /// were, by a robots.txt that may not be asked for, that would have no end.)
+    pub(crate) fn decided_without(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
+        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        self.change_origin(&key, id, now, |host| {
+            if let Some(trouble) = host.origin(id).trouble() {
+                trouble.away = None;
+            }
+        });
+        self.robots_known(origin, policy, until, now);
+    }
+
+    /// The robots.txt of an origin was asked for in vain, and is asked for again at a time.
+    pub(crate) fn ask_robots_again(&mut self, origin: &Origin, attempts: u32, due: Time, now: Time) {
+        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        self.change_origin(&key, id, now, |host| {
+            let origin = host.origin(id);
+            origin.is_asking = false;
+            origin.robots_attempts = u8::try_from(attempts).unwrap_or(u8::MAX);
+            origin.set_robots_due(due);
+        });
+    }
+
+    /// The robots.txt of an origin is asked for at another place: its pages wait for that.
+    pub(crate) fn robots_redirected(&mut self, origin: &Origin, now: Time) {
+        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        self.change_origin(&key, id, now, |host| host.origin(id).is_asking = true);
+    }
+
+    /// What is known of the robots.txt of an origin, also if it has expired.
+    pub(crate) fn known(&self, origin: &Origin) -> Option<&KnownRules> {
+        let host = self.hosts.get(origin.host())?;
+        host.find(OriginId::of(origin.as_str()))?.known.as_ref()
+    }
+
+    /// Forgets a host; its rules give their memory back.
+    pub(super) fn forget(&mut self, key: &HostKey) {
+        let Some(host) = self.hosts.remove(key) else { return };
+        for origin in host.origins() {
+            self.kept_rules.forget(origin.known.as_ref());
+        }
+    }
+
+    /// Drops the oldest rules until all take three quarters of what they may, but not those that have just come. They are asked for
+    /// again before anything else of their origins is fetched.
+    ///
+    /// Costs a look at all hosts, paid for by as many bytes of rules that came since the last time.
+    fn make_room(&mut self, newest: &HostKey, newest_id: OriginId, now: Time) {
+        let mut kept: Vec<(Time, HostKey, OriginId)> = Vec::new();
+        for (key, host) in &self.hosts {
+            let of_host = host
+                .origins()
+                .iter()
+                .filter_map(|origin| Some((origin.id, origin.known.as_ref()?)));
+            let large = of_host.filter(|(_, known)| known.policy.bytes() > 0);
+            kept.extend(large.map(|(id, known)| (known.since, key.clone(), id)));
+        }
+        kept.sort_unstable_by_key(|(since, ..)| *since);
+        for (_, key, id) in kept {
+            if self.kept_rules.bytes <= MAX_RULES_BYTES / 4 * 3 {
+                break;
+            }
+            if (&key, id) != (newest, newest_id) {
+                let old = self.change_origin(&key, id, now, |host| host.origin(id).known.take());
+                self.kept_rules.forget(old.flatten().as_ref());
+            }
+        }
+    }
+
+    /// Returns the bytes that the rules of all origins take.
+    pub(crate) fn rules_bytes(&self) -> usize {
+        self.kept_rules.bytes
+    }
+}

@@ -1,0 +1,325 @@
+//! Pages that wait for one origin, packed: first in, first out, in about as many bytes as their paths have.
+//!
+//! An entry is written behind the others as a record, in segments of about [`SEGMENT_BYTES`]:
+//!
+//! ```text
+//! flags (1 or 2 bytes) | depth | shared, rest of the path | key? | referrer? | redirected from? | what is rare
+//! ```
+//!
+//! All numbers are variable-length integers of seven bits a byte (as in LEB128). Of a path only what differs from the first path of
+//! its segment is written; of a text that begins with the origin, only what follows; and of a referrer that the segment has
+//! already, only how far back it stands: links of one page come in a row. A segment can be read by itself.
+//!
+//! What is read back was written here, in memory. Should a record make no sense all the same, the segment ends there.
+
+mod record;
+
+use std::collections::VecDeque;
+
+use record::{REFERRER_BACK, Reader, Writer, flags_of};
+
+use crate::entry::Entry;
+use crate::url::HostKey;
+
+/// A segment is closed, and its memory fitted, once it has so many bytes.
+const SEGMENT_BYTES: usize = 4096;
+
+/// Which origin the entries belong to: its texts, which are not written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) host: &'a HostKey,
+    /// As in `https://example.com`.
+    pub(crate) origin: &'a str,
+}
+
+/// A queue of packed pages.
+#[derive(Debug, Default)]
+pub(crate) struct PackedEntries {
+    /// Closed segments, the oldest first; none but with long queues.
+    #[expect(
+        clippy::box_collection,
+        reason = "a million hosts have none, and a pointer takes a quarter of it"
+    )]
+    closed: Option<Box<VecDeque<Box<[u8]>>>>,
+    /// The segment that is written.
+    open: Vec<u8>,
+    /// Where the oldest record begins, in the first segment.
+    head: u32,
+    /// Where the last referrer stands in the open segment; 0 if none does.
+    referrer_at: u32,
+    /// Where the path of the first record of the open segment stands, and how long it is.
+    anchor: (u16, u16),
+    len: u32,
+}
+
+impl PackedEntries {
+    pub(crate) fn len(&self) -> u64 {
+        u64::from(self.len)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes a page behind all others. What retries know, attempts and due times, is not kept.
+    pub(crate) fn push(&mut self, entry: &Entry, place: Place<'_>) {
+        if self.open.len() >= SEGMENT_BYTES {
+            self.close();
+        }
+        let is_first = self.open.is_empty();
+        let most = most_bytes(entry, place.origin);
+        if self.open.capacity() - self.open.len() < most {
+            // Most hosts have a few URLs only: the first takes as much as it needs.
+            self.open.reserve_exact(most.max(self.open.len() / 4));
+        }
+        let mut writer = Writer {
+            to: &mut self.open,
+            origin: place.origin,
+        };
+        let (flags, rare) = flags_of(entry);
+        let flags_at = writer.to.len();
+        writer.to.push(flags);
+        if rare != 0 {
+            writer.to.push(rare);
+        }
+        writer.number(u64::from(entry.depth));
+        let path = entry.url.strip_prefix(place.origin).unwrap_or(&entry.url).as_bytes();
+        if is_first {
+            writer.number(0);
+            writer.number(path.len() as u64);
+            let at = writer.to.len();
+            // Paths are longer only where a URL may be; then nothing is shared.
+            self.anchor = (u16::try_from(at).unwrap_or(0), u16::try_from(path.len()).unwrap_or(0));
+            writer.to.extend_from_slice(path);
+        } else {
+            let (at, length) = (usize::from(self.anchor.0), usize::from(self.anchor.1));
+            let anchor = writer.to.get(at..at + length).unwrap_or_default();
+            let shared = anchor.iter().zip(path).take_while(|(a, b)| a == b).count();
+            writer.number(shared as u64);
+            writer.number((path.len() - shared) as u64);
+            writer.to.extend_from_slice(&path[shared..]);
+        }
+        if let Some(key) = &entry.key {
+            writer.text(key);
+        }
+        if let Some(referrer) = &entry.metadata.referrer {
+            let last = self.referrer_at as usize;
+            if last != 0 && writer.has_text_at(last, referrer) {
+                writer.to[flags_at] |= REFERRER_BACK;
+                let back = writer.to.len() - last;
+                writer.number(back as u64);
+            } else {
+                self.referrer_at = u32::try_from(writer.to.len()).unwrap_or(0);
+                writer.text(referrer);
+            }
+        }
+        writer.rest(entry);
+        self.len += 1;
+    }
+
+    /// Takes out the oldest page.
+    pub(crate) fn pop(&mut self, place: Place<'_>) -> Option<Entry> {
+        loop {
+            let (segment, is_open) = match self.closed.as_ref().and_then(|closed| closed.front()) {
+                Some(segment) => (&**segment, false),
+                None => (self.open.as_slice(), true),
+            };
+            let mut reader = Reader::new(segment, self.head as usize, place);
+            let entry = reader.entry();
+            let is_read = reader.at >= segment.len();
+            self.head = u32::try_from(reader.at).unwrap_or(u32::MAX);
+            if is_read || entry.is_none() {
+                self.head = 0;
+                if is_open {
+                    self.open = Vec::new();
+                    self.referrer_at = 0;
+                } else {
+                    self.drop_oldest();
+                }
+            }
+            if entry.is_some() {
+                self.len = self.len.saturating_sub(1);
+                return entry;
+            }
+            if is_open {
+                self.len = 0;
+                return None;
+            }
+        }
+    }
+
+    /// Goes through all that waits, the oldest first. Costs a copy of each.
+    pub(crate) fn iter<'a>(&'a self, place: Place<'a>) -> impl Iterator<Item = Entry> + 'a {
+        let segments = self
+            .closed
+            .iter()
+            .flat_map(|closed| closed.iter())
+            .map(|segment| &**segment);
+        let segments = segments.chain(std::iter::once(self.open.as_slice()));
+        let head = self.head as usize;
+        segments.enumerate().flat_map(move |(at, segment)| {
+            let mut reader = Reader::new(segment, if at == 0 { head } else { 0 }, place);
+            std::iter::from_fn(move || reader.entry())
+        })
+    }
+
+    fn close(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.closed.get_or_insert_default().push_back(open.into_boxed_slice());
+        self.referrer_at = 0;
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(closed) = &mut self.closed else { return };
+        closed.pop_front();
+        if closed.is_empty() {
+            self.closed = None;
+        } else if closed.len() < closed.capacity() / 4 {
+            closed.shrink_to(closed.capacity() / 2);
+        }
+    }
+}
+
+/// Returns about how many bytes the record of an entry takes, seldom less than it does.
+fn most_bytes(entry: &Entry, origin: &str) -> usize {
+    let metadata = &entry.metadata;
+    let texts = [
+        entry.key.as_deref(),
+        metadata.referrer.as_deref(),
+        metadata.redirected_from.as_deref(),
+    ];
+    let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
+    let texts: usize = texts.into_iter().flatten().map(text).sum();
+    entry.url.len() - origin.len().min(entry.url.len()) + texts + 8
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::entry::{Metadata, Purpose};
+    use crate::link::{Earlier, Validators};
+    use crate::time::Time;
+    use proptest::prelude::*;
+    use url::Url;
+
+    const ORIGIN: &str = "https://site.example:8443";
+
+    fn host() -> HostKey {
+        HostKey::of(&Url::parse(ORIGIN).unwrap()).unwrap()
+    }
+
+    fn texts() -> impl Strategy<Value = Option<String>> {
+        prop::option::of(prop_oneof![
+            "/[a-z]{0,6}(/[a-z0-9]{0,9}){0,3}".prop_map(|path| ORIGIN.to_owned() + &path),
+            "https?://[a-z]{1,8}\\.example/[a-zäß]{0,200}",
+            Just(ORIGIN.to_owned()),
+            Just(String::new()),
+        ])
+    }
+
+    fn entries() -> impl Strategy<Value = Entry> {
+        let path = prop_oneof![
+            9 => "/docs/[a-z]{0,8}(/[a-z0-9?=]{0,9}){0,4}",
+            1 => "/[a-z]{0,3000}",
+            1 => Just("/".to_owned()),
+        ];
+        let numbers = (any::<u32>(), 0_u8..4, 0_u8..3, prop::option::of(any::<u64>()));
+        let referrers = prop_oneof![3 => Just(None), 3 => (0_u8..3).prop_map(Some)];
+        let earlier = prop::option::of((texts(), texts(), texts()));
+        (
+            path,
+            numbers,
+            referrers,
+            texts(),
+            texts(),
+            earlier,
+            any::<(bool, bool)>(),
+        )
+            .prop_map(
+                |(path, (depth, hops, embedded, lastmod), referrer, redirect, key, earlier, (seed, postponed))| Entry {
+                    url: (ORIGIN.to_owned() + &path).into(),
+                    key: key.map(Into::into),
+                    depth,
+                    hops,
+                    postponed,
+                    metadata: Metadata {
+                        referrer: referrer.map(|n| format!("{ORIGIN}/page-{n}").into()),
+                        redirected_from: redirect.map(Into::into),
+                        seed,
+                        embedded,
+                        lastmod: lastmod.map(Time::from_millis),
+                        earlier: earlier.map(|(etag, last_modified, redirected_from)| {
+                            Arc::new(Earlier {
+                                validators: Validators { etag, last_modified },
+                                redirected_from,
+                            })
+                        }),
+                    },
+                    ..Entry::ahead(host(), "".into(), Purpose::Page)
+                },
+            )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_goes_in_comes_out_in_the_same_order(
+            steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
+        ) {
+            let host = host();
+            let place = Place { host: &host, origin: ORIGIN };
+            let (mut packed, mut model) = (PackedEntries::default(), VecDeque::new());
+            for step in steps {
+                match step {
+                    Some(entry) => {
+                        packed.push(&entry, place);
+                        model.push_back(entry);
+                    }
+                    None => prop_assert_eq!(packed.pop(place), model.pop_front()),
+                }
+                prop_assert_eq!(packed.len(), model.len() as u64);
+            }
+            prop_assert_eq!(packed.iter(place).collect::<Vec<_>>(), Vec::from(model.clone()));
+            while let Some(entry) = model.pop_front() {
+                prop_assert_eq!(packed.pop(place), Some(entry));
+            }
+            prop_assert_eq!(packed.pop(place), None);
+        }
+    }
+
+    #[test]
+    fn a_long_queue_of_short_differences_takes_a_fraction_of_its_urls() {
+        let host = host();
+        let place = Place {
+            host: &host,
+            origin: ORIGIN,
+        };
+        let mut packed = PackedEntries::default();
+        let mut bytes = 0;
+        for n in 0..100_000 {
+            let entry = Entry {
+                url: format!(
+                    "{ORIGIN}/documentation/reference/chapter-{}/page-number-{n}.html",
+                    n / 100
+                )
+                .into(),
+                metadata: Metadata {
+                    referrer: Some(format!("{ORIGIN}/documentation/reference/chapter-{}/index.html", n / 5).into()),
+                    ..Metadata::default()
+                },
+                ..Entry::ahead(host.clone(), "".into(), Purpose::Page)
+            };
+            bytes += entry.url.len();
+            packed.push(&entry, place);
+        }
+        let closed = packed.closed.as_ref().unwrap();
+        let held: usize = closed.iter().map(|segment| segment.len() + 16).sum();
+        assert!(held < bytes * 3 / 5, "{held} bytes for {bytes} of URLs");
+        (0..100_000).for_each(|_| assert!(packed.pop(place).is_some()));
+        assert_eq!((packed.closed.is_none(), packed.open.capacity()), (true, 0));
+    }
+}

@@ -1,0 +1,285 @@
+//! The form of a record: see [`packed_entries`](super). Written by [`Writer`], read by [`Reader`].
+
+use std::sync::Arc;
+
+use super::Place;
+use crate::entry::{Entry, Metadata, Purpose};
+use crate::link::{Earlier, Validators};
+use crate::time::Time;
+
+pub(super) const HAS_KEY: u8 = 1;
+pub(super) const HAS_REFERRER: u8 = 1 << 1;
+/// The referrer stands earlier in the segment.
+pub(super) const REFERRER_BACK: u8 = 1 << 2;
+pub(super) const HAS_REDIRECT: u8 = 1 << 3;
+pub(super) const IS_SEED: u8 = 1 << 4;
+pub(super) const IS_POSTPONED: u8 = 1 << 5;
+/// A second byte of flags follows.
+pub(super) const IS_RARE: u8 = 1 << 6;
+
+pub(super) const HAS_HOPS: u8 = 1;
+pub(super) const HAS_EMBEDDED: u8 = 1 << 1;
+pub(super) const HAS_LASTMOD: u8 = 1 << 2;
+pub(super) const HAS_EARLIER: u8 = 1 << 3;
+pub(super) const HAS_ETAG: u8 = 1 << 4;
+pub(super) const HAS_LAST_MODIFIED: u8 = 1 << 5;
+pub(super) const HAS_EARLIER_REDIRECT: u8 = 1 << 6;
+
+pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    let metadata = &entry.metadata;
+    let earlier = metadata.earlier.as_deref();
+    let rare = flag(entry.hops > 0, HAS_HOPS)
+        | flag(metadata.embedded > 0, HAS_EMBEDDED)
+        | flag(metadata.lastmod.is_some(), HAS_LASTMOD)
+        | flag(earlier.is_some(), HAS_EARLIER)
+        | flag(earlier.is_some_and(|e| e.validators.etag.is_some()), HAS_ETAG)
+        | flag(
+            earlier.is_some_and(|e| e.validators.last_modified.is_some()),
+            HAS_LAST_MODIFIED,
+        )
+        | flag(
+            earlier.is_some_and(|e| e.redirected_from.is_some()),
+            HAS_EARLIER_REDIRECT,
+        );
+    let flags = flag(entry.key.is_some(), HAS_KEY)
+        | flag(metadata.referrer.is_some(), HAS_REFERRER)
+        | flag(metadata.redirected_from.is_some(), HAS_REDIRECT)
+        | flag(metadata.seed, IS_SEED)
+        | flag(entry.postponed, IS_POSTPONED)
+        | flag(rare != 0, IS_RARE);
+    (flags, rare)
+}
+
+pub(super) struct Writer<'a> {
+    pub(super) to: &'a mut Vec<u8>,
+    pub(super) origin: &'a str,
+}
+
+impl Writer<'_> {
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.to.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.to.push(number as u8);
+    }
+
+    /// Twice the length, plus one if the origin is left out, and the bytes.
+    pub(super) fn text(&mut self, text: &str) {
+        let (rest, is_relative) = self.relative(text);
+        self.number(rest.len() as u64 * 2 + u64::from(is_relative));
+        self.to.extend_from_slice(rest.as_bytes());
+    }
+
+    fn relative<'t>(&self, text: &'t str) -> (&'t str, bool) {
+        text.strip_prefix(self.origin)
+            .map_or((text, false), |rest| (rest, true))
+    }
+
+    pub(super) fn has_text_at(&self, at: usize, text: &str) -> bool {
+        let (rest, is_relative) = self.relative(text);
+        let mut reader = Bytes { bytes: self.to, at };
+        reader.number() == Some(rest.len() as u64 * 2 + u64::from(is_relative))
+            && reader.bytes.get(reader.at..reader.at + rest.len()) == Some(rest.as_bytes())
+    }
+
+    pub(super) fn rest(&mut self, entry: &Entry) {
+        let metadata = &entry.metadata;
+        if let Some(from) = &metadata.redirected_from {
+            self.text(from);
+        }
+        if entry.hops > 0 {
+            self.to.push(entry.hops);
+        }
+        if metadata.embedded > 0 {
+            self.to.push(metadata.embedded);
+        }
+        if let Some(time) = metadata.lastmod {
+            self.number(time.as_millis());
+        }
+        let Some(earlier) = &metadata.earlier else { return };
+        let texts = [
+            &earlier.validators.etag,
+            &earlier.validators.last_modified,
+            &earlier.redirected_from,
+        ];
+        for text in texts.into_iter().flatten() {
+            self.text(text);
+        }
+    }
+}
+
+/// Reads numbers from bytes.
+struct Bytes<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bytes<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = self.bytes.get(self.at).copied();
+        self.at += 1;
+        byte
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(taken)
+    }
+}
+
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+    place: Place<'a>,
+    /// The last referrer, and where it stands: links of one page share it.
+    referrer: Option<(usize, Arc<str>)>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize, place: Place<'a>) -> Self {
+        Self {
+            bytes,
+            at,
+            place,
+            referrer: None,
+        }
+    }
+
+    /// The path of the first record.
+    fn anchor(&self) -> Option<&'a [u8]> {
+        let mut bytes = Bytes {
+            bytes: self.bytes,
+            at: 0,
+        };
+        if bytes.byte()? & IS_RARE != 0 {
+            bytes.byte()?;
+        }
+        bytes.number()?;
+        bytes.number()?;
+        let length = usize::try_from(bytes.number()?).ok()?;
+        bytes.take(length)
+    }
+
+    fn text(&self, bytes: &mut Bytes<'a>) -> Option<String> {
+        let number = bytes.number()?;
+        let rest = std::str::from_utf8(bytes.take(usize::try_from(number / 2).ok()?)?).ok()?;
+        let origin = if number % 2 == 1 { self.place.origin } else { "" };
+        Some([origin, rest].concat())
+    }
+
+    pub(super) fn entry(&mut self) -> Option<Entry> {
+        let mut bytes = Bytes {
+            bytes: self.bytes,
+            at: self.at,
+        };
+        let flags = bytes.byte()?;
+        let rare = if flags & IS_RARE != 0 { bytes.byte()? } else { 0 };
+        let depth = u32::try_from(bytes.number()?).ok()?;
+        let shared = usize::try_from(bytes.number()?).ok()?;
+        let length = usize::try_from(bytes.number()?).ok()?;
+        let start = if shared > 0 { self.anchor()?.get(..shared)? } else { &[] };
+        let path = [self.place.origin.as_bytes(), start, bytes.take(length)?].concat();
+        let url = String::from_utf8(path).ok()?.into_boxed_str();
+        let key = if flags & HAS_KEY != 0 {
+            Some(self.text(&mut bytes)?.into_boxed_str())
+        } else {
+            None
+        };
+        let referrer = if flags & HAS_REFERRER != 0 {
+            Some(self.read_referrer(&mut bytes, flags & REFERRER_BACK != 0)?)
+        } else {
+            None
+        };
+        let mut text_if = |is_there: bool| {
+            if is_there {
+                self.text(&mut bytes).map(Some)
+            } else {
+                Some(None)
+            }
+        };
+        let redirected_from = text_if(flags & HAS_REDIRECT != 0)?.map(Arc::from);
+        let mut byte_if = |is_there: bool| if is_there { bytes.byte() } else { Some(0) };
+        let hops = byte_if(rare & HAS_HOPS != 0)?;
+        let embedded = byte_if(rare & HAS_EMBEDDED != 0)?;
+        let lastmod = if rare & HAS_LASTMOD != 0 {
+            Some(Time::from_millis(bytes.number()?))
+        } else {
+            None
+        };
+        let mut text_if = |is_there: bool| {
+            if is_there {
+                self.text(&mut bytes).map(Some)
+            } else {
+                Some(None)
+            }
+        };
+        let earlier = if rare & HAS_EARLIER != 0 {
+            Some(Arc::new(Earlier {
+                validators: Validators {
+                    etag: text_if(rare & HAS_ETAG != 0)?,
+                    last_modified: text_if(rare & HAS_LAST_MODIFIED != 0)?,
+                },
+                redirected_from: text_if(rare & HAS_EARLIER_REDIRECT != 0)?,
+            }))
+        } else {
+            None
+        };
+        self.at = bytes.at;
+        Some(Entry {
+            queue: self.place.host.clone(),
+            url,
+            key,
+            due: Time::EPOCH,
+            depth,
+            hops,
+            attempts: 0,
+            deferrals: 0,
+            postponed: flags & IS_POSTPONED != 0,
+            purpose: Purpose::Page,
+            metadata: Metadata {
+                referrer,
+                redirected_from,
+                seed: flags & IS_SEED != 0,
+                embedded,
+                lastmod,
+                earlier,
+            },
+        })
+    }
+
+    fn read_referrer(&mut self, bytes: &mut Bytes<'a>, is_back: bool) -> Option<Arc<str>> {
+        let here = bytes.at;
+        let at = if is_back {
+            here.checked_sub(usize::try_from(bytes.number()?).ok()?)?
+        } else {
+            here
+        };
+        if let Some((known, referrer)) = &self.referrer
+            && *known == at
+        {
+            return Some(Arc::clone(referrer));
+        }
+        let mut there = Bytes { bytes: self.bytes, at };
+        let referrer: Arc<str> = self.text(&mut there)?.into();
+        if !is_back {
+            bytes.at = there.at;
+        }
+        self.referrer = Some((at, Arc::clone(&referrer)));
+        Some(referrer)
+    }
+}

@@ -1,0 +1,61 @@
+//! How links come in: the host queues as the queue behind the frontier's sieve.
+
+use super::HostQueues;
+use crate::entry::Entry;
+use crate::link::Link;
+use crate::scope::Refusal;
+use crate::time::Time;
+
+impl sieve::Queue for HostQueues {
+    fn len(&self) -> usize {
+        usize::try_from(HostQueues::len(self)).unwrap_or(usize::MAX)
+    }
+}
+
+impl sieve::Accepts<Arrival<'_>> for HostQueues {
+    type Refusal = Refusal;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        self.admit(arrival.link)
+    }
+
+    /// While nothing is near its bound, a batch of links need not be looked at one by one.
+    fn admits_next(&self, count: usize) -> bool {
+        let room = count as u64;
+        HostQueues::len(self) + room <= self.rules.max_queued
+            && self.hosts.len() + count <= self.rules.max_hosts
+            && self.rules.max_pages_per_host.is_none()
+            && self.given_up == 0
+            && self.traps.admits_next(count)
+    }
+
+    fn push(&mut self, arrival: Arrival<'_>) {
+        let is_first_of_host = !self.hosts.contains_key(arrival.link.url.host_str());
+        self.traps.count(arrival.link, is_first_of_host);
+        let mut entry = Entry::of(arrival.link);
+        if arrival.is_postponed || self.traps.postpones(&entry) {
+            if let Some((key, _)) = self.hosts.get_key_value(&entry.queue) {
+                entry.queue = key.clone();
+            }
+            self.postpone(&entry, arrival.at);
+        } else {
+            self.enqueue(entry, arrival.at);
+        }
+    }
+}
+
+/// A link on its way through the filter into its host's queue, with the time of its arrival. An entry is made only of one that is new.
+#[derive(Debug)]
+pub(crate) struct Arrival<'l> {
+    pub(crate) link: &'l Link,
+    pub(crate) at: Time,
+    /// It waits behind everything else, because of where it was found.
+    pub(crate) is_postponed: bool,
+}
+
+impl AsRef<[u8]> for Arrival<'_> {
+    /// The bytes of the key, which is what the filter sees.
+    fn as_ref(&self) -> &[u8] {
+        self.link.url.key().as_bytes()
+    }
+}

@@ -1,0 +1,113 @@
+//! Where the seeds let us go: one set per kind of [`Reach`], asked once per link.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
+
+use url::Url;
+
+use super::{Reach, Refusal};
+use crate::url::{CanonicalUrl, HostKey, host_name, site};
+
+/// The places that the seeds have opened.
+#[derive(Clone, Debug)]
+pub(super) enum Reached {
+    Hosts(HashSet<HostKey>),
+    Sites(HashSet<Box<str>>),
+    Directories(HashMap<HostKey, Directories>),
+    Everywhere,
+}
+
+impl Reached {
+    /// Makes one that no seed has joined.
+    pub(super) fn new(reach: Reach) -> Self {
+        match reach {
+            Reach::Host => Self::Hosts(HashSet::new()),
+            Reach::Site => Self::Sites(HashSet::new()),
+            Reach::Prefix => Self::Directories(HashMap::new()),
+            Reach::Any => Self::Everywhere,
+        }
+    }
+
+    /// Opens what belongs to a seed.
+    pub(super) fn add(&mut self, seed: &CanonicalUrl) {
+        match self {
+            Self::Hosts(hosts) => {
+                hosts.insert(seed.host());
+            }
+            Self::Sites(sites) => {
+                sites.insert(site(seed.host_str()).into());
+            }
+            Self::Directories(directories) => directories.entry(seed.host()).or_default().add(&path(seed)),
+            Self::Everywhere => {}
+        }
+    }
+
+    /// Tells whether a URL lies in what is open.
+    pub(super) fn judge(&self, url: &CanonicalUrl) -> Result<(), Refusal> {
+        let (inside, refusal) = match self {
+            Self::Hosts(hosts) => (hosts.contains(url.host_str()), Refusal::OtherHost),
+            Self::Sites(sites) => (sites.contains(site(url.host_str())), Refusal::OtherSite),
+            Self::Directories(directories) => {
+                let open = directories.get(url.host_str());
+                (open.is_some_and(|open| open.cover(&path(url))), Refusal::OutsidePrefix)
+            }
+            Self::Everywhere => return Ok(()),
+        };
+        if inside { Ok(()) } else { Err(refusal) }
+    }
+
+    /// Tells whether anything on the host of a URL is open.
+    pub(super) fn reaches(&self, url: &Url) -> bool {
+        match self {
+            Self::Hosts(hosts) => hosts.contains(host_name(url)),
+            Self::Sites(sites) => sites.contains(site(host_name(url))),
+            Self::Directories(directories) => directories.contains_key(host_name(url)),
+            Self::Everywhere => true,
+        }
+    }
+}
+
+/// The path of the key, with the final slash of the URL: a rule that drops it would turn the
+/// directory `/docs/` into the file `/docs`, and open all of `/`.
+fn path(url: &CanonicalUrl) -> Cow<'_, str> {
+    let path = url.key_path();
+    if url.url().path().ends_with('/') && !path.ends_with('/') {
+        Cow::Owned(format!("{path}/"))
+    } else {
+        Cow::Borrowed(path)
+    }
+}
+
+/// The directories open on one host, none inside another.
+///
+/// That is why one look-up decides: if `/a/` is open, nothing that sorts between `/a/` and `/a/b/c`
+/// is, so the last open directory not after a path is the only one that can hold it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directories(BTreeSet<Box<str>>);
+
+impl Directories {
+    /// Opens the directory of a path: all up to its last slash.
+    fn add(&mut self, path: &str) {
+        let directory = path.rfind('/').map_or("/", |slash| &path[..=slash]);
+        if self.cover(directory) {
+            return;
+        }
+        let from_here = (Bound::Included(directory), Bound::Unbounded);
+        let opened = self.0.range::<str, _>(from_here);
+        let inner: Vec<Box<str>> = opened
+            .take_while(|inner| inner.starts_with(directory))
+            .cloned()
+            .collect();
+        for directory in inner {
+            self.0.remove(&directory);
+        }
+        self.0.insert(directory.into());
+    }
+
+    fn cover(&self, path: &str) -> bool {
+        let up_to_path = (Bound::Unbounded, Bound::Included(path));
+        let last = self.0.range::<str, _>(up_to_path).next_back();
+        last.is_some_and(|directory| path.starts_with(&**directory))
+    }
+}

@@ -1,0 +1,174 @@
+//! What one site may spend: queries of a path, hosts of a domain, pages that resemble one another.
+//!
+//! Budgets are asked before the filter is touched, and count only what was new and is queued. All counts are under keyed hashes,
+//! so that no site can make others pay.
+
+mod clusters;
+mod frequent_items;
+mod near_duplicates;
+mod path_prefix;
+mod redirect_loops;
+
+use std::num::NonZeroU32;
+
+pub(crate) use clusters::Clusters;
+pub use clusters::ResemblanceCounts;
+pub(crate) use near_duplicates::{LinksFrom, Member};
+pub use path_prefix::path_prefix;
+pub(crate) use redirect_loops::RedirectLoops;
+
+use frequent_items::FrequentItems;
+use near_duplicates::NearDuplicates;
+
+use crate::config::FrontierConfig;
+use crate::entry::{Entry, Purpose};
+use crate::keyed_hash::KeyedHash;
+use crate::link::Link;
+use crate::scope::Refusal;
+use crate::url::{HostKey, site};
+
+/// Paths, and sites, that are counted at a time, in 16 bytes each.
+const COUNTED: usize = 65_536;
+
+/// The budgets of all sites.
+#[derive(Debug)]
+pub(crate) struct Traps {
+    max_queries_per_path: u32,
+    queries: FrequentItems,
+    max_hosts_per_site: u32,
+    hosts: FrequentItems,
+    near_duplicates: NearDuplicates,
+    hash: KeyedHash,
+}
+
+/// What is done with an entry whose turn has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Screening {
+    Fetch,
+    /// It waits behind everything else of the crawl.
+    Postpone,
+    Drop,
+}
+
+impl Traps {
+    pub(crate) fn new(config: &FrontierConfig, hash: KeyedHash) -> Self {
+        let most = |max: Option<NonZeroU32>| max.map_or(u32::MAX, NonZeroU32::get);
+        Self {
+            max_queries_per_path: most(config.max_queries_per_path),
+            queries: FrequentItems::new(COUNTED),
+            max_hosts_per_site: most(config.max_hosts_per_site),
+            hosts: FrequentItems::new(COUNTED),
+            near_duplicates: NearDuplicates::new(
+                most(config.max_near_duplicates),
+                most(config.max_near_duplicates_in_all),
+                hash,
+            ),
+            hash,
+        }
+    }
+
+    /// Says whether a URL fits into the budgets. What the user named always does, and so does a sitemap.
+    pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
+        if is_exempt(link) {
+            return Ok(());
+        }
+        if let Some(path) = self.counted_path(link)
+            && self.queries.get(path) >= self.max_queries_per_path
+        {
+            return Err(Refusal::TooManyQueries);
+        }
+        if self.near_duplicates.closes(link.url.key()) {
+            return Err(Refusal::NearDuplicates);
+        }
+        Ok(())
+    }
+
+    /// Says whether the next so many links will be admitted, whatever they are.
+    pub(crate) fn admits_next(&self, count: usize) -> bool {
+        let more = u32::try_from(count).unwrap_or(u32::MAX);
+        let has_room =
+            |items: &FrequentItems, most: u32| most == u32::MAX || items.highest().saturating_add(more) <= most;
+        has_room(&self.queries, self.max_queries_per_path)
+            && has_room(&self.hosts, self.max_hosts_per_site)
+            && !self.near_duplicates.closes_any()
+    }
+
+    /// Says whether the first URL of a host fits into the budget of its site.
+    pub(crate) fn admit_host(&self, link: &Link) -> Result<(), Refusal> {
+        let is_bounded = self.max_hosts_per_site < u32::MAX && !is_exempt(link);
+        if is_bounded && self.hosts.get(self.site(link)) >= self.max_hosts_per_site {
+            return Err(Refusal::TooManySubdomains);
+        }
+        Ok(())
+    }
+
+    /// Counts what was new and is about to be queued.
+    pub(crate) fn count(&mut self, link: &Link, is_first_of_host: bool) {
+        if let Some(path) = self.counted_path(link) {
+            self.queries.add(path);
+        }
+        if is_first_of_host && self.max_hosts_per_site < u32::MAX {
+            self.hosts.add(self.site(link));
+        }
+    }
+
+    /// Decides what is done with an entry whose turn has come.
+    pub(crate) fn screen(&self, entry: &Entry) -> Screening {
+        if entry.purpose != Purpose::Page || entry.metadata.seed {
+            Screening::Fetch
+        } else if self.near_duplicates.closes(entry.key()) {
+            Screening::Drop
+        } else if !entry.postponed && !entry.was_asked_for() && self.near_duplicates.postpones(entry.key()) {
+            Screening::Postpone
+        } else {
+            Screening::Fetch
+        }
+    }
+
+    /// Says whether a new entry waits behind everything else of the crawl.
+    pub(crate) fn postpones(&self, entry: &Entry) -> bool {
+        self.screen(entry) == Screening::Postpone
+    }
+
+    /// Counts a page that belongs to a cluster, and returns what is done with its links.
+    pub(crate) fn count_member(&mut self, entry: &Entry, member: &Member<'_>) -> LinksFrom {
+        self.near_duplicates.count(entry, member)
+    }
+
+    /// Says whether near-duplicates have been so frequent on a site that each of its pages should be compared.
+    pub(crate) fn suspects(&self, host: &HostKey) -> bool {
+        self.near_duplicates.suspects(host.site())
+    }
+
+    /// Says whether near-duplicates are bounded at all.
+    pub(crate) fn bounds_near_duplicates(&self) -> bool {
+        self.near_duplicates.is_bounded()
+    }
+
+    /// Returns how many path prefixes were closed, and how many were postponed.
+    pub(crate) fn prefixes(&self) -> (u64, u64) {
+        self.near_duplicates.prefixes()
+    }
+
+    /// Returns the hash that no site can foresee.
+    pub(crate) fn hash(&self) -> KeyedHash {
+        self.hash
+    }
+
+    /// The path that a URL with a query belongs to.
+    fn counted_path(&self, link: &Link) -> Option<u64> {
+        if self.max_queries_per_path == u32::MAX {
+            return None;
+        }
+        let (path, _query) = link.url.key().split_once('?')?;
+        Some(self.hash.of(path))
+    }
+
+    fn site(&self, link: &Link) -> u64 {
+        self.hash.of(site(link.url.host_str()))
+    }
+}
+
+fn is_exempt(link: &Link) -> bool {
+    link.seed || link.sitemap_of.is_some()
+}

@@ -1,0 +1,115 @@
+//! Counts of very many things in a fixed room.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Counts how often each key came, for as many keys as there is room for.
+///
+/// When the room is full, every count is lowered as far as the least and those at zero leave (J. Misra, D. Gries, "Finding
+/// repeated elements", 1982): what comes often stays, whatever else comes. A count is never too high, and too low by at most the
+/// sum of all counts divided by the room: so a budget that is measured with it never refuses too early, and nobody can
+/// fill it so that it forgets a trap.
+///
+/// Cost: a look-up; where the room is full also a look at each key, paid for by as many keys that came before.
+#[derive(Debug, Clone)]
+pub(crate) struct FrequentItems {
+    counts: HashMap<u64, u32>,
+    room: usize,
+    /// No count was ever higher.
+    highest: u32,
+}
+
+impl FrequentItems {
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            counts: HashMap::new(),
+            room,
+            highest: 0,
+        }
+    }
+
+    /// Returns how often a key came.
+    pub(crate) fn get(&self, key: u64) -> u32 {
+        self.counts.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Returns what no count exceeds.
+    pub(crate) fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    /// Counts a key once more, and returns how often it came.
+    pub(crate) fn add(&mut self, key: u64) -> u32 {
+        self.add_times(key, 1)
+    }
+
+    /// Counts a key so many times more, and returns how often it came.
+    pub(crate) fn add_times(&mut self, key: u64, times: u32) -> u32 {
+        let count = self.raise(key, times);
+        self.highest = self.highest.max(count);
+        count
+    }
+
+    fn raise(&mut self, key: u64, times: u32) -> u32 {
+        let is_full = self.counts.len() >= self.room;
+        match self.counts.entry(key) {
+            Entry::Occupied(mut count) => {
+                *count.get_mut() = count.get().saturating_add(times);
+                *count.get()
+            }
+            Entry::Vacant(place) if !is_full => *place.insert(times),
+            Entry::Vacant(_) => {
+                let least = self.counts.values().copied().min().unwrap_or_default().min(times);
+                self.counts.retain(|_, count| {
+                    *count -= least;
+                    *count > 0
+                });
+                let left = times - least;
+                if left > 0 {
+                    self.counts.insert(key, left);
+                }
+                left
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_there_is_room_every_count_is_exact() {
+        let mut items = FrequentItems::new(10);
+        for round in 1..=100 {
+            for key in 0..10 {
+                assert_eq!(items.add(key), round);
+            }
+        }
+        assert_eq!((items.get(3), items.get(10)), (100, 0));
+    }
+
+    #[test]
+    fn what_comes_many_times_at_once_takes_the_place_of_what_came_less_often() {
+        let mut items = FrequentItems::new(2);
+        assert_eq!((items.add_times(1, 3), items.add_times(2, 5)), (3, 5));
+        assert_eq!(items.add_times(3, 2), 0);
+        assert_eq!((items.get(1), items.get(2), items.get(3)), (1, 3, 0));
+        assert_eq!(items.add_times(3, 8), 7);
+        assert_eq!((items.get(1), items.get(2), items.get(3)), (0, 2, 7));
+    }
+
+    #[test]
+    fn what_comes_often_stays_among_millions_that_come_once() {
+        let (room, rounds) = (1_000, 1_000_000);
+        let mut items = FrequentItems::new(room);
+        for round in 0..rounds {
+            items.add(u64::MAX);
+            items.add(round);
+            assert!(items.counts.len() <= room);
+        }
+        let count = u64::from(items.get(u64::MAX));
+        assert!(count <= rounds);
+        assert!(count >= rounds - 2 * rounds / room as u64, "{count}");
+    }
+}

@@ -1,0 +1,176 @@
+//! What `why` says of a URL, which is the truth at every moment.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod common;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use frontier::report::Wait;
+use frontier::{
+    FailureKind, Fingerprint, Frontier, FrontierConfig, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
+    ScopeConfig, Time, Why,
+};
+
+use common::{
+    Forbid, START, answer, at, commit, config, end, failing, failure, links, one, pages, settle, url, with_pages,
+};
+
+/// What a queued URL waits for.
+#[track_caller]
+fn wait(frontier: &Frontier, text: &str, now: Time) -> Wait {
+    match frontier.why(&url(text), now) {
+        Why::Queued { host, wait } => {
+            assert_eq!(host, url(text).host());
+            wait
+        }
+        other => panic!("it should be queued, not {other:?}"),
+    }
+}
+
+#[test]
+fn why_names_what_decided() {
+    let scope = ScopeConfig {
+        reach: Reach::Host,
+        ..ScopeConfig::default()
+    };
+    let mut frontier = common::frontier(FrontierConfig {
+        scope,
+        exact: false,
+        delay: Duration::from_secs(2),
+        ..config()
+    });
+    let seed = url("https://a.example/");
+    frontier.add_seed(&seed, START).unwrap();
+    assert_eq!(wait(&frontier, "https://a.example/", START), Wait::Turn);
+    let lease = one(&mut frontier, START);
+    assert_eq!(frontier.why(&seed, START), Why::Leased { attempt: 1 });
+    let found = links(&["https://a.example/next"]);
+    commit(&mut frontier, end(&lease, Outcome::Done).with_links(found), at(1));
+    assert!(matches!(frontier.why(&seed, at(1)), Why::Seen { false_positive_rate } if false_positive_rate < 1e-9));
+    assert_eq!(
+        wait(&frontier, "https://a.example/next", at(1)),
+        Wait::Until(at(3)),
+        "its delay"
+    );
+    assert_eq!(wait(&frontier, "https://a.example/next", at(3)), Wait::Turn);
+    let refused = frontier.why(&url("https://b.example/"), at(1));
+    assert_eq!(refused, Why::Refused(Refusal::OtherHost));
+    let never = frontier.why(&url("https://a.example/never"), at(1));
+    assert_eq!(never, Why::NeverOffered);
+}
+
+#[test]
+fn a_page_waits_for_its_robots_txt_and_is_told_when_that_forbids_it() {
+    let mut all = pages("https://a.example/private/", 1);
+    all.extend(pages("https://a.example/public/", 1));
+    let [private, public] = ["https://a.example/private/0", "https://a.example/public/0"];
+    let config = FrontierConfig {
+        ask_robots: true,
+        delay: Duration::from_secs(2),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &all);
+    assert_eq!(wait(&frontier, public, START), Wait::Robots, "it is to be asked for");
+    let robots = one(&mut frontier, START);
+    assert_eq!(wait(&frontier, public, START), Wait::Robots, "it is asked for");
+    answer(
+        &mut frontier,
+        &robots,
+        RobotsOutcome::known(Forbid::below("/private/")),
+        START,
+    );
+    assert_eq!(
+        frontier.why(&url(private), START),
+        Why::WillBeDropped(NotFetched::RobotsForbid)
+    );
+    assert_eq!(wait(&frontier, public, START), Wait::Until(at(2)));
+    assert_eq!(&*one(&mut frontier, at(2)).entry.url, public);
+    assert!(
+        matches!(frontier.why(&url(private), at(2)), Why::Seen { .. }),
+        "it was dropped on the way"
+    );
+}
+
+#[test]
+fn a_page_waits_for_requests_in_flight_and_a_retry_for_its_time() {
+    let mut frontier = with_pages(config(), &pages("https://a.example/", 2));
+    let first = one(&mut frontier, START);
+    assert_eq!(wait(&frontier, "https://a.example/1", START), Wait::InFlight);
+    settle(&mut frontier, &first, failing(FailureKind::Status), START);
+    assert_eq!(wait(&frontier, "https://a.example/0", START), Wait::Until(at(1)));
+    assert_eq!(wait(&frontier, "https://a.example/1", START), Wait::Turn);
+    assert_eq!(wait(&frontier, "https://a.example/0", at(1)), Wait::Turn);
+    frontier.block(&first.entry.queue, at(60), at(1)).unwrap();
+    assert_eq!(wait(&frontier, "https://a.example/0", at(1)), Wait::Until(at(60)));
+}
+
+#[test]
+fn a_page_waits_for_an_origin_that_is_away_and_is_refused_once_it_is_given_up() {
+    let mut frontier = with_pages(config(), &pages("https://a.example/", 3));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, failing(FailureKind::Connect), at(0.5));
+    let away = Wait::Away {
+        since: at(0.5),
+        cause: failure(FailureKind::Connect).message,
+    };
+    for n in 0..3 {
+        assert_eq!(wait(&frontier, &format!("https://a.example/{n}"), at(0.5)), away);
+    }
+    let mut now = at(0.5);
+    while frontier.report().origins_given_up == 0 {
+        let probe = common::next(&mut frontier, &mut now);
+        settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
+    }
+    assert!(matches!(
+        frontier.why(&url("https://a.example/1"), now),
+        Why::Seen { .. }
+    ));
+    let new = frontier.why(&url("https://a.example/new"), now);
+    assert_eq!(new, Why::Refused(Refusal::HostDead));
+}
+
+#[test]
+fn a_page_among_too_many_near_duplicates_waits_for_everything_else_or_will_be_dropped() {
+    let config = FrontierConfig {
+        max_near_duplicates: NonZeroU32::new(1),
+        max_near_duplicates_in_all: NonZeroU32::new(2),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/list/", 9));
+    let fetch = |frontier: &mut Frontier| {
+        let lease = one(frontier, START);
+        let alike = Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), Some(1.into()));
+        commit(frontier, end(&lease, Outcome::Done).with_fingerprint(alike), START);
+    };
+    for _ in 0..3 {
+        fetch(&mut frontier);
+    }
+    let last = "https://a.example/list/8";
+    assert_eq!(
+        wait(&frontier, last, START),
+        Wait::EverythingElse,
+        "its turn has not come yet"
+    );
+    offer_late(&mut frontier);
+    assert_eq!(
+        wait(&frontier, "https://a.example/list/99", START),
+        Wait::EverythingElse
+    );
+    fetch(&mut frontier);
+    assert_eq!(
+        frontier.why(&url(last), START),
+        Why::WillBeDropped(NotFetched::NearDuplicates)
+    );
+    let new = frontier.why(&url("https://a.example/list/100"), START);
+    assert_eq!(new, Why::Refused(Refusal::NearDuplicates));
+}
+
+fn offer_late(frontier: &mut Frontier) {
+    frontier.offer(&links(&["https://a.example/list/99"]), START).unwrap();
+}
