@@ -123,7 +123,10 @@ impl Counts {
 
     fn count_notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::PrefixClosed { place, .. } if self.closed_prefixes.len() < PREFIXES_SHOWN => {
+            // Of a whole site only links are refused.
+            Notice::PrefixClosed { place, .. }
+                if place.contains("://") && self.closed_prefixes.len() < PREFIXES_SHOWN =>
+            {
                 self.closed_prefixes.push(place.to_string());
             }
             Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {
