@@ -3,7 +3,7 @@
 //! `cargo bench -p frontier --bench memory`; as a test (`cargo test -p frontier --bench memory`) it runs once, small, with loose
 //! bounds. A number as an argument sets how many URLs wait: `cargo bench -p frontier --bench memory -- 300000`.
 //!
-//! Counted is what was asked of the allocator, without what it adds to each block. The seen-set lies outside the heap, and is told
+//! Counted is what was asked of the allocator, without what it adds to each block. The seen-set lies outside the heap, and is reported
 //! apart. URLs have 70 to 90 bytes; each page has ten links, all new, and a URL of its own, which is their referrer.
 
 use std::collections::{HashMap, VecDeque};

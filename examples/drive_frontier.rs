@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Link};
+use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing};
 use frontier::{Outcome, RobotsOutcome, RobotsRules, Settlement, Task, Time};
 use url::{ParseError, Url};
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut frontier = Frontier::in_memory(config)?;
     // A monotonic clock, anchored once to the epoch: a step of the wall clock does no harm.
     let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
-    let now = || Time::EPOCH + epoch + start.elapsed();
+    let now = || Time::since_epoch(epoch + start.elapsed());
     frontier.add_seed(&Canonicalizer::default().parse("http://a.example/")?, now())?;
     let mut asked = Vec::new();
     loop {
@@ -46,14 +46,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
     let url = Url::parse(&lease.entry.url)?;
     let resolve = |to: &str| Canonicalizer::default().canonicalize(url.join(to).ok()?).ok();
-    let answer = match get(url.path(), request) {
-        Ok((429, _)) => Err(Failure::new(FailureKind::Throttled, "status 429")),
-        Ok((status @ (408 | 425 | 500..), _)) => Err(Failure::new(FailureKind::Status, format!("status {status}"))),
-        answer => answer,
-    };
+    let answer = get(url.path(), request).and_then(|(status, text)| match FailureKind::of_status(status, false) {
+        Some(kind) => Err(Failure::new(kind, format!("status {status}"))),
+        None => Ok((status, text)),
+    });
     Ok(match (lease.task(), answer) {
         (Task::Page(page), Ok((200..=299, text))) => {
-            let link = |to| Some(Link::found(resolve(to)?, lease.entry.depth + 1, url.as_str().into()));
+            let referrer = url.as_str().into();
+            let link = |to| Some(lease.entry.link(resolve(to)?, &referrer));
             let links = text.split_whitespace().filter_map(link).collect();
             page.settle(Outcome::Done).with_links(links)
         }

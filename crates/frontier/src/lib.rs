@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, RobotsOutcome, RobotsRules, Task, Time};
+//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Outcome, RobotsOutcome, RobotsRules, Task, Time};
 //!
 //! /// The rules of a robots.txt, as your parser has read them.
 //! #[derive(Debug)]
@@ -33,7 +33,8 @@
 //!                     Task::Robots(robots) => robots.settle(RobotsOutcome::known(Disallow("/private/"))),
 //!                     Task::Page(page) => {
 //!                         let found = [urls.parse("https://example.com/a")?, urls.parse("https://example.com/private/b")?];
-//!                         let link = |url| Link::found(url, lease.entry.depth + 1, (*lease.entry.url).into());
+//!                         let referrer = (*lease.entry.url).into();
+//!                         let link = |url| lease.entry.link(url, &referrer);
 //!                         fetched.push(lease.entry.url.clone());
 //!                         page.settle(Outcome::Done).with_links(found.map(link).into())
 //!                     }
@@ -104,6 +105,7 @@
 //! | [`link`], [`entry`] | what comes in, and what waits |
 //! | [`config`], [`scope`] | what a frontier is built from; what may be crawled |
 //! | [`lease`], [`settlement`] | what is handed out, and how it ends |
+//! | [`notice`] | what an operator should know |
 //! | [`rules`] | what robots.txt files say |
 //! | [`failure`] | what follows from each failure |
 //! | [`fingerprint`] | what pages are compared by |
@@ -120,6 +122,7 @@ mod hosts;
 mod keyed_hash;
 pub mod lease;
 pub mod link;
+pub mod notice;
 pub mod report;
 pub mod rules;
 pub mod scope;
@@ -137,10 +140,11 @@ pub use fingerprint::{ContentHash, Fingerprint, SimHash};
 pub use frontier::{Frontier, FrontierError};
 pub use lease::{AddressTask, Dropped, Lease, LeaseId, Leasing, NotFetched, PageTask, RobotsTask, SitemapTask, Task};
 pub use link::{Earlier, Link, Validators};
+pub use notice::Notice;
 pub use report::{HostReceipt, Report, Why};
 pub use rules::RobotsRules;
 pub use scope::{Reach, Refusal, ScopeConfig};
-pub use settlement::{Fate, Notice, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
+pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
 pub use time::Time;
 pub use traps::{ResemblanceCounts, path_prefix};
 pub use url::{CanonicalUrl, HostKey, Origin};

@@ -22,7 +22,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +30,7 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{AddressTask, LeaseId, NotFetched, PageTask, RobotsTask, SitemapTask};
 use crate::link::Link;
+use crate::notice::Notice;
 use crate::rules::{ROBOTS_LIFETIME, RobotsRules};
 use crate::scope::Refusal;
 use crate::time::Time;
@@ -286,126 +286,6 @@ pub enum Fate {
     GaveUp,
     /// There is no such lease: it was settled before. Its links were not taken.
     Stale,
-}
-
-/// Something that an operator should know, once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Notice {
-    /// An origin went away: it is asked for less and less often until it is back, or given up.
-    Away {
-        /// Which.
-        origin: Origin,
-        /// What went wrong.
-        cause: Arc<Failure>,
-        /// How long it may be away before it is given up.
-        patience: Duration,
-    },
-    /// An origin that was away has answered.
-    Back {
-        /// Which.
-        origin: Origin,
-        /// For how long it was away.
-        after: Duration,
-    },
-    /// An origin was given up with all that waited for it.
-    GivenUp {
-        /// Which.
-        origin: Origin,
-        /// What went wrong last.
-        cause: Arc<Failure>,
-        /// For how long it was away.
-        after: Duration,
-        /// The pages that waited for it. They come out as [`Leasing::Dropped`](crate::Leasing::Dropped).
-        lost: u64,
-    },
-    /// The robots.txt of an origin could not be fetched, and nothing of it is fetched for a while.
-    Closed {
-        /// Which.
-        origin: Origin,
-        /// What went wrong.
-        cause: Arc<Failure>,
-        /// For how long.
-        rest: Duration,
-    },
-    /// The robots.txt of an origin could not be fetched, and its last rules are extended.
-    RulesExtended {
-        /// Which.
-        origin: Origin,
-        /// What went wrong.
-        cause: Arc<Failure>,
-    },
-    /// Too many pages resemble one another: what is found there waits behind everything else.
-    Postponed {
-        /// The [path prefix](crate::path_prefix), or the site.
-        place: Box<str>,
-        /// The page that its pages resemble.
-        first: Box<str>,
-    },
-    /// Far too many pages resemble one another: nothing more is fetched there.
-    PrefixClosed {
-        /// The [path prefix](crate::path_prefix), or the site.
-        place: Box<str>,
-        /// The page that its pages resemble.
-        first: Box<str>,
-    },
-}
-
-impl fmt::Display for Notice {
-    /// One sentence for people, without a full stop.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Away {
-                origin,
-                cause,
-                patience,
-            } => {
-                let seconds = patience.as_secs_f64();
-                write!(f, "{origin} is away: {cause}; it is asked again for {seconds} s")
-            }
-            Self::Back { origin, after } => write!(f, "{origin} is back after {:.1} s", after.as_secs_f64()),
-            Self::GivenUp {
-                origin,
-                cause,
-                after,
-                lost,
-            } => {
-                let seconds = after.as_secs_f64();
-                write!(
-                    f,
-                    "{origin} is given up after {seconds:.1} s: {cause}; {lost} URLs that waited for it are lost"
-                )
-            }
-            Self::Closed { origin, cause, rest } => {
-                let seconds = rest.as_secs();
-                write!(
-                    f,
-                    "nothing of {origin} is fetched for {seconds} s: its robots.txt could not be fetched: {cause}"
-                )
-            }
-            Self::RulesExtended { origin, cause } => {
-                write!(
-                    f,
-                    "the robots.txt of {origin} could not be fetched, so its last rules are extended: {cause}"
-                )
-            }
-            Self::Postponed { place, first } => {
-                write!(
-                    f,
-                    "{place} waits behind everything else: too many pages there resemble {first}"
-                )
-            }
-            Self::PrefixClosed { place, first } if !place.contains("://") => {
-                write!(
-                    f,
-                    "links of pages of {place} that resemble {first} are no longer followed: there are far too many"
-                )
-            }
-            Self::PrefixClosed { place, first } => {
-                write!(f, "{place} is closed: far too many pages there resemble {first}")
-            }
-        }
-    }
 }
 
 impl Settled {

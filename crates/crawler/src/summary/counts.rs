@@ -20,7 +20,7 @@ impl SitemapCounts {
     }
 }
 
-/// Closed prefixes that are told by name.
+/// Closed prefixes that are shown by name.
 const PREFIXES_SHOWN: usize = 5;
 
 /// Counts while the crawl runs.
@@ -47,7 +47,7 @@ pub(crate) struct Counts {
     first_failure: Option<FirstFailure>,
 }
 
-/// What is told of a crawl that fetched nothing.
+/// What is reported of a crawl that fetched nothing.
 #[derive(Debug)]
 struct FirstFailure {
     why: String,

@@ -10,8 +10,9 @@ use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure, FailureKind};
 use crate::hosts::{Consequence, Taken, spread};
 use crate::lease::NotFetched;
+use crate::notice::Notice;
 use crate::scope::Refusal;
-use crate::settlement::{End, Fate, Notice, Outcome, Settled, Settlement, Verdict};
+use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::traps::{LinksFrom, Member};
 

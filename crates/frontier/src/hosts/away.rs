@@ -200,6 +200,15 @@ mod tests {
         }
     }
 
+    /// Five minutes, as for an origin that has answered.
+    fn patience(retries: &RetryPolicy) -> Patience<'_> {
+        Patience {
+            retries,
+            limit: Duration::from_secs(300),
+            jitter: 0,
+        }
+    }
+
     fn refused() -> Arc<Failure> {
         Arc::new(Failure::new(FailureKind::Connect, "refused"))
     }
@@ -216,11 +225,7 @@ mod tests {
     #[test]
     fn probes_come_later_and_later_and_once_more_when_patience_ends() {
         let retries = policy();
-        let patience = Patience {
-            retries: &retries,
-            limit: Duration::from_secs(300),
-            jitter: 0,
-        };
+        let patience = patience(&retries);
         let mut trouble = Trouble::default();
         assert_eq!(
             trouble.failed(failed(&refused(), at(0), false, at(0)), &patience),
@@ -242,11 +247,7 @@ mod tests {
     #[test]
     fn what_was_in_flight_when_an_origin_went_away_changes_nothing() {
         let retries = policy();
-        let patience = Patience {
-            retries: &retries,
-            limit: Duration::from_secs(300),
-            jitter: 0,
-        };
+        let patience = patience(&retries);
         let mut trouble = Trouble::default();
         trouble.failed(failed(&refused(), at(0), false, at(5)), &patience);
         for _ in 0..100 {
@@ -278,11 +279,7 @@ mod tests {
     #[test]
     fn several_silent_pages_or_all_attempts_at_one_make_an_origin_away() {
         let retries = policy();
-        let patience = Patience {
-            retries: &retries,
-            limit: Duration::from_secs(300),
-            jitter: 0,
-        };
+        let patience = patience(&retries);
         let silent = |trouble: &mut Trouble, page, is_last, time| {
             trouble.page_was_silent(page, is_last, failed(&refused(), at(time), false, at(time)), &patience)
         };
@@ -309,11 +306,7 @@ mod tests {
     #[test]
     fn a_host_of_which_only_robots_txt_answers_is_not_back() {
         let retries = policy();
-        let patience = Patience {
-            retries: &retries,
-            limit: Duration::from_secs(300),
-            jitter: 0,
-        };
+        let patience = patience(&retries);
         let mut trouble = Trouble::default();
         let mut now = at(0);
         let mut incidents = 0;

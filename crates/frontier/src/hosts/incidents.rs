@@ -10,7 +10,7 @@ use super::{HostQueues, Taken, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
 use crate::lease::NotFetched;
-use crate::settlement::Notice;
+use crate::notice::Notice;
 use crate::time::Time;
 use crate::url::HostKey;
 

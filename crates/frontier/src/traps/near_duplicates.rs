@@ -18,7 +18,7 @@ use super::frequent_items::FrequentItems;
 use super::path_prefix::path_prefix;
 use crate::entry::Entry;
 use crate::keyed_hash::KeyedHash;
-use crate::settlement::Notice;
+use crate::notice::Notice;
 
 /// Clusters that are counted at a time, in 16 bytes each.
 const CLUSTERS_COUNTED: usize = 65_536;

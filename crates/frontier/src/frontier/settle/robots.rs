@@ -8,8 +8,9 @@ use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, Taken};
 use crate::link::Link;
+use crate::notice::Notice;
 use crate::rules::{MAX_ROBOTS_REDIRECTS, Policy, ROBOTS_LIFETIME, without_robots};
-use crate::settlement::{Fate, Notice, RobotsOutcome, Settled};
+use crate::settlement::{Fate, RobotsOutcome, Settled};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
