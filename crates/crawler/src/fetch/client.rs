@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use frontier::{Origin, Validators};
@@ -18,7 +18,7 @@ use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Asked, Head};
-use super::guard::{Guard, Resolver, SystemResolver, is_localhost, order};
+use super::guard::{Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
 use super::headers::{self, is_css, is_html};
 use super::own_headers::OwnHeaders;
 use super::pools::{ClientError, Pool, Recipe};
@@ -28,6 +28,9 @@ use crate::config::{CrawlConfig, CrawlOptions};
 
 /// What is asked for, if the server can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
+
+/// For so long after no file handle was left, a connection that does not come about says nothing of its host.
+const RUN_OUT_LASTS: Duration = Duration::from_secs(2);
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -51,8 +54,8 @@ pub struct HttpFetcher {
     keep_exchanges: bool,
     /// Whether style sheets are read.
     assets: bool,
-    /// Said once, that there was no file handle left.
-    run_out: Once,
+    /// When there was no file handle left, the last time.
+    run_out: Mutex<Option<Instant>>,
 }
 
 impl HttpFetcher {
@@ -97,7 +100,7 @@ impl HttpFetcher {
             max_header_bytes: options.max_header_bytes,
             keep_exchanges: options.keep_exchanges,
             assets: options.assets,
-            run_out: Once::new(),
+            run_out: Mutex::default(),
         })
     }
 
@@ -127,13 +130,34 @@ impl HttpFetcher {
             Ok(response) => return Ok(response),
             Err(error) => error::of(&error),
         };
+        let error = match error {
+            // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
+            FetchError::Connect(_) if self.has_just_run_out() || none_is_left() => FetchError::OutOfHandles,
+            error => error,
+        };
         if matches!(error, FetchError::OutOfHandles) {
-            self.run_out
-                .call_once(|| log::warn!("{error}; until then what meets the limit is asked for again"));
+            self.note_run_out(&error);
             self.guarded.close_idle();
             self.open.close_idle();
         }
         Err(error)
+    }
+
+    fn has_just_run_out(&self) -> bool {
+        let last = *self.run_out.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last.elapsed() < RUN_OUT_LASTS)
+    }
+
+    /// Logs it the first time.
+    fn note_run_out(&self, error: &FetchError) {
+        let mut last = self.run_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none() {
+            log::warn!("{error}; until then what meets the limit is asked for again");
+        }
+        // What is only taken for it does not prolong it.
+        if last.is_none_or(|last| last.elapsed() >= RUN_OUT_LASTS) || none_is_left() {
+            *last = Some(Instant::now());
+        }
     }
 
     fn request_headers(&self, url: &Url, validators: Option<&Validators>) -> HeaderMap {

@@ -82,7 +82,7 @@ pub(super) fn order(address: &IpAddr) -> (bool, IpAddr) {
 }
 
 /// Says whether a socket can be opened no more. A look-up that cannot open its own says only that the name is not known.
-fn none_is_left() -> bool {
+pub(super) fn none_is_left() -> bool {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_err_and(|error| is_out_of_handles(&error))
 }
 
