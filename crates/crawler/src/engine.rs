@@ -172,11 +172,15 @@ impl<S: Fetcher> Crawl<S> {
     fn hand_out(&mut self) -> Result<Next, CrawlError> {
         loop {
             if let Some(ending) = self.ending {
-                return Ok(if self.ledger.is_empty() {
-                    Next::End(ending)
-                } else {
-                    Next::Wait(None)
-                });
+                if !self.ledger.is_empty() {
+                    return Ok(Next::Wait(None));
+                }
+                // What was dropped by then is reported; nothing more is started.
+                let Leasing::Dropped(dropped) = self.frontier.lease(self.clock.now(), 0)? else {
+                    return Ok(Next::End(ending));
+                };
+                self.report_dropped(dropped);
+                return Ok(Next::Again);
             }
             let free = self
                 .config

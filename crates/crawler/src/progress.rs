@@ -164,6 +164,9 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = notice.to_string();
     match notice {
         Notice::Back { .. } => (log::Level::Info, text),
+        Notice::GivenUp { cause, .. } if cause.kind == FailureKind::Throttled => {
+            (log::Level::Warn, text + " (--max-throttles)")
+        }
         Notice::GivenUp { .. } => (log::Level::Warn, text + " (--max-host-downtime, --max-first-downtime)"),
         Notice::Postponed { .. } => (
             log::Level::Warn,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use frontier::report::LinkCounts;
 use frontier::{FailureKind, HostReceipt, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
@@ -161,9 +162,13 @@ impl Summary {
             (Refusal::QueueFull, "--max-queued"),
             (Refusal::TooManyHosts, "--max-hosts"),
             (Refusal::Saturated, "--capacity"),
+            (Refusal::HostDead, "--max-host-downtime"),
         ] {
-            let urls = report.links.refused.get(&why).copied();
-            missing.extend(urls.map(|urls| Missing::Refused { why, urls, option }));
+            let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
+            let urls = of(&report.links) + of(&report.sitemaps);
+            if urls > 0 {
+                missing.push(Missing::Refused { why, urls, option });
+            }
         }
         missing
     }
@@ -208,7 +213,7 @@ pub enum Missing {
         /// Two standard deviations below the estimate, and one at least.
         at_least: u64,
     },
-    /// URLs were refused because there was no room for them.
+    /// Links were refused because there was no room for them, or because their host had been given up.
     Refused {
         /// What was full.
         why: Refusal,

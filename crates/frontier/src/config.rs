@@ -30,6 +30,9 @@ pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
 /// Apache's translations 10 and 1, with Python and PostgreSQL none.
 pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
 
+/// Origins of one host, its schemes and ports: URLs of further ones are refused, but for seeds.
+pub const MAX_ORIGINS_PER_HOST: usize = 256;
+
 /// Near-duplicates of one page that are fetched in all, unless set.
 pub const DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL: u32 = 5_000;
 /// Of so many pages one is compared with others, unless set.

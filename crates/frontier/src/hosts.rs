@@ -42,6 +42,7 @@ use origin_queue::OriginId;
 pub(crate) use sieve_queue::Arrival;
 use timers::Timers;
 
+use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -78,6 +79,8 @@ pub(crate) struct HostQueues {
     queued: u64,
     /// Origins that were given up.
     given_up: u64,
+    /// A host has had half as many origins as it may have.
+    has_crowded_hosts: bool,
     postponed: u64,
     /// Where something is postponed, in the order in which it was.
     postponed_at: VecDeque<(HostKey, OriginId)>,
@@ -112,6 +115,7 @@ impl HostQueues {
             resting: Timers::new(),
             queued: 0,
             given_up: 0,
+            has_crowded_hosts: false,
             postponed: 0,
             postponed_at: VecDeque::new(),
             leaving: Leaving::default(),
@@ -128,11 +132,18 @@ impl HostQueues {
             if self.hosts.len() >= self.rules.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
+            if self.rules.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
+                return Err(Refusal::HostBudget);
+            }
             self.traps.admit_host(link)?;
             return self.traps.admit(link);
         };
         if host.gave_up(link.url.url().as_str()) {
             return Err(Refusal::HostDead);
+        }
+        let is_full = host.origins().len() >= MAX_ORIGINS_PER_HOST && !link.seed;
+        if is_full && host.find(OriginId::of(link.url.url().as_str())).is_none() {
+            return Err(Refusal::TooManyPorts);
         }
         if link.sitemap_of.is_none() && !host.takes_pages(&self.rules) {
             return Err(Refusal::HostBudget);
@@ -140,9 +151,9 @@ impl HostQueues {
         self.traps.admit(link)
     }
 
-    /// Returns how many entries wait, those behind everything else included.
+    /// Returns how many entries wait, those behind everything else included, and those that were dropped and are to be handed over.
     pub(crate) fn len(&self) -> u64 {
-        self.queued + self.postponed
+        self.queued + self.postponed + self.leaving()
     }
 
     /// Says whether anything waits that is not behind everything else.
@@ -305,6 +316,7 @@ impl HostQueues {
         let host = self.hosts.entry(key.clone()).or_default();
         let (queued, postponed) = (host.queued(), host.postponed());
         change(host, &self.rules);
+        self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
         self.queued = self.queued + host.queued() - queued;
         self.postponed = self.postponed + host.postponed() - postponed;
         self.place(key, now);

@@ -151,7 +151,7 @@ pub enum NotFetched {
     NearDuplicates,
     /// It waited when the page budget of its host was spent.
     HostBudget,
-    /// It waited for an origin that was away for too long and was given up.
+    /// It waited for an origin that was given up: away for too long, or doing nothing but throttle.
     HostDown,
 }
 
@@ -177,7 +177,7 @@ impl fmt::Display for NotFetched {
             Self::AddressForbidden => "its address is not public",
             Self::NearDuplicates => "its path has too many near-duplicates",
             Self::HostBudget => "the page budget of its host is spent",
-            Self::HostDown => "its host was away for too long and was given up",
+            Self::HostDown => "its host was given up",
         })
     }
 }

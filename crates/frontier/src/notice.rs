@@ -33,7 +33,7 @@ pub enum Notice {
         origin: Origin,
         /// What went wrong last.
         cause: Arc<Failure>,
-        /// For how long it was away.
+        /// For how long it was away; zero if it was not, but did nothing but throttle.
         after: Duration,
         /// The pages that waited for it. They come out as [`Leasing::Dropped`](crate::Leasing::Dropped).
         lost: u64,
@@ -89,11 +89,12 @@ impl fmt::Display for Notice {
                 after,
                 lost,
             } => {
-                let seconds = after.as_secs_f64();
-                write!(
-                    f,
-                    "{origin} is given up after {seconds:.1} s: {cause}; {lost} URLs that waited for it are lost"
-                )
+                write!(f, "{origin} is given up")?;
+                // One that throttles answers all the time.
+                if !after.is_zero() {
+                    write!(f, " after {:.1} s", after.as_secs_f64())?;
+                }
+                write!(f, ": {cause}; {lost} URLs that waited for it are lost")
             }
             Self::Closed { origin, cause, rest } => {
                 let seconds = rest.as_secs();

@@ -270,10 +270,13 @@ fn rules_beyond_the_bound_of_all_are_dropped_and_asked_for_again() {
         .collect();
     assert_eq!(asked.len(), 3);
     assert!(
-        asked.contains(&("h0.example", true)),
-        "the oldest are asked for again: {asked:?}"
+        asked.contains(&("h0.example", false)),
+        "the oldest that were not used yet stay: {asked:?}"
     );
-    assert!(asked.contains(&("h2.example", false)), "{asked:?}");
+    assert!(
+        asked.contains(&("h2.example", true)),
+        "the youngest are asked for again: {asked:?}"
+    );
 }
 
 #[test]

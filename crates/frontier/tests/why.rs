@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
-    FailureKind, Fingerprint, Frontier, FrontierConfig, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
+    FailureKind, Fingerprint, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
     ScopeConfig, Time, Why,
 };
 
@@ -91,10 +91,13 @@ fn a_page_waits_for_its_robots_txt_and_is_told_when_that_forbids_it() {
     );
     assert_eq!(wait(&frontier, public, START), Wait::Until(at(2)));
     assert_eq!(&*one(&mut frontier, at(2)).entry.url, public);
-    assert!(
-        matches!(frontier.why(&url(private), at(2)), Why::Seen { .. }),
-        "it was dropped on the way"
+    assert_eq!(
+        frontier.why(&url(private), at(2)),
+        Why::WillBeDropped(NotFetched::RobotsForbid),
+        "it was dropped on the way, and is to be handed over"
     );
+    assert!(matches!(frontier.lease(at(2), 1).unwrap(), Leasing::Dropped(dropped) if dropped.len() == 1));
+    assert!(matches!(frontier.why(&url(private), at(2)), Why::Seen { .. }));
 }
 
 #[test]

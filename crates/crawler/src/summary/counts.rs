@@ -71,7 +71,7 @@ impl Counts {
                 if *kind != FailureKind::AddressForbidden {
                     *counts.entry(*kind).or_default() += 1;
                 }
-                let is_answer = matches!(kind, FailureKind::Status | FailureKind::Throttled);
+                let is_answer = *kind == FailureKind::Status;
                 self.gave_up_answered += u64::from(is_answer && *fate == Fate::GaveUp);
                 let is_ours = *kind == FailureKind::OutOfHandles;
                 self.note_failure(is_ours, || format!("{url}: {why}"));

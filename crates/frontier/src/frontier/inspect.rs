@@ -21,6 +21,9 @@ impl Frontier {
         if let Some(why) = queues.why_waiting(url, now) {
             return why;
         }
+        if let Some(why) = queues.why_dropped(key) {
+            return Why::WillBeDropped(why);
+        }
         if self.sieve.contains(key) {
             return Why::Seen {
                 false_positive_rate: self.sieve.saturation().rate,

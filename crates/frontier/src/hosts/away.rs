@@ -80,6 +80,11 @@ impl Trouble {
         self.away.is_none() && self.silences == 0 && self.throttles == 0
     }
 
+    /// Says whether it was away before.
+    pub(crate) fn was_away(&self) -> bool {
+        self.back_at > Time::EPOCH
+    }
+
     /// Says whether the origin is away.
     pub(crate) fn is_away(&self) -> bool {
         self.away.is_some()
@@ -94,7 +99,9 @@ impl Trouble {
             }
             // A host of which nothing but robots.txt answers is not back: the incident goes on.
             let is_refused = failed.failure.kind.blame() == Blame::Origin;
-            let (since, probes) = self.unproven.filter(|_| is_refused).unwrap_or((now, 0));
+            let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
+            let goes_on = self.unproven.filter(|_| is_refused && is_soon);
+            let (since, probes) = goes_on.unwrap_or((now, 0));
             let mut away = Away {
                 since,
                 cause: Arc::clone(failed.failure),

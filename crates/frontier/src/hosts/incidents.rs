@@ -14,6 +14,9 @@ use crate::notice::Notice;
 use crate::time::Time;
 use crate::url::HostKey;
 
+/// How often a page whose attempts are spent may have been deferred to be asked again, at an origin that was away before.
+const SECOND_CHANCES: u32 = 2;
+
 /// What follows from a failure for the entry that was asked for.
 #[derive(Debug)]
 pub(crate) enum Consequence {
@@ -92,7 +95,13 @@ impl HostQueues {
                 _ => trouble.failed(failed, &patience),
             }
         });
+        // What a page was silent for before its origin was found to be away has cost it attempts.
+        let has_suffered = || {
+            let origin = self.get(&key).and_then(|host| host.find(id));
+            taken.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
+        };
         match incident.unwrap_or(Incident::None) {
+            Incident::None if is_last && has_suffered() => Consequence::Deferred(None),
             Incident::None => Consequence::Counts,
             Incident::Known => Consequence::Deferred(None),
             Incident::Begun => Consequence::Deferred(id.origin(&key).map(|origin| Notice::Away {

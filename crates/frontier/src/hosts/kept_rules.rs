@@ -42,7 +42,7 @@ impl HostQueues {
         self.kept_rules.forget(old.flatten().as_ref());
         self.kept_rules.bytes += bytes;
         if self.kept_rules.bytes > MAX_RULES_BYTES {
-            self.make_room(&key, id, now);
+            self.make_room(now);
         }
     }
 
@@ -89,29 +89,31 @@ impl HostQueues {
         }
     }
 
-    /// Drops the oldest rules until all take three quarters of what they may, but not those that have just come. They are asked for
-    /// again before anything else of their origins is fetched.
+    /// Drops rules until all take three quarters of what they may: first those that were used, the oldest first, then those that
+    /// were not, the youngest first, but for the oldest of them. They are asked for again before anything else of their origins
+    /// is fetched; the oldest is used at its next turn, so that the crawl goes on.
     ///
     /// Costs a look at all hosts, paid for by as many bytes of rules that came since the last time.
-    fn make_room(&mut self, newest: &HostKey, newest_id: OriginId, now: Time) {
-        let mut kept: Vec<(Time, HostKey, OriginId)> = Vec::new();
+    fn make_room(&mut self, now: Time) {
+        let (mut used, mut fresh) = (Vec::new(), Vec::new());
         for (key, host) in &self.hosts {
-            let of_host = host
-                .origins()
-                .iter()
-                .filter_map(|origin| Some((origin.id, origin.known.as_ref()?)));
-            let large = of_host.filter(|(_, known)| known.policy.bytes() > 0);
-            kept.extend(large.map(|(id, known)| (known.since, key.clone(), id)));
+            for origin in host.origins() {
+                let Some(known) = origin.known.as_ref().filter(|known| known.policy.bytes() > 0) else {
+                    continue;
+                };
+                let group = if origin.rules_are_fresh { &mut fresh } else { &mut used };
+                group.push((known.since, key.clone(), origin.id));
+            }
         }
-        kept.sort_unstable_by_key(|(since, ..)| *since);
-        for (_, key, id) in kept {
+        used.sort_unstable();
+        fresh.sort_unstable_by(|one, other| other.cmp(one));
+        fresh.pop();
+        for (_, key, id) in used.into_iter().chain(fresh) {
             if self.kept_rules.bytes <= MAX_RULES_BYTES / 4 * 3 {
                 break;
             }
-            if (&key, id) != (newest, newest_id) {
-                let old = self.change_origin(&key, id, now, |host| host.origin(id).known.take());
-                self.kept_rules.forget(old.flatten().as_ref());
-            }
+            let old = self.change_origin(&key, id, now, |host| host.origin(id).known.take());
+            self.kept_rules.forget(old.flatten().as_ref());
         }
     }
 

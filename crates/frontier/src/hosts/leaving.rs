@@ -18,8 +18,10 @@ use crate::url::HostKey;
 pub(super) struct Leaving {
     /// One by one, as their turn came.
     single: Vec<Dropped>,
-    /// Whole queues of origins.
+    /// Whole queues of origins, none of them empty when it came.
     queues: VecDeque<Queue>,
+    /// How many entries they have.
+    in_queues: u64,
 }
 
 #[derive(Debug)]
@@ -63,13 +65,16 @@ impl HostQueues {
         let taken_out = self.change_origin(key, id, now, |host| host.take_out(id, pages_only));
         let taken_out = taken_out.unwrap_or_default();
         let pages = taken_out.pages();
-        self.leaving.queues.push_back(Queue {
-            origin: id.text(key),
-            host: key.clone(),
-            taken_out,
-            why,
-            cause,
-        });
+        if !taken_out.is_empty() {
+            self.leaving.in_queues += taken_out.len();
+            self.leaving.queues.push_back(Queue {
+                origin: id.text(key),
+                host: key.clone(),
+                taken_out,
+                why,
+                cause,
+            });
+        }
         pages
     }
 
@@ -81,7 +86,10 @@ impl HostQueues {
                 break;
             };
             match queue.next() {
-                Some(entry) => dropped.push(Dropped::new(entry, queue.why, queue.cause.clone())),
+                Some(entry) => {
+                    self.leaving.in_queues = self.leaving.in_queues.saturating_sub(1);
+                    dropped.push(Dropped::new(entry, queue.why, queue.cause.clone()));
+                }
                 None => {
                     self.leaving.queues.pop_front();
                 }
@@ -90,13 +98,36 @@ impl HostQueues {
         dropped
     }
 
+    /// Returns how many entries were dropped that are to be handed over.
+    pub(crate) fn leaving(&self) -> u64 {
+        self.leaving.single.len() as u64 + self.leaving.in_queues
+    }
+
     /// Says whether anything was dropped that is to be handed over.
     pub(crate) fn has_dropped(&self) -> bool {
-        !self.leaving.single.is_empty() || self.leaving.queues.iter().any(|queue| !queue.taken_out.is_empty())
+        self.leaving() > 0
+    }
+
+    /// Says why the URL of a key was dropped, if it is to be handed over. Costs a look at all that is.
+    pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
+        let single = self.leaving.single.iter().find(|one| one.entry.key() == key);
+        let queue = || self.leaving.queues.iter().find(|queue| queue.has(key));
+        single.map(|one| one.why).or_else(|| queue().map(|queue| queue.why))
     }
 }
 
 impl Queue {
+    fn has(&self, key: &str) -> bool {
+        let place = Place {
+            host: &self.host,
+            origin: &self.origin,
+        };
+        let packed = self.taken_out.packed.iter().flat_map(|packed| packed.iter(place));
+        packed
+            .chain(self.taken_out.entries.iter().cloned())
+            .any(|entry| entry.key() == key)
+    }
+
     fn next(&mut self) -> Option<Entry> {
         let place = Place {
             host: &self.host,

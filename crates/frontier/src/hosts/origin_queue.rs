@@ -298,6 +298,11 @@ impl OriginQueue {
         &mut self.rare().trouble
     }
 
+    /// Says whether it was away before.
+    pub(crate) fn was_away(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.trouble.was_away())
+    }
+
     /// Returns how often in a row it has asked for less traffic.
     pub(crate) fn throttles(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.trouble.throttles)

@@ -26,6 +26,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
             && self.hosts.len() + count <= self.rules.max_hosts
             && self.rules.max_pages_per_host.is_none()
             && self.given_up == 0
+            && !self.has_crowded_hosts
             && self.traps.admits_next(count)
     }
 

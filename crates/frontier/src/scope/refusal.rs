@@ -47,7 +47,9 @@ pub enum Refusal {
     TooManyQueries,
     /// Its host is new, and its registrable domain has had as many hosts as one may have.
     TooManySubdomains,
-    /// It is one of too many pages that repeat one another, or was found on one.
+    /// Its host has had as many ports and schemes as one may have.
+    TooManyPorts,
+    /// It is one of too many pages that resemble one another, or was found on one.
     NearDuplicates,
 }
 
@@ -77,6 +79,7 @@ impl Refusal {
         Self::TooManySitemaps,
         Self::TooManyQueries,
         Self::TooManySubdomains,
+        Self::TooManyPorts,
         Self::NearDuplicates,
     ];
 
@@ -101,6 +104,7 @@ impl Refusal {
             Self::TooManySitemaps => "too_many_sitemaps",
             Self::TooManyQueries => "too_many_queries",
             Self::TooManySubdomains => "too_many_subdomains",
+            Self::TooManyPorts => "too_many_ports",
             Self::NearDuplicates => "near_duplicates",
         }
     }
@@ -124,6 +128,7 @@ impl Refusal {
             Self::TooManySitemaps => "too many sitemaps",
             Self::TooManyQueries => "too many queries of one path",
             Self::TooManySubdomains => "too many hosts of one site",
+            Self::TooManyPorts => "too many ports of one host",
             Self::NearDuplicates => "too many near-duplicates",
         }
     }

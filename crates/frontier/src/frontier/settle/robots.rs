@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Frontier;
 use crate::entry::{Entry, Purpose, origin_text};
-use crate::failure::{Blame, Failure};
+use crate::failure::{Blame, Failure, FailureKind};
 use crate::hosts::{Consequence, Taken};
 use crate::link::Link;
 use crate::notice::Notice;
@@ -114,7 +114,11 @@ impl Frontier {
             }
             Blame::Origin | Blame::SilentPage => self.retry_robots(taken, origin, &cause, retry_after, notices, now),
             Blame::Page => {
-                self.note_answer(&taken, notices, now);
+                if failure.kind == FailureKind::Panic {
+                    self.hosts().probe_was_unused(&taken, now);
+                } else {
+                    self.note_answer(&taken, notices, now);
+                }
                 self.retry_robots(taken, origin, &cause, retry_after, notices, now)
             }
         }

@@ -28,7 +28,7 @@ impl TakenOut {
         self.len() == 0
     }
 
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.packed.iter().map(PackedEntries::len).sum::<u64>() + self.entries.len() as u64
     }
 }

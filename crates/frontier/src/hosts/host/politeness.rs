@@ -40,9 +40,16 @@ impl Host {
 
     /// Sets the delay that its robots.txt files ask for: the longest, as politeness is owed to the host.
     pub(crate) fn update_crawl_delay(&mut self, most: Duration) {
-        let asked = self.origins.iter().filter_map(|origin| origin.known.as_ref());
-        let longest = asked.map(|known| known.policy.crawl_delay()).max();
-        self.crawl_delay = milliseconds(longest.unwrap_or_default().min(most));
+        let asked = self.origins.iter().map(|origin| origin.known.as_ref());
+        let longest = asked.clone().flatten().map(|known| known.policy.crawl_delay()).max();
+        let longest = milliseconds(longest.unwrap_or_default().min(most));
+        // What is not known, because its rules had to make room, may have asked for more.
+        let are_all_known = asked.into_iter().all(|known| known.is_some());
+        self.crawl_delay = if are_all_known {
+            longest
+        } else {
+            longest.max(self.crawl_delay)
+        };
     }
 
     /// Returns the delay that is owed to it.

@@ -1,0 +1,109 @@
+//! What a summary says of a crawl whose frontier had no room, or gave a host up.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crawler::{Ending, Summary};
+use frontier::{
+    Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Leasing, Link, Outcome, Reach, Refusal, RetryPolicy,
+    RobotsOutcome, ScopeConfig, Task, Time,
+};
+
+fn config() -> FrontierConfig {
+    FrontierConfig {
+        exact: true,
+        delay: Duration::ZERO,
+        ask_robots: false,
+        scope: ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        },
+        ..FrontierConfig::default()
+    }
+}
+
+fn link(text: &str) -> Link {
+    Link::found(
+        Canonicalizer::default().parse(text).unwrap(),
+        1,
+        "https://b.example/".into(),
+    )
+}
+
+/// A sitemap for which the queue had no room was never read, nor anything that only it leads to.
+#[test]
+fn a_sitemap_that_found_no_room_is_missing() {
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        ask_robots: true,
+        max_queued: 1,
+        ..config()
+    })
+    .unwrap();
+    let now = Time::from_millis(1_700_000_000_000);
+    frontier.offer(&[link("https://a.example/")], now).unwrap();
+    while let Leasing::Ready(leases) = frontier.lease(now, 1).unwrap() {
+        let settlement = match leases[0].task() {
+            Task::Robots(robots) => {
+                let sitemap = Canonicalizer::default().parse("https://a.example/sitemap.xml").unwrap();
+                let links = vec![Link::sitemap(sitemap, robots.origin().clone(), 0, Some("x".into()))];
+                robots.settle(RobotsOutcome::Unavailable).with_links(links)
+            }
+            Task::Page(page) => page.settle(Outcome::Done),
+            other => panic!("{other:?}"),
+        };
+        frontier.settle(&[settlement], now).unwrap();
+    }
+    let report = frontier.report();
+    assert_eq!(report.sitemaps.refused.get(&Refusal::QueueFull), Some(&1));
+    let summary = Summary::new(Ending::Drained, report);
+    assert!(
+        !summary.missing().is_empty(),
+        "complete, though a sitemap was refused for want of room"
+    );
+}
+
+/// A host that answers nothing but 429 is given up; links to it that are met later are refused, and the crawl says that it is
+/// complete.
+#[test]
+fn links_to_a_host_that_was_given_up_are_missing() {
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        retries: RetryPolicy {
+            max_throttles: NonZeroU32::new(3).unwrap(),
+            ..RetryPolicy::default()
+        },
+        ..config()
+    })
+    .unwrap();
+    let mut now = Time::from_millis(1_700_000_000_000);
+    frontier.offer(&[link("https://a.example/")], now).unwrap();
+    loop {
+        match frontier.lease(now, 1).unwrap() {
+            Leasing::Ready(leases) => {
+                let Task::Page(page) = leases[0].task() else { panic!() };
+                let throttled = Outcome::failed(Failure::new(FailureKind::Throttled, "status 429"));
+                frontier.settle(&[page.settle(throttled)], now).unwrap();
+            }
+            Leasing::NotUntil(time) => now = time,
+            Leasing::Drained => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let links: Vec<_> = (0..500).map(|n| link(&format!("https://a.example/{n}"))).collect();
+    frontier.offer(&links, now).unwrap();
+    let report = frontier.report();
+    assert_eq!(report.links.refused.get(&Refusal::HostDead), Some(&500));
+    assert_eq!(report.origins_given_up, 1);
+    let mut summary = Summary::new(Ending::Drained, report);
+    // As the engine counts it: the page was given up with an answer, 429.
+    summary.gave_up_answered = 1;
+    assert!(
+        !summary.missing().is_empty(),
+        "complete, though 500 URLs of a host that was given up were refused"
+    );
+}
