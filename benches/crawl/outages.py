@@ -30,7 +30,7 @@ import site_server
 FAN_OUT = 10
 KINDS = ["stop", "kill", "freeze"]
 # An answer may have been on its way so close to the beginning or the end of an outage.
-IN_FLIGHT_SECONDS = 5  # A loaded machine answers late what was asked before a freeze.
+IN_FLIGHT_SECONDS = 1
 IS_AWAY = re.compile(r"WARN .* is away: ")
 IS_BACK = re.compile(r" is back after ")
 COLUMNS = "{:7} {:>7} {:>8} {:>7} {:>6} {:>11} {:>10} {:>14} {:>7} {:>7}"
