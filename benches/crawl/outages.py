@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--seconds", type=numbers, help="lengths of the outages")
     parser.add_argument("--per-host", type=numbers)
     parser.add_argument("--kinds", type=lambda text: text.split(","))
-    parser.add_argument("--timeout", type=int, help="the crawler's option of that name")
+    parser.add_argument("--timeout", type=float, help="the crawler's option of that name")
     arguments = site_server.parse(parser)
     defaults = SHORT if arguments.short else FULL
     for name, value in defaults.items():
@@ -60,9 +60,10 @@ def main():
     site_server.finish([holds(arguments, *case) for case in cases], "cases")
 
 
-FULL = {"pages": 20_000, "seconds": [5, 20, 40, 120], "per_host": [1, 8, 32], "kinds": KINDS, "timeout": 10, "limit": None}
+# No outage lasts a multiple of the timeout: a request sent when the first ones time out would time out just when the server answers it.
+FULL = {"pages": 20_000, "seconds": [5, 20, 40, 120], "per_host": [1, 8, 32], "kinds": KINDS, "timeout": 9, "limit": None}
 # Four cases, in a minute also if none of them ends.
-SHORT = {"pages": 2_000, "seconds": [3], "per_host": [1, 8], "kinds": ["kill", "freeze"], "timeout": 1, "limit": 14}
+SHORT = {"pages": 2_000, "seconds": [3], "per_host": [1, 8], "kinds": ["kill", "freeze"], "timeout": 0.8, "limit": 14}
 
 
 def holds(arguments, kind, seconds, per_host):
