@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crawler::charset;
-use crawler::links::{LinkOptions, extract_with_tree, extract_without_tree};
+use crawler::page::charset;
+use crawler::page::links::{LinkOptions, extract_with_tree, extract_without_tree};
 use url::Url;
 
 #[expect(dead_code, reason = "examples need more of it")]

@@ -5,7 +5,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, demo};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 
 #[tokio::main]

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, demo};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig, Verdict};
 
 /// Remembers, exactly, every URL that reached the seen-set, and how many of them it accepted.

@@ -8,9 +8,9 @@ use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 use url::Url;
 
 use crate::fetch::{OwnHeaderError, OwnHeaders, ProxyError, Secret, UsableProxy};
-use crate::robots::product_token;
-use crate::select::{Field, SelectLimits};
-use crate::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
+use crate::page::robots::product_token;
+use crate::page::select::{Field, SelectLimits};
+use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
 /// Requests that may be out at a time in all, unless set.
 pub const DEFAULT_CONCURRENCY: usize = 16;
@@ -70,7 +70,7 @@ pub struct CrawlOptions {
     /// The most connections that are kept open for later requests, each a file handle. With more hosts than that at a
     /// time, connections are made anew.
     pub max_idle_connections: NonZeroUsize,
-    /// Whether [`Answer::exchange`](crate::Answer::exchange) is filled, for archives. It costs as much memory again as bodies
+    /// Whether [`Response::exchange`](crate::Response::exchange) is filled, for archives. It costs as much memory again as bodies
     /// were compressed to, at most `max_body_bytes` for each request that is out.
     pub keep_exchanges: bool,
     /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
@@ -92,8 +92,8 @@ pub struct CrawlOptions {
     pub fields: Vec<Field>,
     /// How much of a page is selected; further values are counted.
     pub select_limits: SelectLimits,
-    /// Whether [`Event::Edges`](crate::Event::Edges) are told: all links of all pages, those that are not followed included.
-    pub tell_edges: bool,
+    /// Whether [`Event::Links`](crate::Event::Links) are told: all links of all pages, those that are not followed included.
+    pub report_links: bool,
     /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not, those pages do that the frontier wants
     /// to [compare](FrontierConfig::compare_one_of).
     pub fingerprints: bool,
@@ -130,7 +130,7 @@ impl Default for CrawlOptions {
                 values: DEFAULT_MAX_SELECT_VALUES,
                 bytes: DEFAULT_MAX_SELECT_BYTES,
             },
-            tell_edges: false,
+            report_links: false,
             fingerprints: false,
         }
     }

@@ -1,8 +1,14 @@
 //! The one loop. It owns the frontier, and what is in flight.
 
+pub(crate) mod clock;
+mod conclusions;
+mod failure_policy;
+mod fetch_task;
+mod ledger;
 mod reports;
 mod seeding;
 mod spawn;
+mod stop;
 
 use std::io;
 use std::num::NonZeroU32;
@@ -14,16 +20,17 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::clock::Clock;
-use crate::conclusions::Conclusion;
 use crate::config::CrawlConfig;
-use crate::earlier::EarlierCrawl;
+use crate::engine::clock::Clock;
+use crate::engine::conclusions::Conclusion;
+use crate::engine::ledger::Ledger;
+use crate::engine::stop::Stop;
+pub use crate::engine::stop::StopHandle;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher};
-use crate::ledger::Ledger;
-use crate::links::KnownLinks;
-use crate::stop::{Stop, StopHandle};
+use crate::page::links::SeenLinkCache;
+use crate::recrawl::PreviousCrawl;
 use crate::summary::{Counts, Ending, Summary};
 use seeding::{Again, Which};
 
@@ -35,7 +42,7 @@ pub struct Crawl<S = HttpFetcher> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
     frontier: Frontier,
-    known: Arc<KnownLinks>,
+    known: Arc<SeenLinkCache>,
     ledger: Ledger,
     /// What is asked for again.
     again: Option<Again>,
@@ -111,7 +118,7 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// Those that the scope leaves out, or the budgets have no room for, are refused like links to them.
     #[must_use]
-    pub fn recrawl(mut self, earlier: EarlierCrawl) -> Self {
+    pub fn recrawl(mut self, earlier: PreviousCrawl) -> Self {
         self.again = Some(Again::new(earlier));
         self
     }

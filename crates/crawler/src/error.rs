@@ -4,8 +4,8 @@ use std::io;
 
 use frontier::FrontierError;
 
-use crate::earlier::EarlierError;
 use crate::fetch::ClientError;
+use crate::recrawl::RecrawlError;
 
 /// Why a crawl cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum CrawlError {
     Observer(#[source] io::Error),
     /// The earlier crawl that it starts from can no longer be read.
     #[error(transparent)]
-    Earlier(#[from] EarlierError),
+    Earlier(#[from] RecrawlError),
     /// The frontier can no longer be trusted.
     #[error(transparent)]
     Frontier(#[from] FrontierError),

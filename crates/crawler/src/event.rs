@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
-use crate::capture::Capture;
-use crate::edges::Edge;
-use crate::fetch::{Cut, Extent};
-use crate::select::Selected;
+use crate::fetch::Capture;
+use crate::fetch::{BodyExtent, TruncationReason};
+use crate::page::link_graph::LinkRecord;
+use crate::page::select::Selected;
 use crate::summary::Summary;
 
 /// Something that happened.
@@ -45,7 +45,7 @@ pub enum Event<'a> {
     /// Something that an operator should know: a host that went away, that is back, that was given up, and the like.
     Notice(&'a Notice),
     /// Links were offered to the frontier, all of one page at once. Those that it has seen in the same words before are left out,
-    /// and counted only, unless [`tell_edges`](crate::CrawlOptions::tell_edges) asks for all.
+    /// and counted only, unless [`report_links`](crate::CrawlOptions::report_links) asks for all.
     Offered {
         /// The links.
         links: &'a [Link],
@@ -55,12 +55,12 @@ pub enum Event<'a> {
     /// A sitemap came to an end: it was read, or it will not be.
     Sitemap(&'a SitemapRecord),
     /// The links of one answer, each with what became of it; told if
-    /// [`tell_edges`](crate::CrawlOptions::tell_edges) is set.
-    Edges {
+    /// [`report_links`](crate::CrawlOptions::report_links) is set.
+    Links {
         /// What answered.
         from: &'a Entry,
         /// Where its links lead.
-        edges: &'a [Edge],
+        links: &'a [LinkRecord],
     },
     /// A request had an answer of whatever status, for a page or for what a crawler asks for itself; told if
     /// [`keep_exchanges`](crate::CrawlOptions::keep_exchanges) is set, once per answer and before what follows from it.
@@ -93,9 +93,9 @@ pub struct PageRecord {
     /// Bytes of the body that were read, after decompression.
     pub bytes: u64,
     /// How much of the body that is: `complete`, `truncated` or `skipped`.
-    pub body: Extent,
+    pub body: BodyExtent,
     /// Why it is not all of it: `size`, `time`, `connection`, `coding` or `markup`.
-    pub body_cut: Option<Cut>,
+    pub body_cut: Option<TruncationReason>,
     /// When the request started: RFC 3339, in UTC, with milliseconds.
     pub fetched_at: String,
     /// From the start of the request to the end of the body.

@@ -4,7 +4,9 @@
 //! politeness like any other link. No proxy is taken from the environment, no `Referer` is sent, and cookies are kept on request
 //! only.
 
+pub mod address_guard;
 mod body;
+mod capture;
 mod client;
 mod cookies;
 mod decoding;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use frontier::Validators;
 use url::Url;
 
+pub use capture::Capture;
 pub use client::HttpFetcher;
 pub use cookies::{MAX_COOKIE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, MAX_JARS};
 pub use decoding::MAX_LAYERS;
@@ -50,21 +53,21 @@ const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct Request {
     /// Its URL.
     pub url: Url,
     /// What it is wanted as.
-    pub want: Want,
+    pub kind: ResourceKind,
     /// What is known of it from an earlier fetch: if it is still the same, the answer is 304 and has no body.
     pub validators: Option<Validators>,
 }
 
-impl Ask {
+impl Request {
     /// Asks for something of which nothing is known.
-    pub fn new(url: Url, want: Want) -> Self {
+    pub fn new(url: Url, kind: ResourceKind) -> Self {
         Self {
             url,
-            want,
+            kind,
             validators: None,
         }
     }
@@ -72,7 +75,7 @@ impl Ask {
 
 /// What an answer is wanted as, which decides how much of its body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum ResourceKind {
     /// A page: the body is wanted if it is HTML, or short.
     Page,
     /// A robots.txt, whose body is wanted whatever its type.
@@ -83,7 +86,7 @@ pub enum Want {
 
 /// What was answered.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// The `Content-Type` header.
@@ -103,16 +106,16 @@ pub struct Answer {
     /// The body, decompressed.
     pub body: Vec<u8>,
     /// How much of the body that is.
-    pub extent: Extent,
+    pub extent: BodyExtent,
     /// Why it is not all of it.
-    pub cut: Option<Cut>,
+    pub cut: Option<TruncationReason>,
     /// From the start of the request to the end of the body.
     pub elapsed: Duration,
     /// Request and answer as they were sent, if the crawl keeps them.
     pub exchange: Option<Box<Exchange>>,
 }
 
-impl Answer {
+impl Response {
     /// Returns the body as it was received: without transfer codings, with content codings. Without an
     /// [`exchange`](Self::exchange) it is known only if there were no codings.
     pub fn received_body(&self) -> &[u8] {
@@ -127,11 +130,11 @@ impl Answer {
 /// How much of a body was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Extent {
+pub enum BodyExtent {
     /// All of it.
     #[default]
     Complete,
-    /// It was cut; [`Cut`] says why.
+    /// It was cut; [`TruncationReason`] says why.
     Truncated,
     /// None of it: not HTML, and large or of unknown size.
     Skipped,
@@ -141,7 +144,7 @@ pub enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cut {
+pub enum TruncationReason {
     /// It is longer than may be read, decompressed or as it was received.
     Size,
     /// The time for the request was up.
@@ -154,7 +157,7 @@ pub enum Cut {
     Markup,
 }
 
-impl Cut {
+impl TruncationReason {
     /// Returns the reason as one word in snake case, for counters and files.
     pub fn name(self) -> &'static str {
         match self {
@@ -175,7 +178,7 @@ impl Cut {
 /// Something that fetches: over HTTP, or from a script in a test.
 pub trait Fetcher: Send + Sync + 'static {
     /// Asks once, and follows nothing.
-    fn fetch(&self, ask: Ask) -> impl Future<Output = Result<Answer, FetchError>> + Send;
+    fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
 
     /// Looks up the IP address by which requests to a host count, where they count by address: a name, or an address as it
     /// stands in a URL. The same one for all hosts that have the same addresses; `None` if there is none, and by default.

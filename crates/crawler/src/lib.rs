@@ -32,39 +32,23 @@
 
 #![forbid(unsafe_code)]
 
-pub mod address_guard;
-mod capture;
-pub mod charset;
-mod clock;
-mod conclusions;
 pub mod config;
-pub mod demo;
-pub mod earlier;
-mod edges;
 mod engine;
 mod error;
 pub mod event;
-mod failure_policy;
 pub mod fetch;
-pub mod fingerprint;
-mod ledger;
-pub mod links;
 pub mod output;
 pub mod page;
-pub mod robots;
-pub mod select;
-pub mod sitemap;
-mod stop;
+pub mod recrawl;
 pub mod summary;
-mod task;
 
-pub use capture::Capture;
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
-pub use edges::Edge;
-pub use engine::Crawl;
+pub use engine::{Crawl, StopHandle};
 pub use error::{CrawlError, StartError};
 pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
-pub use fetch::{Answer, Ask, Cut, Exchange, FetchError, Fetcher, HttpFetcher, Want};
+pub use fetch::{
+    Capture, Exchange, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response, TruncationReason,
+};
 pub use frontier::{Failure, FailureKind};
-pub use stop::StopHandle;
+pub use page::link_graph::LinkRecord;
 pub use summary::{Ending, Missing, Summary};

@@ -1,16 +1,23 @@
 //! From an answer to what is on the page.
 
+pub mod charset;
+pub mod fingerprint;
+pub(crate) mod link_graph;
+pub mod links;
+pub mod robots;
+pub mod select;
+pub mod sitemap;
+
 use std::sync::Arc;
 
 use frontier::Fingerprint;
 use url::Url;
 
-use crate::charset;
 use crate::config::CrawlConfig;
-use crate::fetch::{Answer, Extent, is_css, is_html};
-use crate::fingerprint::{content_hash, simhash};
-use crate::links::{self, FoundLink, KnownLinks, LinkOptions, News, RobotsMeta, Uncrawlable, Wording};
-use crate::select::{self, Selected};
+use crate::fetch::{BodyExtent, Response, is_css, is_html};
+use crate::page::fingerprint::{content_hash, simhash};
+use crate::page::links::{FoundLink, LinkKey, LinkOptions, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
+use crate::page::select::Selected;
 
 /// What was found on a page.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +25,7 @@ pub struct Page {
     /// The links to follow.
     pub links: Vec<FoundLink>,
     /// How each of them is written.
-    pub(crate) wordings: Vec<Wording>,
+    pub(crate) wordings: Vec<LinkKey>,
     /// Links to follow that are not among the `links`, because the frontier has seen them in the same words.
     pub(crate) known: usize,
     /// Links beyond the cap, which were dropped.
@@ -47,12 +54,12 @@ pub(crate) struct Wanted {
     /// Whether it is compared with others.
     pub(crate) fingerprint: bool,
     /// Links that it need not give.
-    pub(crate) known: Option<Arc<KnownLinks>>,
+    pub(crate) known: Option<Arc<SeenLinkCache>>,
 }
 
 /// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What
 /// is not HTML has only what its headers and its bytes say.
-pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
+pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
     let mut page = read_body(answer, url, config, wanted);
     let refresh = answer
         .refresh
@@ -63,16 +70,16 @@ pub(crate) fn read(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wa
             page.links_nofollow += 1;
         } else {
             page.links.push(link);
-            page.wordings.push(Wording::NONE);
+            page.wordings.push(LinkKey::NONE);
         }
     }
     page
 }
 
-fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
+fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
     let agent = config.product_token();
     // The beginning of a body says nothing about its end.
-    let is_comparable = wanted.fingerprint && answer.extent == Extent::Complete;
+    let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete;
     let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
     let options = LinkOptions {
         max_links: config.options().max_links_per_page,
@@ -83,8 +90,8 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
     if options.assets && is_css(content_type) {
         let css = charset::decode_style_sheet(&answer.body, content_type);
         let found = links::extract_from_style_sheet(&css, url, &options);
-        let news = News {
-            wordings: vec![Wording::NONE; found.links.len()],
+        let news = NewLinks {
+            wordings: vec![LinkKey::NONE; found.links.len()],
             extracted: found,
             known: 0,
         };
@@ -101,7 +108,7 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
         };
     }
     let decoded = charset::decode(&answer.body, content_type);
-    let news = links::extract_news(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
+    let news = links::extract_new(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
     let text = wanted.fingerprint.then(|| simhash(&decoded.text)).flatten();
     Page {
         selected: select_fields(&decoded.text, config),
@@ -111,10 +118,10 @@ fn read_body(answer: &Answer, url: &Url, config: &CrawlConfig, wanted: &Wanted) 
 }
 
 /// What was found, but for the links that are not to be followed.
-fn of_links(news: News, answer: &Answer, config: &CrawlConfig) -> Page {
+fn of_links(news: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = news.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());
-    let is_followed = |(link, _): &(FoundLink, Wording)| !robots.nofollow && !link.nofollow;
+    let is_followed = |(link, _): &(FoundLink, LinkKey)| !robots.nofollow && !link.nofollow;
     let written = found.links.into_iter().zip(news.wordings);
     let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
     let (links, wordings) = followed.into_iter().unzip();
@@ -124,7 +131,7 @@ fn of_links(news: News, answer: &Answer, config: &CrawlConfig) -> Page {
         (news.known, 0)
     };
     links_nofollow += unfollowed.len();
-    if !config.options().tell_edges {
+    if !config.options().report_links {
         unfollowed.clear();
     }
     Page {
@@ -147,7 +154,7 @@ fn select_fields(html: &str, config: &CrawlConfig) -> Option<Selected> {
     (!options.fields.is_empty()).then(|| select::select(html, &options.fields, options.select_limits))
 }
 
-fn with_headers(mut robots: RobotsMeta, answer: &Answer, agent: &str) -> RobotsMeta {
+fn with_headers(mut robots: RobotsMeta, answer: &Response, agent: &str) -> RobotsMeta {
     for value in &answer.robots_tags {
         robots.merge_header(value, agent);
     }

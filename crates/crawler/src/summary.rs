@@ -12,7 +12,7 @@ use frontier::{FailureKind, HostReceipt, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
 
-use crate::fetch::Cut;
+use crate::fetch::TruncationReason;
 
 /// Why a crawl came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -82,7 +82,7 @@ pub struct Summary {
     /// Requests that failed and were tried again, by what went wrong.
     pub retried: BTreeMap<FailureKind, u64>,
     /// Bodies that were cut, by the reason.
-    pub bodies_cut: BTreeMap<Cut, u64>,
+    pub bodies_cut: BTreeMap<TruncationReason, u64>,
     /// Bodies that were not read: not HTML, and large or of unknown size.
     pub bodies_skipped: u64,
     /// The frontier's numbers.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::address_guard::is_public;
+use crawler::fetch::address_guard::is_public;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, Summary};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use serde_json::Value;

@@ -12,8 +12,8 @@ mod paused;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crawler::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
+use crawler::page::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
 use encoding_rs::UTF_8;
 use frontier::{Frontier, FrontierConfig, Refusal};
 use serde_json::Value;
@@ -90,18 +90,18 @@ fn a_part_of_the_page_itself_is_not_loaded_and_an_icon_may_be_an_alternative() {
 fn a_style_sheet_that_says_nofollow_is_obeyed_like_a_page() {
     struct Strict;
     impl Fetcher for Strict {
-        async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-            let (kind, body, tags) = match ask.url.path() {
+        async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+            let (kind, body, tags) = match request.url.path() {
                 "/" => ("text/html", "<link rel=stylesheet href=/s>", None),
                 "/s" => ("text/css", "a{b:url(i)}", Some("nofollow".to_owned())),
                 _ => ("image/png", "", None),
             };
-            Ok(Answer {
+            Ok(Response {
                 status: 200,
                 content_type: Some(kind.to_owned()),
                 body: body.into(),
                 robots_tags: tags.into_iter().collect(),
-                ..Answer::default()
+                ..Response::default()
             })
         }
     }
@@ -127,14 +127,14 @@ struct Script<F> {
 }
 
 impl<F: Fn(&str) -> (&'static str, String) + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        self.asked.lock().unwrap().push(ask.url.path().to_owned());
-        let (kind, body) = (self.reply)(ask.url.path());
-        Ok(Answer {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.asked.lock().unwrap().push(request.url.path().to_owned());
+        let (kind, body) = (self.reply)(request.url.path());
+        Ok(Response {
             status: 200,
             content_type: Some(kind.to_owned()),
             body: body.into_bytes(),
-            ..Answer::default()
+            ..Response::default()
         })
     }
 }
@@ -224,17 +224,17 @@ fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
 fn a_redirected_image_may_lie_as_deep_as_the_image() {
     struct Redirecting;
     impl Fetcher for Redirecting {
-        async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-            let (status, location, body) = match ask.url.path() {
+        async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+            let (status, location, body) = match request.url.path() {
                 "/" => (200, None, "<img src=old.png>"),
                 "/old.png" => (301, Some("/new.png".to_owned()), ""),
                 _ => (200, None, ""),
             };
-            Ok(Answer {
+            Ok(Response {
                 status,
                 location,
                 body: body.into(),
-                ..Answer::default()
+                ..Response::default()
             })
         }
     }

@@ -15,34 +15,34 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawler::output::refused::RefusedReport;
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Missing, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Missing, Request, Response, Summary};
 use frontier::{Frontier, FrontierConfig, Reach, Refusal, ScopeConfig};
 use memory_file::MemoryFile;
 use serde_json::Value;
 use sieve::OnSaturation;
 
-type Reply = Result<Answer, FetchError>;
+type Reply = Result<Response, FetchError>;
 
 struct Script<F>(F);
 
 impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Reply {
-        (self.0)(ask.url.as_str())
+    async fn fetch(&self, request: Request) -> Reply {
+        (self.0)(request.url.as_str())
     }
 }
 
 fn body(text: &str) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 200,
         body: text.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
 fn status(status: u16) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status,
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
@@ -241,7 +241,7 @@ fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
 /// A page whose connection breaks in the middle.
 fn broken_off() -> Reply {
     let mut answer = body("<p>so far")?;
-    answer.cut = Some(crawler::Cut::Connection);
+    answer.cut = Some(crawler::TruncationReason::Connection);
     Ok(answer)
 }
 

@@ -8,8 +8,10 @@
 
 use std::time::Duration;
 
-use crawler::fetch::{Extent, HttpVersion};
-use crawler::{Answer, Ask, CrawlConfig, CrawlOptions, Cut, FetchError, Fetcher, HttpFetcher, Want};
+use crawler::fetch::{BodyExtent, HttpVersion};
+use crawler::{
+    CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response, TruncationReason,
+};
 use frontier::Validators;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -39,13 +41,13 @@ fn fetcher(seed: &str, options: CrawlOptions) -> HttpFetcher {
     HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap()
 }
 
-async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Answer, FetchError> {
+async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError> {
     let url = Url::parse(url).unwrap();
-    fetcher.fetch(Ask::new(url, Want::Page)).await
+    fetcher.fetch(Request::new(url, ResourceKind::Page)).await
 }
 
 /// Asks the server as a crawl would that has it for a seed.
-async fn answer_of(answer: impl Into<Vec<u8>>, options: CrawlOptions) -> Result<Answer, FetchError> {
+async fn answer_of(answer: impl Into<Vec<u8>>, options: CrawlOptions) -> Result<Response, FetchError> {
     let url = format!("http://127.0.0.1:{}/", server(answer).await);
     fetch(&fetcher(&url, options), &url).await
 }
@@ -107,7 +109,7 @@ async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
     let answer = fetch(&fetcher(&seed, options()), &seed).await.unwrap();
     assert_eq!(
         (answer.status, answer.extent, answer.cut),
-        (200, Extent::Truncated, Some(Cut::Time))
+        (200, BodyExtent::Truncated, Some(TruncationReason::Time))
     );
     assert!(!answer.body.is_empty() && answer.body.iter().all(|byte| *byte == b'<'));
 }
@@ -145,14 +147,14 @@ async fn an_exchange_is_what_went_over_the_wire() {
         keep_exchanges: true,
         ..CrawlOptions::default()
     };
-    let ask = Ask {
+    let request = Request {
         validators: Some(Validators {
             etag: Some("\"v1\"".to_owned()),
             last_modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()),
         }),
-        ..Ask::new(Url::parse(&url).unwrap(), Want::Page)
+        ..Request::new(Url::parse(&url).unwrap(), ResourceKind::Page)
     };
-    let answer = fetcher(&url, options).fetch(ask).await.unwrap();
+    let answer = fetcher(&url, options).fetch(request).await.unwrap();
     let sent = serving.await.unwrap();
     assert_eq!(answer.body, page);
     assert_eq!(answer.received_body(), encoded);
@@ -214,8 +216,8 @@ async fn a_body_is_cut_at_the_cap_after_decompression() {
         bomb.push(b'a');
     }
     for (cap, read, extent) in [
-        (300_000, 300_000, Extent::Truncated),
-        (20_000_000, 13_107_200, Extent::Complete),
+        (300_000, 300_000, BodyExtent::Truncated),
+        (20_000_000, 13_107_200, BodyExtent::Complete),
     ] {
         let mut answer = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: zstd\r\nContent-Length: {}\r\n\r\n",
@@ -229,7 +231,10 @@ async fn a_body_is_cut_at_the_cap_after_decompression() {
         };
         let answer = answer_of(answer, options).await.unwrap();
         assert_eq!((answer.body.len(), answer.extent), (read, extent));
-        assert_eq!(answer.cut, (extent == Extent::Truncated).then_some(Cut::Size));
+        assert_eq!(
+            answer.cut,
+            (extent == BodyExtent::Truncated).then_some(TruncationReason::Size)
+        );
     }
 }
 
@@ -241,16 +246,16 @@ async fn what_is_not_html_is_skipped_unless_it_is_announced_as_small() {
     };
     let small = 256 * 1024;
     for (kind, bytes, extent) in [
-        ("image/png", small, Extent::Complete),
-        ("image/png", small + 1, Extent::Skipped),
-        ("text/html", small + 1, Extent::Complete),
+        ("image/png", small, BodyExtent::Complete),
+        ("image/png", small + 1, BodyExtent::Skipped),
+        ("text/html", small + 1, BodyExtent::Complete),
     ] {
         let answer = answer_of(page(kind, bytes), CrawlOptions::default()).await.unwrap();
         assert_eq!(answer.extent, extent, "{kind}, {bytes} bytes");
     }
     let unknown = "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nxxx";
     let answer = answer_of(unknown, CrawlOptions::default()).await.unwrap();
-    assert_eq!(answer.extent, Extent::Skipped, "of unknown size");
+    assert_eq!(answer.extent, BodyExtent::Skipped, "of unknown size");
 }
 
 #[tokio::test]

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FailureKind, FetchError, Fetcher, Missing, Summary,
+    Crawl, CrawlConfig, CrawlOptions, Event, FailureKind, FetchError, Fetcher, Missing, Request, Response, Summary,
 };
 use frontier::{Frontier, FrontierConfig, NotFetched, Notice, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
-type Reply = Result<Answer, FetchError>;
+type Reply = Result<Response, FetchError>;
 
 /// How long a request takes that gets no answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,10 +34,10 @@ struct Script<F> {
 }
 
 impl<F: Fn(&str, u64) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Reply {
+    async fn fetch(&self, request: Request) -> Reply {
         let now = self.started.elapsed().as_secs();
-        self.asked.lock().unwrap().push((now, ask.url.to_string()));
-        let reply = (self.reply)(ask.url.as_str(), now);
+        self.asked.lock().unwrap().push((now, request.url.to_string()));
+        let reply = (self.reply)(request.url.as_str(), now);
         sleep(match reply {
             Err(FetchError::Timeout) => TIMEOUT,
             _ => Duration::from_millis(20),
@@ -48,10 +48,10 @@ impl<F: Fn(&str, u64) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
 }
 
 fn body(text: &str) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 200,
         body: text.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 

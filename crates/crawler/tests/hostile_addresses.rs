@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crawler::fetch::{Resolver, Resolving};
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, redirect};
 use rustls::ServerConfig;
@@ -41,8 +41,10 @@ fn config(seed: &str) -> CrawlConfig {
     .unwrap()
 }
 
-async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Answer, FetchError> {
-    fetcher.fetch(Ask::new(Url::parse(url).unwrap(), Want::Page)).await
+async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError> {
+    fetcher
+        .fetch(Request::new(Url::parse(url).unwrap(), ResourceKind::Page))
+        .await
 }
 
 /// Says of every name what the test says, and counts how often it is asked.

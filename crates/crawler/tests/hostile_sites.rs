@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::FailureKind;
-use crawler::fetch::Extent;
+use crawler::fetch::BodyExtent;
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FetchError, Fetcher, HttpFetcher, Summary, Want,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response,
+    Summary, TruncationReason,
 };
 use frontier::{Fate, Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use hostile::behaviours::{self, Behaviour, Ends, MAX_BODY, SILENT};
-use hostile::server::{Request, Script, Server, Then, html};
+use hostile::server::{ReceivedRequest, Script, Server, Then, html};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -69,7 +70,7 @@ const VISITS_AT_A_TIME: usize = 4;
 /// What a crawl reported of one URL.
 #[derive(Debug, Clone, Default)]
 struct Reported {
-    page: Option<(u16, Extent, Option<Cut>, u64)>,
+    page: Option<(u16, BodyExtent, Option<TruncationReason>, u64)>,
     failures: Vec<(FailureKind, Fate)>,
 }
 
@@ -79,8 +80,8 @@ type Book = Arc<Mutex<BTreeMap<String, Reported>>>;
 struct Shared(Arc<HttpFetcher>);
 
 impl Fetcher for Shared {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        self.0.fetch(ask).await
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.0.fetch(request).await
     }
 }
 
@@ -126,16 +127,18 @@ fn complaint(behaviour: &Behaviour, reported: &Reported) -> Option<String> {
         .is_some_and(|(_, fate)| matches!(fate, Fate::GaveUp | Fate::Final));
     let page = reported.page.map(|(status, extent, cut, _)| (status, extent, cut));
     let is_right = match behaviour.ends {
-        Ends::Page(status) => page == Some((status, Extent::Complete, None)) && kinds.is_empty(),
-        Ends::Cut(status, cut) => page == Some((status, Extent::Truncated, Some(cut))) && kinds.is_empty(),
+        Ends::Page(status) => page == Some((status, BodyExtent::Complete, None)) && kinds.is_empty(),
+        Ends::TruncationReason(status, cut) => {
+            page == Some((status, BodyExtent::Truncated, Some(cut))) && kinds.is_empty()
+        }
         Ends::Costly(status) => {
-            let is_cut = [None, Some(Cut::Markup)];
+            let is_cut = [None, Some(TruncationReason::Markup)];
             page.is_some_and(|(said, _, cut)| said == status && is_cut.contains(&cut)) && kinds.is_empty()
         }
-        Ends::Skipped(status) => page == Some((status, Extent::Skipped, None)) && kinds.is_empty(),
+        Ends::Skipped(status) => page == Some((status, BodyExtent::Skipped, None)) && kinds.is_empty(),
         Ends::Fails(kind) => page.is_none() && is_given_up && kinds.iter().all(|one| *one == kind),
         Ends::KeptAfter(kind, status, cut) => {
-            page == Some((status, Extent::Truncated, Some(cut))) && is_given_up && kinds == [kind; SILENT]
+            page == Some((status, BodyExtent::Truncated, Some(cut))) && is_given_up && kinds == [kind; SILENT]
         }
         Ends::GivesUp(kind, status) => {
             page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [kind; 2]
@@ -201,7 +204,8 @@ async fn every_hostile_site_is_survived_within_bounds_and_reported_as_what_it_is
     // On their own: while others parse, half a second is not enough to send a head in.
     complaints.extend(visit_all(slow, &server, &client(HASTE)).await);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    let is_login = |request: &Request| request.head.contains("authorization") || request.target.contains("secret");
+    let is_login =
+        |request: &ReceivedRequest| request.head.contains("authorization") || request.target.contains("secret");
     let logins: Vec<_> = server.requests().into_iter().filter(is_login).collect();
     assert!(logins.is_empty(), "{logins:?}");
 }
@@ -244,7 +248,7 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
         Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => summary.failed.is_empty() && summary.retried.is_empty(),
-        Ends::Cut(_, cut) => summary.bodies_cut.contains_key(&cut),
+        Ends::TruncationReason(_, cut) => summary.bodies_cut.contains_key(&cut),
         Ends::Skipped(_) => summary.bodies_skipped == 1,
         Ends::Fails(kind) => one(summary.failed.get(&kind)),
         Ends::Loops(urls) => summary.failed.get(&FailureKind::Redirect) == Some(&urls),
@@ -277,10 +281,10 @@ async fn an_answer_that_is_cut_at_any_byte_is_reported_as_cut_or_broken() {
     let client = client(PATIENCE);
     for until in 0..=length {
         let url = format!("http://cut.localhost:{}/{until}", server.port).parse().unwrap();
-        match client.fetch(Ask::new(url, Want::Page)).await {
+        match client.fetch(Request::new(url, ResourceKind::Page)).await {
             Ok(answer) => {
                 assert!(until >= head, "{until}");
-                let cut = (until < length).then_some(Cut::Connection);
+                let cut = (until < length).then_some(TruncationReason::Connection);
                 // A reset may overtake what was sent before it.
                 assert!(answer.cut == cut || until % 2 == 1, "{until}: {answer:?}");
                 assert!(b"<a href=/next/>next".starts_with(&answer.body), "{until}: {answer:?}");

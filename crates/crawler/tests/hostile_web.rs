@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawler::FailureKind;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Cut, Ending};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, TruncationReason};
 use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use hostile::behaviours;
 use hostile::server::{Script, Server, html};
@@ -77,7 +77,12 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
     ] {
         assert!(summary.failed.contains_key(&kind), "{kind}: {summary}");
     }
-    for cut in [Cut::Size, Cut::Time, Cut::Connection, Cut::Coding] {
+    for cut in [
+        TruncationReason::Size,
+        TruncationReason::Time,
+        TruncationReason::Connection,
+        TruncationReason::Coding,
+    ] {
         assert!(summary.bodies_cut.contains_key(&cut), "{cut:?}: {summary}");
     }
     let peak = summary.peak_memory_bytes.unwrap_or_default();

@@ -6,8 +6,8 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use crawler::charset::decode;
-use crawler::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
+use crawler::page::charset::decode;
+use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -6,7 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use crawler::links::{Extracted, LinkOptions, NeedsTree, extract_with_tree, extract_without_tree};
+use crawler::page::links::{Extracted, LinkOptions, NeedsTree, extract_with_tree, extract_without_tree};
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

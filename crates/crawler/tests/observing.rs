@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use crawler::fetch::HttpVersion;
 use crawler::{
-    Capture, Edge, Ending, Event, Exchange, Failure, FailureKind, Observer, PageRecord, Progress, SitemapRecord,
+    Capture, Ending, Event, Exchange, Failure, FailureKind, LinkRecord, Observer, PageRecord, Progress, SitemapRecord,
     Summary,
 };
 use frontier::{
@@ -33,7 +33,7 @@ impl Observer for Notes {
             Event::Notice(_) => "notice".to_owned(),
             Event::Offered { verdicts, .. } => format!("offered {verdicts:?}"),
             Event::Sitemap(sitemap) => format!("sitemap {}", sitemap.url),
-            Event::Edges { edges, .. } => format!("edges {}", edges[0].verdict_name()),
+            Event::Links { links, .. } => format!("edges {}", links[0].verdict_name()),
             Event::Captured(capture) => format!("captured {}", capture.exchange.status),
             Event::Tick(progress) => format!("tick {}", progress.pages),
             Event::Finished(summary) => format!("finished {}", summary.ending),
@@ -77,7 +77,7 @@ fn every_event_can_be_built_to_test_an_observer() {
     sitemap.url = format!("{URL}sitemap.xml");
     let mut progress = Progress::new(Duration::from_secs(1), report.clone());
     progress.pages = 7;
-    let mut edge = Edge::new(URL, "anchor");
+    let mut edge = LinkRecord::new(URL, "anchor");
     edge.nofollow = true;
     let exchange = Exchange {
         version: HttpVersion::Http11,
@@ -120,9 +120,9 @@ fn every_event_can_be_built_to_test_an_observer() {
             verdicts: &[Verdict::Refused(Refusal::QueueFull)],
         },
         Event::Sitemap(&sitemap),
-        Event::Edges {
+        Event::Links {
             from: &entry,
-            edges: &[edge],
+            links: &[edge],
         },
         Event::Captured(&capture),
         Event::Tick(&progress),

@@ -12,17 +12,13 @@ mod memory_file;
 mod paused;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Want};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, ResourceKind, Response};
 use frontier::{Frontier, FrontierConfig, RetryPolicy};
-use memory_file::{MemoryFile, lines};
+use memory_file::MemoryFile;
 use serde_json::{Value, json};
 use sieve::SeenSet;
 
@@ -34,23 +30,23 @@ const PAGE: &str = r#"<title>Start</title><h1>One <b>two</b></h1>
 struct Site;
 
 impl Fetcher for Site {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        let page = |status, body: &str| Answer {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let page = |status, body: &str| Response {
             status,
             content_type: Some("text/html".to_owned()),
             body: body.as_bytes().to_vec(),
-            ..Answer::default()
+            ..Response::default()
         };
-        if ask.want == Want::Robots {
+        if request.kind == ResourceKind::Robots {
             return Ok(page(200, "User-agent: *\nDisallow: /forbidden/\n"));
         }
-        match ask.url.path() {
+        match request.url.path() {
             "/" => Ok(page(200, PAGE)),
             "/a" => Ok(page(
                 200,
                 "<title> </title><a href=http://other.example/>o</a><a href=/>up</a>",
             )),
-            "/moved" => Ok(Answer {
+            "/moved" => Ok(Response {
                 location: Some("/a".to_owned()),
                 ..page(301, "")
             }),
@@ -80,7 +76,7 @@ fn crawl(fields: &[&str]) -> Files {
         seeds: vec!["http://site.example/".to_owned()],
         frontier: frontier.clone(),
         fields: fields.iter().map(|field| field.parse().unwrap()).collect(),
-        tell_edges: true,
+        report_links: true,
         ..CrawlOptions::default()
     };
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
@@ -218,175 +214,4 @@ fn a_field_of_a_record_is_always_there_and_always_of_one_type() {
         );
     }
     assert!(kinds.values().all(|kinds| kinds.len() == 1), "{kinds:?}");
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
-    command.args(arguments);
-    command
-}
-
-fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
-
-#[track_caller]
-fn fails(output: &Output, code: i32, message: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.contains(message), "it should say {message:?}: {stderr}");
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
-
-#[test]
-fn a_bad_field_is_refused_before_anything_is_fetched() {
-    for (field, message) in [
-        ("title", "--select"),
-        ("x=h1 > > p", "character 4"),
-        ("a=h1", "two fields are named"),
-    ] {
-        let output = command(&[
-            "--output",
-            "-",
-            "--select",
-            "A=h2",
-            "--select",
-            field,
-            "http://127.0.0.1:1/",
-        ])
-        .output();
-        let output = output.unwrap();
-        fails(&output, 2, message);
-        assert_eq!(output.stdout, b"", "nothing was started");
-    }
-    fails(
-        &command(&["--select", "a=h1", "http://127.0.0.1:1/"]).output().unwrap(),
-        2,
-        "--output",
-    );
-    let twice = command(&["--output", "-", "--links", "-", "http://127.0.0.1:1/"])
-        .output()
-        .unwrap();
-    fails(&twice, 2, "two outputs would go to -");
-}
-
-#[test]
-fn the_demo_fills_all_three_files() {
-    let (pages, links, refused) = (file("all-pages"), file("all-links"), file("all-refused"));
-    let output = command(&["demo", "-q", "--select", "heading=h1", "--output"])
-        .arg(&pages)
-        .arg("--links")
-        .arg(&links)
-        .arg("--refused")
-        .arg(&refused)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read = |path: &Path| lines(&fs::read_to_string(path).unwrap());
-    let pages = read(&pages);
-    assert!(
-        pages
-            .iter()
-            .any(|page| !page["selected"]["heading"].as_array().unwrap().is_empty())
-    );
-    let new = read(&links).iter().filter(|link| link["verdict"] == "queued").count() as u64;
-    let counted: u64 = pages.iter().map(|page| page["links_new"].as_u64().unwrap()).sum();
-    let redirects = read(&links)
-        .iter()
-        .filter(|link| link["kind"] == "redirect" && link["verdict"] == "queued")
-        .count();
-    assert_eq!(new, counted + redirects as u64);
-    assert!(read(&refused).iter().any(|line| line["reason"] == "robots_forbid"));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn every_output_on_a_full_disk_ends_the_crawl_and_names_the_file() {
-    for option in ["--output", "--links", "--refused"] {
-        let output = command(&["demo", "-q", option, "/dev/full"]).output().unwrap();
-        fails(&output, 1, "the output cannot be written: /dev/full: ");
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_file_that_can_grow_no_more_ends_in_a_whole_line() {
-    let (links, program) = (file("cut-links"), env!("CARGO_BIN_EXE_crawler"));
-    // A limit on the size of files is the full disk that a test can have.
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 160; exec {program} demo -q --links {}",
-        links.display()
-    );
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    fails(&output, 1, "cut-links: ");
-    let written = fs::read_to_string(&links).unwrap();
-    assert!(!lines(&written).is_empty());
-}
-
-#[test]
-fn a_closed_pipe_ends_the_crawl_without_a_word() {
-    let mut child = command(&["demo", "-q", "--links", "-"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut first = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut first)
-        .unwrap();
-    assert_eq!(lines(&first).len(), 1);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-}
-
-#[cfg(unix)]
-#[test]
-fn a_signal_leaves_whole_files_and_a_summary() {
-    let pages = file("stopped-pages");
-    let mut child = command(&["demo", "-v", "--delay", "0.3", "--output"])
-        .arg(&pages)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Every page is told on standard error.
-    let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(" new links") {
-        line.clear();
-        assert_ne!(errors.read_line(&mut line).unwrap(), 0, "it ended by itself");
-    }
-    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    let summary = String::from_utf8(output.stdout).unwrap();
-    assert!(summary.contains("stopped after"), "{summary}");
-    let written = lines(&fs::read_to_string(&pages).unwrap());
-    let told = summary
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("by status"))
-        .unwrap();
-    let told: usize = told
-        .split(": ")
-        .skip(1)
-        .map(|part| part.split(',').next().unwrap().trim().parse::<usize>().unwrap())
-        .sum();
-    assert!(told > 0, "{summary}");
-    assert_eq!(written.len(), told, "{summary}");
-}
-
-#[test]
-fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
-    // Else each writes over what the other has written.
-    let (name, other) = (file("one-file"), file("../tmp/one-file"));
-    let _ = fs::remove_file(&name);
-    assert_eq!(name.parent().unwrap().file_name().unwrap(), "tmp");
-    let output = command(&["demo", "-q", "--max-pages", "20", "--output"])
-        .arg(&name)
-        .arg("--links")
-        .arg(&other)
-        .output()
-        .unwrap();
-    fails(&output, 2, "two outputs would go to");
 }

@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FailureKind, FetchError, Fetcher, Missing,
-    Summary, Want,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind,
+    Response, Summary, TruncationReason,
 };
 use frontier::{Frontier, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
 
-type Reply = Result<Answer, FetchError>;
+type Reply = Result<Response, FetchError>;
 
 /// Answers by a function, in no time, and remembers who was asked when.
 struct Script<F> {
@@ -31,35 +31,35 @@ struct Script<F> {
 }
 
 impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Reply {
+    async fn fetch(&self, request: Request) -> Reply {
         self.asked
             .lock()
             .unwrap()
-            .push((self.started.elapsed(), ask.url.to_string()));
-        (self.reply)(ask.url.as_str())
+            .push((self.started.elapsed(), request.url.to_string()));
+        (self.reply)(request.url.as_str())
     }
 }
 
 fn status(status: u16) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status,
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
 fn body(text: &str) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 200,
         body: text.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
 fn moved(to: &str) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 301,
         location: Some(to.to_owned()),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
@@ -179,8 +179,8 @@ fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
 #[test]
 fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_robots_txt_fails_by() {
     let incomplete = || {
-        Ok(Answer {
-            cut: Some(Cut::Connection),
+        Ok(Response {
+            cut: Some(TruncationReason::Connection),
             ..body("User-agent: *").unwrap()
         })
     };
@@ -380,10 +380,10 @@ fn a_host_that_asks_for_a_pause_is_left_alone_until_then_but_for_five_minutes_at
     for (asked_for, pause) in [(100, 100), (86_400, 300)] {
         let first = Mutex::new(true);
         let reply = move |url: &str| match url {
-            "http://a.example/busy" if std::mem::take(&mut *first.lock().unwrap()) => Ok(Answer {
+            "http://a.example/busy" if std::mem::take(&mut *first.lock().unwrap()) => Ok(Response {
                 status: 429,
                 retry_after: Some(Duration::from_secs(asked_for)),
-                ..Answer::default()
+                ..Response::default()
             }),
             _ => body(""),
         };
@@ -441,8 +441,8 @@ fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
 fn a_second_stop_drops_what_is_in_flight_and_counts_it() {
     struct Slow;
     impl Fetcher for Slow {
-        async fn fetch(&self, ask: Ask) -> Reply {
-            if ask.want != Want::Robots {
+        async fn fetch(&self, request: Request) -> Reply {
+            if request.kind != ResourceKind::Robots {
                 sleep(Duration::from_secs(1_000_000)).await;
             }
             body("")
@@ -580,10 +580,10 @@ fn links(count: u64) -> String {
 }
 
 fn throttling(retry_after: Option<u64>) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 429,
         retry_after: retry_after.map(Duration::from_secs),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 

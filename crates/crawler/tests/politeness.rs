@@ -16,7 +16,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Summary, Want};
+use crawler::{
+    Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary,
+};
 use frontier::{Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
@@ -87,19 +89,19 @@ impl Web {
         self.seen.lock().unwrap().failed_once.insert(url.to_owned())
     }
 
-    fn answer(&self, url: &str, want: Want) -> Result<Answer, FetchError> {
+    fn answer(&self, url: &str, kind: ResourceKind) -> Result<Response, FetchError> {
         let (_, address) = url.split_once("://host").unwrap();
         let (host, path) = address.split_once(".example/").unwrap();
         let host: usize = host.parse().unwrap();
-        match want {
-            Want::Robots => self.robots(host, path, url),
-            Want::Sitemap => self.sitemap(host, path, url),
-            Want::Page => self.page(host, path, url),
+        match kind {
+            ResourceKind::Robots => self.robots(host, path, url),
+            ResourceKind::Sitemap => self.sitemap(host, path, url),
+            ResourceKind::Page => self.page(host, path, url),
         }
     }
 
     /// Every fifth host's robots.txt lies with its neighbour, and every seventh fails at first.
-    fn robots(&self, host: usize, path: &str, url: &str) -> Result<Answer, FetchError> {
+    fn robots(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         if path == "robots.txt" && host.is_multiple_of(5) {
             return moved(format!(
                 "http://host{}.example/robots.txt?{host}",
@@ -113,7 +115,7 @@ impl Web {
     }
 
     /// The index names two lists at its place and one with the neighbour; every third fails at first.
-    fn sitemap(&self, host: usize, path: &str, url: &str) -> Result<Answer, FetchError> {
+    fn sitemap(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         if path == "sitemap.xml" {
             let next = (host + 1) % self.hosts;
             return body(&format!(
@@ -136,7 +138,7 @@ impl Web {
         body(&(xml + "<url><loc>/forbidden/</loc></url></urlset>"))
     }
 
-    fn page(&self, host: usize, path: &str, url: &str) -> Result<Answer, FetchError> {
+    fn page(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         let Ok(n) = path.parse::<usize>() else {
             // The seed, and where redirects lead.
             let next = format!("<a href=http://host{}.example/>", (host + 1) % self.hosts);
@@ -147,10 +149,10 @@ impl Web {
             1 => moved(format!("/target/{n}")),
             2 if self.fails_now(url) => status(503),
             3 if self.fails_now(url) => Err(FetchError::Connect("refused".to_owned())),
-            4 if self.fails_now(url) => Ok(Answer {
+            4 if self.fails_now(url) => Ok(Response {
                 status: 429,
                 retry_after: Some(Duration::from_secs(5)),
-                ..Answer::default()
+                ..Response::default()
             }),
             5 => status(404),
             _ => body(""),
@@ -158,43 +160,43 @@ impl Web {
     }
 }
 
-fn status(status: u16) -> Result<Answer, FetchError> {
-    Ok(Answer {
+fn status(status: u16) -> Result<Response, FetchError> {
+    Ok(Response {
         status,
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
-fn body(text: &str) -> Result<Answer, FetchError> {
-    Ok(Answer {
+fn body(text: &str) -> Result<Response, FetchError> {
+    Ok(Response {
         status: 200,
         body: text.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
-fn moved(to: String) -> Result<Answer, FetchError> {
-    Ok(Answer {
+fn moved(to: String) -> Result<Response, FetchError> {
+    Ok(Response {
         status: 302,
         location: Some(to),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
 struct Door(Arc<Web>);
 
 impl Fetcher for Door {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        let host = ask.url.host_str().unwrap();
-        let kind = match ask.want {
-            Want::Page => "page",
-            Want::Robots => "robots",
-            Want::Sitemap => "sitemap",
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let host = request.url.host_str().unwrap();
+        let kind = match request.kind {
+            ResourceKind::Page => "page",
+            ResourceKind::Robots => "robots",
+            ResourceKind::Sitemap => "sitemap",
         };
         let takes = self.0.start(host, kind);
         sleep(takes).await;
         self.0.end(host);
-        self.0.answer(ask.url.as_str(), ask.want)
+        self.0.answer(request.url.as_str(), request.kind)
     }
 }
 

@@ -15,7 +15,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Want};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Request, ResourceKind, Response};
 use frontier::{Fate, Frontier, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
 use proptest::prelude::*;
 use sieve::SeenSet;
@@ -212,16 +212,16 @@ impl Scripted {
         }
     }
 
-    fn robots(&self, host: &str) -> Answer {
+    fn robots(&self, host: &str) -> Response {
         *self.journal.lock().unwrap().robots.entry(host.to_owned()).or_default() += 1;
-        Answer {
+        Response {
             status: 200,
             body: b"User-agent: *\nDisallow: /forbidden/\n".to_vec(),
-            ..Answer::default()
+            ..Response::default()
         }
     }
 
-    fn page(&self, url: &str) -> Result<Answer, FetchError> {
+    fn page(&self, url: &str) -> Result<Response, FetchError> {
         let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
         let node = &self.world.nodes[n];
         let attempt = {
@@ -233,10 +233,10 @@ impl Scripted {
         match node.failures.get(attempt).copied().unwrap_or(End::Page) {
             End::Page if node.moved => {
                 let location = Some(self.world.url(node.links[0]));
-                Ok(Answer {
+                Ok(Response {
                     status: 302,
                     location,
-                    ..Answer::default()
+                    ..Response::default()
                 })
             }
             End::Page => {
@@ -245,15 +245,15 @@ impl Scripted {
                     .iter()
                     .map(|&to| format!("<a href='{}'>", self.world.url(to)))
                     .collect();
-                Ok(Answer {
+                Ok(Response {
                     status: 200,
                     body: links.into_bytes(),
-                    ..Answer::default()
+                    ..Response::default()
                 })
             }
-            End::Busy => Ok(Answer {
+            End::Busy => Ok(Response {
                 status: 503,
-                ..Answer::default()
+                ..Response::default()
             }),
             End::Refused => Err(FetchError::Connect("refused".to_owned())),
             End::TimedOut => Err(FetchError::Timeout),
@@ -274,15 +274,15 @@ impl Fetcher for Scripted {
         self.world.address(host)
     }
 
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        let host = ask.url.host_str().unwrap().to_owned();
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let host = request.url.host_str().unwrap().to_owned();
         let takes = self.start(&host);
         sleep(takes).await;
         self.end(&host);
-        if ask.want == Want::Robots {
+        if request.kind == ResourceKind::Robots {
             Ok(self.robots(&host))
         } else {
-            self.page(ask.url.as_str())
+            self.page(request.url.as_str())
         }
     }
 }

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use crawler::earlier::{EarlierCrawl, EarlierError};
 use crawler::output::jsonl::JsonLines;
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
+use crawler::recrawl::{PreviousCrawl, RecrawlError};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
 use frontier::{Frontier, FrontierConfig, Reach, Refusal, Validators};
 use memory_file::MemoryFile;
 use serde_json::Value;
@@ -47,18 +47,18 @@ impl Site {
         self
     }
 
-    fn answer(&self, path: &str, known: Option<&Validators>) -> Answer {
+    fn answer(&self, path: &str, known: Option<&Validators>) -> Response {
         if let Some(to) = self.redirects.get(path) {
-            return Answer {
+            return Response {
                 status: 301,
                 location: Some((*to).to_owned()),
-                ..Answer::default()
+                ..Response::default()
             };
         }
         let Some((version, body)) = self.pages.get(path) else {
-            return Answer {
+            return Response {
                 status: 404,
-                ..Answer::default()
+                ..Response::default()
             };
         };
         // One half of the pages has a date, the other a tag.
@@ -74,16 +74,16 @@ impl Site {
             }
         };
         if known == Some(&validators) {
-            return Answer {
+            return Response {
                 status: 304,
-                ..Answer::default()
+                ..Response::default()
             };
         }
-        Answer {
+        Response {
             status: 200,
             body: body.as_bytes().to_vec(),
             validators,
-            ..Answer::default()
+            ..Response::default()
         }
     }
 }
@@ -93,10 +93,10 @@ struct Server<F> {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl<F: Fn(&Ask) -> Answer + Send + Sync + 'static> Fetcher for Server<F> {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        self.asked.lock().unwrap().push(ask.url.path().to_owned());
-        Ok((self.reply)(&ask))
+impl<F: Fn(&Request) -> Response + Send + Sync + 'static> Fetcher for Server<F> {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.asked.lock().unwrap().push(request.url.path().to_owned());
+        Ok((self.reply)(&request))
     }
 }
 
@@ -118,17 +118,17 @@ impl Run {
     }
 }
 
-fn crawl(site: &Site, earlier: Option<EarlierCrawl>) -> Run {
+fn crawl(site: &Site, earlier: Option<PreviousCrawl>) -> Run {
     let site = site.clone();
-    let reply = move |ask: &Ask| site.answer(ask.url.path(), ask.validators.as_ref());
+    let reply = move |request: &Request| site.answer(request.url.path(), request.validators.as_ref());
     crawl_with("http://a.example/", |_| {}, earlier, reply)
 }
 
 fn crawl_with(
     seed: &str,
     change: impl FnOnce(&mut CrawlOptions),
-    earlier: Option<EarlierCrawl>,
-    reply: impl Fn(&Ask) -> Answer + Send + Sync + 'static,
+    earlier: Option<PreviousCrawl>,
+    reply: impl Fn(&Request) -> Response + Send + Sync + 'static,
 ) -> Run {
     let mut options = CrawlOptions {
         seeds: vec![seed.to_owned()],
@@ -158,31 +158,31 @@ fn crawl_with(
 }
 
 /// An answer with a version that never changes.
-fn unchanging(ask: &Ask, kind: &str, body: &str) -> Answer {
+fn unchanging(request: &Request, kind: &str, body: &str) -> Response {
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
         last_modified: None,
     };
-    if ask.validators.as_ref() == Some(&validators) {
-        return Answer {
+    if request.validators.as_ref() == Some(&validators) {
+        return Response {
             status: 304,
-            ..Answer::default()
+            ..Response::default()
         };
     }
-    Answer {
+    Response {
         status: 200,
         content_type: Some(kind.to_owned()),
         body: body.into(),
         validators,
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
-fn moved(to: &str) -> Answer {
-    Answer {
+fn moved(to: &str) -> Response {
+    Response {
         status: 301,
         location: Some(to.to_owned()),
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
@@ -193,8 +193,8 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn earlier(name: &str, text: &str) -> EarlierCrawl {
-    EarlierCrawl::open(&file(name, text)).unwrap()
+fn earlier(name: &str, text: &str) -> PreviousCrawl {
+    PreviousCrawl::open(&file(name, text)).unwrap()
 }
 
 fn first_site() -> Site {
@@ -290,14 +290,14 @@ fn pages_out_of_scope_and_urls_that_are_none_stay_out() {
 
 #[test]
 fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
-    let open = |name, text| EarlierCrawl::open(&file(name, text));
+    let open = |name, text| PreviousCrawl::open(&file(name, text));
     for (name, text) in [
         ("xml", "{\"url\":\"http://a.example/\"}\n<urlset>\n"),
         ("fields", "{\"url\":\"http://a.example/\"}\n{\"from\":\"x\"}\n"),
         ("types", "{\"url\":\"http://a.example/\"}\n{\"url\":1}\n"),
     ] {
         match open(name, text) {
-            Err(error @ EarlierError::Line { line: 2, .. }) => {
+            Err(error @ RecrawlError::Line { line: 2, .. }) => {
                 assert!(error.to_string().contains("line 2 of "), "{error}");
                 assert!(error.to_string().contains("--output"), "{error}");
             }
@@ -305,8 +305,8 @@ fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
         }
     }
     assert!(matches!(
-        EarlierCrawl::open(Path::new("/nowhere/x")),
-        Err(EarlierError::Read { .. })
+        PreviousCrawl::open(Path::new("/nowhere/x")),
+        Err(RecrawlError::Read { .. })
     ));
     let mut torn = open("torn", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://a.exa").unwrap();
     assert_eq!(torn.pages().unwrap().count(), 1);
@@ -314,42 +314,11 @@ fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
 }
 
 #[test]
-fn the_command_keeps_what_it_is_to_read() {
-    let text = "{\"url\":\"http://127.0.0.1:1/\"}\n";
-    let kept = file("kept", text);
-    let broken = file("broken", "x\n");
-    let target = file("target", "precious\n");
-    let run = |options: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_crawler"))
-            .args(options)
-            .arg("http://127.0.0.1:1/")
-            .output()
-            .unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    };
-    let [kept, broken, target] = [&kept, &broken, &target].map(|path| path.to_str().unwrap());
-    let (code, why) = run(&["--recrawl", kept, "--output", kept]);
-    assert_eq!(code, Some(2), "{why}");
-    assert!(why.contains("would be replaced"), "{why}");
-    let twin = format!("{kept}.twin");
-    drop(std::fs::remove_file(&twin));
-    std::fs::hard_link(kept, &twin).unwrap();
-    let (code, why) = run(&["--recrawl", kept, "--output", &twin]);
-    assert_eq!(code, Some(2), "{why}");
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
-
-    let (code, why) = run(&["--recrawl", broken, "--output", target]);
-    assert_eq!(code, Some(2), "{why}");
-    assert!(why.contains("line 1 of"), "{why}");
-    assert_eq!(std::fs::read_to_string(target).unwrap(), "precious\n");
-}
-
-#[test]
 fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
-    let other_host = |ask: &Ask| match ask.url.as_str() {
+    let other_host = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://www.a.example/"),
-        "http://www.a.example/" => unchanging(ask, "text/html", "<a href=/x><a href=/y>"),
-        _ => unchanging(ask, "text/html", ""),
+        "http://www.a.example/" => unchanging(request, "text/html", "<a href=/x><a href=/y>"),
+        _ => unchanging(request, "text/html", ""),
     };
     let first = crawl_with("http://a.example/", |_| {}, None, other_host);
     let again = Some(earlier("moved-host", &first.pages.text()));
@@ -357,10 +326,10 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
     // What a seed is, or leads to, is asked for whole.
     assert_eq!(second.summary.by_status, [(200, 1), (304, 2)].into());
 
-    let other_folder = |ask: &Ask| match ask.url.path() {
+    let other_folder = |request: &Request| match request.url.path() {
         "/docs/latest/" => moved("/docs/v2/"),
-        "/docs/v2/" => unchanging(ask, "text/html", "<a href=x>"),
-        _ => unchanging(ask, "text/html", ""),
+        "/docs/v2/" => unchanging(request, "text/html", "<a href=x>"),
+        _ => unchanging(request, "text/html", ""),
     };
     let prefix = |options: &mut CrawlOptions| options.frontier.scope.reach = Reach::Prefix;
     let seed = "http://a.example/docs/latest/";
@@ -372,11 +341,15 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
 
 #[test]
 fn what_the_last_pages_are_made_of_is_asked_for_again() {
-    let site = |ask: &Ask| match ask.url.path() {
-        "/" => unchanging(ask, "text/html", "<a href=/page>"),
-        "/page" => unchanging(ask, "text/html", "<img src=/1.png><link rel=stylesheet href=/1.css>"),
-        "/1.css" => unchanging(ask, "text/css", "a{b:url(2.png)}"),
-        _ => unchanging(ask, "image/png", ""),
+    let site = |request: &Request| match request.url.path() {
+        "/" => unchanging(request, "text/html", "<a href=/page>"),
+        "/page" => unchanging(
+            request,
+            "text/html",
+            "<img src=/1.png><link rel=stylesheet href=/1.css>",
+        ),
+        "/1.css" => unchanging(request, "text/css", "a{b:url(2.png)}"),
+        _ => unchanging(request, "image/png", ""),
     };
     let options = |options: &mut CrawlOptions| {
         options.assets = true;
@@ -407,22 +380,22 @@ fn the_word_of_a_sitemap_and_what_a_304_leaves_out_are_kept() {
         etag: Some("\"1\"".to_owned()),
         last_modified: Some("Mon, 01 Jan 2024 00:00:00 GMT".to_owned()),
     };
-    let site = move |ask: &Ask| match (ask.url.path(), &ask.validators) {
-        ("/sitemap.xml", _) => unchanging(ask, "application/xml", sitemap),
-        ("/x", Some(_)) => Answer {
+    let site = move |request: &Request| match (request.url.path(), &request.validators) {
+        ("/sitemap.xml", _) => unchanging(request, "application/xml", sitemap),
+        ("/x", Some(_)) => Response {
             status: 304,
             validators: Validators {
                 last_modified: None,
                 ..whole.clone()
             },
-            ..Answer::default()
+            ..Response::default()
         },
-        ("/x", None) => Answer {
+        ("/x", None) => Response {
             status: 200,
             validators: whole.clone(),
-            ..Answer::default()
+            ..Response::default()
         },
-        _ => unchanging(ask, "text/html", ""),
+        _ => unchanging(request, "text/html", ""),
     };
     let sitemaps = |options: &mut CrawlOptions| options.sitemaps = true;
     let first = crawl_with("http://a.example/", sitemaps, None, site.clone());
@@ -450,9 +423,9 @@ fn a_version_of_enormous_length_is_not_taken_along() {
     );
     let is_conditional = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&is_conditional);
-    let reply = move |ask: &Ask| {
-        *seen.lock().unwrap() |= ask.validators.is_some();
-        Answer::default()
+    let reply = move |request: &Request| {
+        *seen.lock().unwrap() |= request.validators.is_some();
+        Response::default()
     };
     crawl_with("http://a.example/", |_| {}, Some(earlier("long", &long)), reply);
     assert!(!*is_conditional.lock().unwrap());
@@ -464,10 +437,10 @@ fn a_file_that_shrinks_after_it_was_checked_is_an_error() {
         "shrinks",
         "{\"url\":\"http://a.example/1\"}\n{\"url\":\"http://a.example/2\"}\n",
     );
-    let mut earlier = EarlierCrawl::open(&path).unwrap();
+    let mut earlier = PreviousCrawl::open(&path).unwrap();
     std::fs::write(&path, "{\"url\":\"http://a.example/1\"}\n").unwrap();
     let pages: Vec<_> = earlier.pages().unwrap().collect();
-    assert!(matches!(pages[..], [Ok(_), Err(EarlierError::Changed(_))]), "{pages:?}");
+    assert!(matches!(pages[..], [Ok(_), Err(RecrawlError::Changed(_))]), "{pages:?}");
 }
 
 #[cfg(unix)]
@@ -478,7 +451,7 @@ fn what_cannot_be_read_twice_is_refused_at_once() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [pipe.as_path(), Path::new("/dev/null"), Path::new("/")] {
         assert!(
-            matches!(EarlierCrawl::open(path), Err(EarlierError::NoFile(_))),
+            matches!(PreviousCrawl::open(path), Err(RecrawlError::NoFile(_))),
             "{path:?}"
         );
     }
@@ -486,12 +459,12 @@ fn what_cannot_be_read_twice_is_refused_at_once() {
 
 #[test]
 fn pages_on_every_host_that_a_seed_was_led_over_are_in_scope() {
-    let site = |ask: &Ask| match ask.url.as_str() {
+    let site = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://b.example/"),
         "http://b.example/" => moved("http://c.example/"),
-        "http://c.example/" => unchanging(ask, "text/html", "<a href=http://b.example/x><a href=/y>"),
-        "http://c.example/y" => unchanging(ask, "text/html", "<a href=http://b.example/z>"),
-        _ => unchanging(ask, "text/html", ""),
+        "http://c.example/" => unchanging(request, "text/html", "<a href=http://b.example/x><a href=/y>"),
+        "http://c.example/y" => unchanging(request, "text/html", "<a href=http://b.example/z>"),
+        _ => unchanging(request, "text/html", ""),
     };
     let first = crawl_with("http://a.example/", |_| {}, None, site);
     let again = Some(earlier("chain", &first.pages.text()));
@@ -502,10 +475,10 @@ fn pages_on_every_host_that_a_seed_was_led_over_are_in_scope() {
 
 #[test]
 fn a_host_to_which_no_seed_is_redirected_any_more_is_left() {
-    let before = |ask: &Ask| match ask.url.as_str() {
+    let before = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://elsewhere.example/"),
-        "http://elsewhere.example/" => unchanging(ask, "text/html", "<a href=/1>"),
-        _ => unchanging(ask, "text/html", ""),
+        "http://elsewhere.example/" => unchanging(request, "text/html", "<a href=/1>"),
+        _ => unchanging(request, "text/html", ""),
     };
     let first = crawl_with("http://a.example/", |_| {}, None, before);
     let again = Some(earlier("left", &first.pages.text()));
@@ -513,7 +486,7 @@ fn a_host_to_which_no_seed_is_redirected_any_more_is_left() {
         "http://a.example/",
         |_| {},
         again,
-        |ask| unchanging(ask, "text/html", ""),
+        |request| unchanging(request, "text/html", ""),
     );
     assert_eq!(second.asked, ["/"]);
     assert_eq!(second.summary.report.links.refused[&Refusal::OtherHost], 2);

@@ -11,9 +11,9 @@ mod hostile;
 use std::time::Duration;
 
 use crawler::fetch::Secret;
-use crawler::{Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Want};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind};
 use frontier::{FrontierConfig, Reach, ScopeConfig};
-use hostile::server::{Request, Script, Server, html, page, redirect};
+use hostile::server::{ReceivedRequest, Script, Server, html, page, redirect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -56,7 +56,7 @@ async fn two_sites() -> Server {
     .await
 }
 
-fn has(request: &Request, line: &str) -> bool {
+fn has(request: &ReceivedRequest, line: &str) -> bool {
     request.head.lines().any(|header| header == line)
 }
 
@@ -136,7 +136,7 @@ async fn all_requests_go_through_the_proxy_and_private_addresses_in_urls_do_not(
         ..options("http://far.example/".to_owned())
     };
     let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
-    let fetch = |url: &str| fetcher.fetch(Ask::new(url.parse().unwrap(), Want::Page));
+    let fetch = |url: &str| fetcher.fetch(Request::new(url.parse().unwrap(), ResourceKind::Page));
     assert_eq!(fetch("http://far.example/a").await.unwrap().body, b"by proxy");
     assert_eq!(fetch("http://other.example/b").await.unwrap().body, b"by proxy");
     for inside in [
@@ -187,7 +187,7 @@ async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
     };
     let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
     let answer = fetcher
-        .fetch(Ask::new("http://far.example/".parse().unwrap(), Want::Page))
+        .fetch(Request::new("http://far.example/".parse().unwrap(), ResourceKind::Page))
         .await
         .unwrap();
     assert_eq!(answer.body, b"by socks");

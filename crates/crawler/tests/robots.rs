@@ -16,7 +16,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::robots::RobotsTxt;
+use crawler::page::robots::RobotsTxt;
 use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
 use url::Url;

@@ -6,7 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-use crawler::select::{Field, SelectLimits, Selected, select};
+use crawler::page::select::{Field, SelectLimits, Selected, select};
 
 const LIMITS: SelectLimits = SelectLimits {
     values: 1000,

@@ -14,10 +14,10 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
+use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
 use crawler::{
-    Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Cut, Ending, Event, FetchError, Fetcher, PageRecord, SitemapEnd,
-    SitemapRecord, Summary, Want,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Request, ResourceKind, Response,
+    SitemapEnd, SitemapRecord, Summary, TruncationReason,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -324,29 +324,29 @@ fn one_tag_or_text_without_end_is_given_up_early() {
 
 // The crawl.
 
-type Reply = Result<Answer, FetchError>;
+type Reply = Result<Response, FetchError>;
 
 struct Script<F> {
     reply: F,
-    asked: Arc<Mutex<Vec<(String, Want)>>>,
+    asked: Arc<Mutex<Vec<(String, ResourceKind)>>>,
 }
 
 impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Reply {
-        self.asked.lock().unwrap().push((ask.url.to_string(), ask.want));
-        (self.reply)(ask.url.as_str())
+    async fn fetch(&self, request: Request) -> Reply {
+        self.asked.lock().unwrap().push((request.url.to_string(), request.kind));
+        (self.reply)(request.url.as_str())
     }
 }
 
 struct Run {
     summary: Summary,
-    asked: Vec<(String, Want)>,
+    asked: Vec<(String, ResourceKind)>,
     pages: Vec<PageRecord>,
     sitemaps: Vec<SitemapRecord>,
 }
 
 impl Run {
-    fn asked_for(&self, want: Want) -> Vec<&str> {
+    fn asked_for(&self, want: ResourceKind) -> Vec<&str> {
         let asked = self.asked.iter().filter(|(_, as_what)| *as_what == want);
         asked
             .map(|(url, _)| url.trim_start_matches("http://a.example"))
@@ -390,17 +390,17 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
 }
 
 fn body(text: impl AsRef<[u8]>) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status: 200,
         body: text.as_ref().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
 fn status(status: u16) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status,
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
@@ -418,13 +418,13 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         "/" | "/hidden" | "/text" => body("<a href=/>"),
         _ => status(404),
     });
-    let first = run.asked.iter().find(|(_, want)| *want != Want::Robots);
+    let first = run.asked.iter().find(|(_, want)| *want != ResourceKind::Robots);
     assert_eq!(
         first.unwrap(),
-        &("http://a.example/index.xml".to_owned(), Want::Sitemap)
+        &("http://a.example/index.xml".to_owned(), ResourceKind::Sitemap)
     );
     assert_eq!(
-        run.asked_for(Want::Sitemap),
+        run.asked_for(ResourceKind::Sitemap),
         ["/index.xml", "http://cdn.example/p.txt", "/one.xml.gz"]
     );
     assert_eq!(run.summary.pages, 3, "{:?}", run.asked);
@@ -459,7 +459,7 @@ fn without_the_option_no_sitemap_is_asked_for() {
         "http://a.example/robots.txt" => body("Sitemap: http://a.example/sitemap.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(Want::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
     assert!(!run.summary.to_string().contains("sitemaps"));
 }
 
@@ -478,7 +478,10 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
                 "http://a.example/robots.txt" => status(404),
                 _ => missing(),
             });
-            assert_eq!(run.asked_for(Want::Sitemap), ["/sitemap.xml", "/sitemap_index.xml"]);
+            assert_eq!(
+                run.asked_for(ResourceKind::Sitemap),
+                ["/sitemap.xml", "/sitemap_index.xml"]
+            );
             assert_eq!((run.summary.pages, run.summary.sitemaps.failed), (2, 0));
             assert_eq!(run.sitemaps[0].end, SitemapEnd::NotThere);
         }
@@ -493,7 +496,7 @@ fn a_well_known_place_where_the_server_fails_does_not_hide_the_next_one() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    let mut asked = run.asked_for(Want::Sitemap);
+    let mut asked = run.asked_for(ResourceKind::Sitemap);
     asked.sort_unstable();
     assert_eq!(
         asked,
@@ -514,7 +517,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
         _ => body("<a href=/1></a><a href=/2></a>"),
     });
     assert_eq!(
-        run.asked_for(Want::Sitemap)
+        run.asked_for(ResourceKind::Sitemap)
             .iter()
             .filter(|url| **url == "/503.xml")
             .count(),
@@ -542,8 +545,8 @@ fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
     ] {
         let run = run(options(), move |url| match url {
             "http://a.example/robots.txt" => status(404),
-            "http://a.example/sitemap.xml" => Ok(Answer {
-                cut: Some(Cut::Connection),
+            "http://a.example/sitemap.xml" => Ok(Response {
+                cut: Some(TruncationReason::Connection),
                 ..body(&text).unwrap()
             }),
             _ => body(""),
@@ -564,7 +567,7 @@ fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /maps/\nSitemap: http://a.example/maps/1.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(Want::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
     assert_eq!(run.summary.sitemaps.failed, 1);
     assert!(run.summary.report.not_fetched.is_empty(), "it is no page");
 }
@@ -582,16 +585,16 @@ fn a_sitemap_that_nobody_named_is_not_missed_where_robots_txt_forbids_it() {
 #[test]
 fn a_sitemap_is_followed_where_it_is_redirected() {
     let run = run(options(), |url| match url {
-        "http://a.example/sitemap.xml" => Ok(Answer {
+        "http://a.example/sitemap.xml" => Ok(Response {
             status: 301,
             location: Some("/maps/all.xml".to_owned()),
-            ..Answer::default()
+            ..Response::default()
         }),
         "http://a.example/maps/all.xml" => body(urlset(&["http://a.example/hidden"])),
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(Want::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
     assert_eq!(run.summary.pages, 2);
 }
 
@@ -613,7 +616,7 @@ fn sitemaps_that_name_each_other_without_end_come_to_one() {
         body(format!("<sitemapindex>{children}</sitemapindex>"))
     });
     assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
-    assert_eq!(run.asked_for(Want::Sitemap).len(), 100);
+    assert_eq!(run.asked_for(ResourceKind::Sitemap).len(), 100);
     let refused = &run.summary.report.sitemaps.refused;
     assert!(refused[&Refusal::TooManySitemaps] > 0);
 }
@@ -633,7 +636,10 @@ fn an_index_in_an_index_is_followed_three_deep() {
             n + 1
         ))
     });
-    assert_eq!(run.asked_for(Want::Sitemap), ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]);
+    assert_eq!(
+        run.asked_for(ResourceKind::Sitemap),
+        ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
+    );
     assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);
 }
 

@@ -15,11 +15,11 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crawler::fetch::{Cut, Extent};
+use crawler::fetch::{BodyExtent, TruncationReason};
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
 use frontier::{Frontier, FrontierConfig};
 use memory_file::MemoryFile;
 use serde_json::Value;
@@ -31,9 +31,9 @@ struct Script<F> {
     asked: Mutex<Vec<String>>,
 }
 
-impl<F: Fn(&str, usize) -> Answer + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
-        let path = ask.url.path().to_owned();
+impl<F: Fn(&str, usize) -> Response + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let path = request.url.path().to_owned();
         let mut asked = self.asked.lock().unwrap();
         let before = asked.iter().filter(|earlier| **earlier == path).count();
         asked.push(path.clone());
@@ -41,35 +41,35 @@ impl<F: Fn(&str, usize) -> Answer + Send + Sync + 'static> Fetcher for Script<F>
     }
 }
 
-fn page(body: &str) -> Answer {
-    Answer {
+fn page(body: &str) -> Response {
+    Response {
         status: 200,
         content_type: Some("text/html".to_owned()),
         body: body.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
-fn missing() -> Answer {
-    Answer {
+fn missing() -> Response {
+    Response {
         status: 404,
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
-fn moved(to: &str) -> Answer {
-    Answer {
+fn moved(to: &str) -> Response {
+    Response {
         status: 302,
         location: Some(to.to_owned()),
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
 /// A page whose connection breaks before its end.
-fn broken_off(body: &str) -> Answer {
-    Answer {
-        extent: Extent::Truncated,
-        cut: Some(Cut::Connection),
+fn broken_off(body: &str) -> Response {
+    Response {
+        extent: BodyExtent::Truncated,
+        cut: Some(TruncationReason::Connection),
         ..page(body)
     }
 }
@@ -81,7 +81,10 @@ struct Run {
     refused: Vec<Value>,
 }
 
-fn run(change: impl FnOnce(&mut FrontierConfig), reply: impl Fn(&str, usize) -> Answer + Send + Sync + 'static) -> Run {
+fn run(
+    change: impl FnOnce(&mut FrontierConfig),
+    reply: impl Fn(&str, usize) -> Response + Send + Sync + 'static,
+) -> Run {
     let mut frontier = FrontierConfig {
         delay: Duration::ZERO,
         ..FrontierConfig::default()
@@ -90,7 +93,7 @@ fn run(change: impl FnOnce(&mut FrontierConfig), reply: impl Fn(&str, usize) -> 
     let options = CrawlOptions {
         seeds: vec!["http://site.example/".to_owned()],
         frontier: frontier.clone(),
-        tell_edges: true,
+        report_links: true,
         ..CrawlOptions::default()
     };
     let script = Script {

@@ -15,7 +15,9 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Summary};
+use crawler::{
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Request, Response, Summary,
+};
 use frontier::{Frontier, FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
 use sieve::SeenSet;
 use url::Url;
@@ -23,16 +25,16 @@ use url::Url;
 /// Answers by a function, in no time.
 struct Script<F>(F, Arc<AtomicU64>);
 
-impl<F: Fn(&Url) -> Answer + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+impl<F: Fn(&Url) -> Response + Send + Sync + 'static> Fetcher for Script<F> {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        if ask.url.path() == "/robots.txt" {
-            return Ok(Answer {
+        if request.url.path() == "/robots.txt" {
+            return Ok(Response {
                 status: 404,
-                ..Answer::default()
+                ..Response::default()
             });
         }
-        Ok((self.0)(&ask.url))
+        Ok((self.0)(&request.url))
     }
 }
 
@@ -82,7 +84,7 @@ const POSTPONED: u32 = 50;
 const CLOSED: u32 = 500;
 
 /// Crawls from `http://a.example/` with the defaults of the library but for these two, in a time that jumps.
-fn run(reply: impl Fn(&Url) -> Answer + Send + Sync + 'static) -> Run {
+fn run(reply: impl Fn(&Url) -> Response + Send + Sync + 'static) -> Run {
     run_with(options(), reply)
 }
 
@@ -107,7 +109,7 @@ fn default_options() -> CrawlOptions {
     }
 }
 
-fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Answer + Send + Sync + 'static) -> Run {
+fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Response + Send + Sync + 'static) -> Run {
     let runtime = paused::runtime();
     let requests = Arc::new(AtomicU64::new(0));
     let pages = Arc::new(Mutex::new(Vec::new()));
@@ -133,15 +135,15 @@ fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Answer + Send + Sync 
     }
 }
 
-fn html(text: &str, links: impl IntoIterator<Item = String>) -> Answer {
+fn html(text: &str, links: impl IntoIterator<Item = String>) -> Response {
     let mut body = format!("<!doctype html><title>{text}</title><p>{text}");
     for link in links {
         write!(body, "<a href='{link}'>+</a>").unwrap();
     }
-    Answer {
+    Response {
         status: 200,
         body: body.into_bytes(),
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
@@ -169,7 +171,7 @@ fn honest_pages() -> impl Iterator<Item = String> {
 }
 
 /// The home page links to the trap first and to the first honest page last; each honest page links to the next.
-fn with_honest_pages(url: &Url, doors: &[&str]) -> Option<Answer> {
+fn with_honest_pages(url: &Url, doors: &[&str]) -> Option<Response> {
     if url.host_str() == Some("a.example") && url.path() == "/" {
         let doors = doors.iter().map(|door| (*door).to_owned());
         return Some(html(&words("home"), doors.chain(honest_pages().take(1))));
@@ -478,12 +480,12 @@ fn links_that_can_be_no_page_are_counted_by_kind() {
             let long = format!("/{}", "x".repeat(20_000));
             html("home", mail.into_iter().chain(others).chain([long]))
         }
-        "/moved" => Answer {
+        "/moved" => Response {
             status: 302,
             location: Some("mailto:ann@a.example".to_owned()),
-            ..Answer::default()
+            ..Response::default()
         },
-        _ => Answer::default(),
+        _ => Response::default(),
     });
     let summary = run.summary;
     assert_eq!((summary.links_other_scheme, summary.links_unresolvable), (3, 5));
@@ -623,7 +625,7 @@ fn empty_pages_that_refresh_to_others_on_and_on() {
         if let Some(page) = with_honest_pages(url, &["/wait/1"]) {
             return page;
         }
-        Answer {
+        Response {
             body: Vec::new(),
             refresh: (number(url) < WITHOUT_END).then(|| format!("0; url=/wait/{}", number(url) + 1)),
             ..html("", [])
@@ -639,9 +641,9 @@ fn pages_that_are_never_whole_and_lead_on_and_on() {
             return page;
         }
         let next = (number(url) < WITHOUT_END).then(|| format!("/large/{}", number(url) + 1));
-        Answer {
-            extent: crawler::fetch::Extent::Truncated,
-            cut: Some(crawler::Cut::Size),
+        Response {
+            extent: crawler::fetch::BodyExtent::Truncated,
+            cut: Some(crawler::TruncationReason::Size),
             ..html(&words("large"), next)
         }
     });

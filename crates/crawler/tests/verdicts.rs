@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Answer, Ask, Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Request, Response, Summary};
 use frontier::{Frontier, FrontierConfig, NotFetched, RetryPolicy};
 use sieve::SeenSet;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
-type Reply = Result<Answer, FetchError>;
+type Reply = Result<Response, FetchError>;
 
 /// Answers by a function, in no time, and remembers who was asked when.
 struct Script<F> {
@@ -30,8 +30,8 @@ struct Script<F> {
 }
 
 impl<F: Fn(&str, usize) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, ask: Ask) -> Reply {
-        let path = ask.url.path().to_owned();
+    async fn fetch(&self, request: Request) -> Reply {
+        let path = request.url.path().to_owned();
         let before = {
             let mut asked = self.asked.lock().unwrap();
             let before = asked.iter().filter(|(_, other)| *other == path).count();
@@ -99,18 +99,18 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     }
 }
 
-fn page(text: &str) -> Answer {
-    Answer {
+fn page(text: &str) -> Response {
+    Response {
         status: 200,
         body: text.as_bytes().to_vec(),
-        ..Answer::default()
+        ..Response::default()
     }
 }
 
 fn failed(status: u16) -> Reply {
-    Ok(Answer {
+    Ok(Response {
         status,
-        ..Answer::default()
+        ..Response::default()
     })
 }
 
@@ -118,7 +118,7 @@ const TWO_LINKS: &str = "<a href=/1></a><a href=/2></a>";
 
 #[test]
 fn the_links_of_a_page_that_says_nofollow_are_counted_and_not_followed() {
-    let by_header = |tag: &str| Answer {
+    let by_header = |tag: &str| Response {
         robots_tags: vec!["noarchive".to_owned(), tag.to_owned()],
         ..page(TWO_LINKS)
     };
@@ -159,7 +159,7 @@ fn only_html_that_answers_2xx_has_links() {
         (410, None, 1),
     ];
     for (status, kind, asked) in answers {
-        let start = Answer {
+        let start = Response {
             status,
             content_type: kind.map(str::to_owned),
             ..page(TWO_LINKS)
@@ -243,10 +243,10 @@ fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_de
 #[test]
 fn a_redirect_to_what_cannot_be_crawled_is_reported_in_a_few_words_however_long_it_is() {
     let run = run(|_, _| {
-        Ok(Answer {
+        Ok(Response {
             status: 302,
             location: Some(format!("mailto:{}@a.example", "ann".repeat(100_000))),
-            ..Answer::default()
+            ..Response::default()
         })
     });
     let failure = run.summary.first_failure.unwrap();

@@ -3,12 +3,12 @@
 use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
 
 use super::Crawl;
-use crate::conclusions::sitemaps::lost;
-use crate::conclusions::{PageReport, PendingReport, Subject};
-use crate::edges;
+use crate::engine::conclusions::sitemaps::lost;
+use crate::engine::conclusions::{PageReport, PendingReport, Subject};
 use crate::event::Event;
 use crate::fetch::Fetcher;
-use crate::links::Wording;
+use crate::page::link_graph;
+use crate::page::links::LinkKey;
 
 impl<S: Fetcher> Crawl<S> {
     /// Reports what became of a lease.
@@ -39,7 +39,7 @@ impl<S: Fetcher> Crawl<S> {
     fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_over: bool) {
         let mut edges = page.edges;
         self.remember(&page.wordings, &settled.verdicts);
-        edges::judge(&mut edges, &settled.verdicts);
+        link_graph::judge(&mut edges, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
         let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut edges);
         if is_over {
@@ -48,9 +48,9 @@ impl<S: Fetcher> Crawl<S> {
             self.counts.links_dropped += page.dropped;
             self.counts.links_nofollow += page.nofollow;
             if !edges.is_empty() {
-                self.tell(&Event::Edges {
+                self.tell(&Event::Links {
                     from: entry,
-                    edges: &edges,
+                    links: &edges,
                 });
             }
         }
@@ -124,7 +124,7 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     /// What the frontier has seen need not be offered again.
-    fn remember(&mut self, wordings: &[Wording], verdicts: &[Verdict]) {
+    fn remember(&mut self, wordings: &[LinkKey], verdicts: &[Verdict]) {
         let written = wordings.iter().zip(verdicts);
         let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
         seen.for_each(|(wording, _)| self.known.remember(*wording));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use frontier::{CanonicalUrl, FrontierError, Link};
 
 use super::Crawl;
-use crate::conclusions::sitemaps::well_known;
-use crate::earlier::{EarlierCrawl, shared};
+use crate::engine::conclusions::sitemaps::well_known;
+use crate::engine::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
 use crate::fetch::Fetcher;
-use crate::stop::Stop;
+use crate::recrawl::{PreviousCrawl, shared};
 
 /// Links to pages of an earlier crawl that are offered at once.
 const LINKS_AT_ONCE: usize = 256;
@@ -27,7 +27,7 @@ pub(super) enum Which {
 /// An earlier crawl whose pages are asked for again.
 #[derive(Debug)]
 pub(super) struct Again {
-    earlier: EarlierCrawl,
+    earlier: PreviousCrawl,
     /// Of each page, whether it was offered.
     offered: Vec<bool>,
     /// How often a seed was redirected.
@@ -35,7 +35,7 @@ pub(super) struct Again {
 }
 
 impl Again {
-    pub(super) fn new(earlier: EarlierCrawl) -> Self {
+    pub(super) fn new(earlier: PreviousCrawl) -> Self {
         Self {
             earlier,
             offered: Vec::new(),

@@ -6,21 +6,21 @@ use frontier::{Entry, Lease, Purpose, Time, Validators};
 use url::Url;
 
 use super::Crawl;
-use crate::conclusions::{Conclusion, Returned, conclude};
 use crate::config::CrawlConfig;
-use crate::fetch::{Ask, FetchError, Fetcher, Want};
+use crate::engine::conclusions::{Conclusion, Returned, conclude};
+use crate::engine::fetch_task::{Fetched, fetch, look_up};
+use crate::fetch::{FetchError, Fetcher, Request, ResourceKind};
 use crate::page::Wanted;
-use crate::task::{Fetched, fetch, look_up};
 
 impl<S: Fetcher> Crawl<S> {
     /// Spawns a task for a lease.
     pub(super) fn spawn(&mut self, lease: Lease) {
         let started = self.clock.now();
         let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
-        let want = match lease.entry.purpose {
-            Purpose::Page => Want::Page,
-            Purpose::Robots(_) => Want::Robots,
-            Purpose::Sitemap(_) => Want::Sitemap,
+        let kind = match lease.entry.purpose {
+            Purpose::Page => ResourceKind::Page,
+            Purpose::Robots(_) => ResourceKind::Robots,
+            Purpose::Sitemap(_) => ResourceKind::Sitemap,
             Purpose::Address => {
                 let looked_up = look_up(fetcher, lease.entry.queue.clone());
                 let task = concluded(looked_up, lease.clone(), started, config);
@@ -33,11 +33,11 @@ impl<S: Fetcher> Crawl<S> {
             let task = concluded(broken, lease.clone(), started, config);
             return self.ledger.spawn(lease, started, task);
         };
-        let ask = Ask {
+        let request = Request {
             validators: known_version(&lease.entry),
-            ..Ask::new(url, want)
+            ..Request::new(url, kind)
         };
-        let fetched = fetch(fetcher, Arc::clone(&config), ask, self.wanted(&lease));
+        let fetched = fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease));
         let task = concluded(fetched, lease.clone(), started, config);
         self.ledger.spawn(lease, started, task);
     }
@@ -47,7 +47,7 @@ impl<S: Fetcher> Crawl<S> {
         Wanted {
             fingerprint: lease.wants_fingerprint || options.fingerprints,
             // A graph has all links.
-            known: (!options.tell_edges).then(|| Arc::clone(&self.known)),
+            known: (!options.report_links).then(|| Arc::clone(&self.known)),
         }
     }
 }

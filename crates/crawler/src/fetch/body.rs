@@ -1,7 +1,7 @@
 //! The body of one answer, piece by piece, under its caps.
 
 use super::decoding::{Decoding, Room, Stop};
-use super::{Answer, Cut, Extent};
+use super::{BodyExtent, Response, TruncationReason};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.
 const MOST_SET_ASIDE: usize = 1024 * 1024;
@@ -42,7 +42,7 @@ impl Receiving {
     /// # Errors
     ///
     /// Why nothing more is wanted.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Result<(), Cut> {
+    pub(super) fn take(&mut self, piece: &[u8]) -> Result<(), TruncationReason> {
         // Bytes that decode to nothing could be sent for ever.
         let left = self.cap.saturating_sub(self.received);
         self.received = self.received.saturating_add(piece.len());
@@ -50,16 +50,22 @@ impl Receiving {
             encoded.extend_from_slice(piece.get(..left).unwrap_or(piece));
         }
         self.decoding.feed(piece, &mut self.body)?;
-        if piece.len() > left { Err(Cut::Size) } else { Ok(()) }
+        if piece.len() > left {
+            Err(TruncationReason::Size)
+        } else {
+            Ok(())
+        }
     }
 
     /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself.
-    pub(super) fn finish(mut self, cut: Option<Cut>, answer: &mut Answer) {
+    pub(super) fn finish(mut self, cut: Option<TruncationReason>, answer: &mut Response) {
         // What was received was wrong before it came to an end, though nobody has looked at it.
-        let released = self.decoding.release(&mut self.body).err().map(Cut::from);
-        answer.cut = released.or(cut).or_else(|| self.decoding.end().err().map(Cut::from));
+        let released = self.decoding.release(&mut self.body).err().map(TruncationReason::from);
+        answer.cut = released
+            .or(cut)
+            .or_else(|| self.decoding.end().err().map(TruncationReason::from));
         if answer.cut.is_some() {
-            answer.extent = Extent::Truncated;
+            answer.extent = BodyExtent::Truncated;
         }
         if let Some(exchange) = &mut answer.exchange {
             exchange.encoded_body = self.encoded;
@@ -68,7 +74,7 @@ impl Receiving {
     }
 }
 
-impl From<Stop> for Cut {
+impl From<Stop> for TruncationReason {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Full => Self::Size,
@@ -92,12 +98,12 @@ mod tests {
     }
 
     /// What comes of a gzip body of which these bytes arrive before `cut` ends it, announced as short and as long.
-    fn received(bytes: &[u8], cut: Option<Cut>) -> (Option<Cut>, Vec<u8>) {
+    fn received(bytes: &[u8], cut: Option<TruncationReason>) -> (Option<TruncationReason>, Vec<u8>) {
         let [short, long] = [None, Some(usize::MAX)].map(|announced| {
             let decoding = Decoding::of([b"gzip".as_slice()].into_iter(), announced).unwrap();
             let mut receiving = Receiving::new(decoding, None, CAP, false);
             let stopped = bytes.chunks(100).find_map(|piece| receiving.take(piece).err());
-            let mut answer = Answer::default();
+            let mut answer = Response::default();
             receiving.finish(stopped.or(cut), &mut answer);
             (answer.cut, answer.body)
         });
@@ -114,16 +120,20 @@ mod tests {
         let half = &whole[..whole.len() / 2];
         let mut damaged = whole.clone();
         damaged[whole.len() / 4..][..64].fill(0xFF);
-        for cut in [None, Some(Cut::Time), Some(Cut::Connection)] {
+        for cut in [None, Some(TruncationReason::Time), Some(TruncationReason::Connection)] {
             assert!(received(&whole, cut) == (cut, page.clone()), "{cut:?}");
             let (why, body) = received(half, cut);
-            assert_eq!(why, cut.or(Some(Cut::Coding)), "the end is missing");
+            assert_eq!(why, cut.or(Some(TruncationReason::Coding)), "the end is missing");
             assert!(page.starts_with(&body) && body.len() > 1_000);
             let bomb = gzip(&vec![b'a'; 20 * page.len()]);
             let (why, body) = received(&bomb[..bomb.len() - 20], cut);
-            assert_eq!((why, body.len() as u64), (Some(Cut::Size), CAP), "{cut:?}");
-            assert_eq!(received(&damaged, cut).0, Some(Cut::Coding), "{cut:?}");
-            assert_eq!(received(b"<title>plain</title>", cut).0, Some(Cut::Coding), "{cut:?}");
+            assert_eq!((why, body.len() as u64), (Some(TruncationReason::Size), CAP), "{cut:?}");
+            assert_eq!(received(&damaged, cut).0, Some(TruncationReason::Coding), "{cut:?}");
+            assert_eq!(
+                received(b"<title>plain</title>", cut).0,
+                Some(TruncationReason::Coding),
+                "{cut:?}"
+            );
         }
     }
 }

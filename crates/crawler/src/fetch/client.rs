@@ -10,7 +10,7 @@ use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, USER_AGENT,
 };
-use reqwest::{Method, Request, Response};
+use reqwest::Method;
 use tokio::time::{Instant, timeout};
 use url::{Host, Url};
 
@@ -22,9 +22,12 @@ use super::guard::{Guard, Resolver, SystemResolver, is_localhost, none_is_left, 
 use super::headers::{self, is_css, is_html};
 use super::own_headers::OwnHeaders;
 use super::pools::{ClientError, Pool, Recipe};
-use super::{Answer, Ask, Cut, Extent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Want, error};
-use crate::address_guard::is_public;
+use super::{
+    BodyExtent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
+    TruncationReason, error,
+};
 use crate::config::{CrawlConfig, CrawlOptions};
+use crate::fetch::address_guard::is_public;
 
 /// What is asked for, if the server can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
@@ -124,7 +127,7 @@ impl HttpFetcher {
     }
 
     /// Sends a request and waits for the head of the answer.
-    async fn send(&self, pool: &Pool, request: Request) -> Result<Response, FetchError> {
+    async fn send(&self, pool: &Pool, request: reqwest::Request) -> Result<reqwest::Response, FetchError> {
         let client = pool.client_for(Origin::of(request.url()));
         let error = match client.execute(request).await {
             Ok(response) => return Ok(response),
@@ -177,7 +180,7 @@ impl HttpFetcher {
         headers
     }
 
-    fn check_head(&self, response: &Response) -> Result<(), FetchError> {
+    fn check_head(&self, response: &reqwest::Response) -> Result<(), FetchError> {
         if headers::total_bytes(response.headers()) > self.max_header_bytes {
             return Err(FetchError::HeadTooLarge(format!("{} bytes", self.max_header_bytes)));
         }
@@ -185,17 +188,19 @@ impl HttpFetcher {
     }
 
     /// Returns how many bytes of the body to read; `None` to skip it.
-    fn cap(&self, want: Want, answer: &Answer, announced: Option<u64>) -> Option<u64> {
+    fn cap(&self, kind: ResourceKind, answer: &Response, announced: Option<u64>) -> Option<u64> {
         let content_type = answer.content_type.as_deref();
-        match want {
-            Want::Robots => Some(MAX_ROBOTS_BYTES),
+        match kind {
+            ResourceKind::Robots => Some(MAX_ROBOTS_BYTES),
             // One byte more, to see that there is more.
-            Want::Sitemap => Some(self.max_sitemap.saturating_add(1)),
+            ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // An archive wants what a crawl can do without.
-            Want::Page if self.keep_exchanges || is_html(content_type) || self.assets && is_css(content_type) => {
+            ResourceKind::Page
+                if self.keep_exchanges || is_html(content_type) || self.assets && is_css(content_type) =>
+            {
                 Some(self.max_body)
             }
-            Want::Page => {
+            ResourceKind::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
                 is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))
             }
@@ -217,22 +222,22 @@ impl Fetcher for HttpFetcher {
         found.min_by_key(order)
     }
 
-    async fn fetch(&self, ask: Ask) -> Result<Answer, FetchError> {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let started = Instant::now();
-        let pool = self.pool_for(&ask.url)?;
-        let headers = self.request_headers(&ask.url, ask.validators.as_ref());
-        let asked = self.keep_exchanges.then(|| Asked::new(&ask.url, &headers));
-        let mut request = Request::new(Method::GET, ask.url.clone());
-        *request.headers_mut() = headers;
-        let mut response = self.send(pool, request).await?;
+        let pool = self.pool_for(&request.url)?;
+        let headers = self.request_headers(&request.url, request.validators.as_ref());
+        let asked = self.keep_exchanges.then(|| Asked::new(&request.url, &headers));
+        let mut outgoing = reqwest::Request::new(Method::GET, request.url.clone());
+        *outgoing.headers_mut() = headers;
+        let mut response = self.send(pool, outgoing).await?;
         self.check_head(&response)?;
         let mut answer = headers::read(response.status().as_u16(), response.headers());
         if let Some(jars) = &self.jars {
-            answer.cookies_dropped = jars.keep(&ask.url, response.headers());
+            answer.cookies_dropped = jars.keep(&request.url, response.headers());
         }
         answer.exchange = asked.map(|asked| Box::new(asked.answered(&head(&response))));
-        match self.cap(ask.want, &answer, response.content_length()) {
-            None => answer.extent = Extent::Skipped,
+        match self.cap(request.kind, &answer, response.content_length()) {
+            None => answer.extent = BodyExtent::Skipped,
             Some(cap) => receive(&mut response, cap, &mut answer).await,
         }
         answer.elapsed = started.elapsed();
@@ -241,13 +246,13 @@ impl Fetcher for HttpFetcher {
 }
 
 /// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having.
-async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
+async fn receive(response: &mut reqwest::Response, cap: u64, answer: &mut Response) {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
     let announced = response
         .content_length()
         .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes), announced) else {
-        (answer.extent, answer.cut) = (Extent::Truncated, Some(Cut::Coding));
+        (answer.extent, answer.cut) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
         return;
     };
     let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());
@@ -259,8 +264,8 @@ async fn receive(response: &mut Response, cap: u64, answer: &mut Answer) {
                 }
             }
             Ok(None) => break None,
-            Err(error) if error.is_timeout() => break Some(Cut::Time),
-            Err(_) => break Some(Cut::Connection),
+            Err(error) if error.is_timeout() => break Some(TruncationReason::Time),
+            Err(_) => break Some(TruncationReason::Connection),
         }
     };
     receiving.finish(cut, answer);
@@ -283,7 +288,7 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     }
 }
 
-fn head(response: &Response) -> Head<'_> {
+fn head(response: &reqwest::Response) -> Head<'_> {
     Head {
         version: response.version(),
         status: response.status(),

@@ -8,7 +8,7 @@ use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::{Extensions, StatusCode, Version};
 use url::{Position, Url};
 
-/// What went over the wire, but for the body: that is [`Answer::received_body`](super::Answer::received_body).
+/// What went over the wire, but for the body: that is [`Response::received_body`](super::Response::received_body).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The version that the server answered with.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reqwest::dns::{Addrs, Name, Resolve};
 
 use super::error::{DialError, is_out_of_handles};
-use crate::address_guard::is_public;
+use crate::fetch::address_guard::is_public;
 
 /// A look-up under way.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;

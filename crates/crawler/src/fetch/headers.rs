@@ -8,11 +8,11 @@ use hyper::header::{
 
 use frontier::Validators;
 
-use super::{Answer, MAX_VALIDATOR_BYTES};
+use super::{MAX_VALIDATOR_BYTES, Response};
 
 /// Reads the head of an answer.
-pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
-    Answer {
+pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
+    Response {
         status,
         content_type: text(headers, &CONTENT_TYPE),
         location: headers.get(LOCATION).map(|value| escaped(value.as_bytes())),
@@ -23,7 +23,7 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Answer {
             etag: validator(headers, &ETAG),
             last_modified: validator(headers, &LAST_MODIFIED),
         },
-        ..Answer::default()
+        ..Response::default()
     }
 }
 

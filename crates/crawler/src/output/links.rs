@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::lines::Lines;
-use crate::edges::Edge;
 use crate::event::{Event, Observer};
+use crate::page::link_graph::LinkRecord;
 
 /// Writes one JSON object per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
 ///
@@ -13,7 +13,7 @@ use crate::event::{Event, Observer};
 /// `queued`, `seen`, `nofollow`, `not_crawlable`, or the name of a [`Refusal`](frontier::Refusal). Links beyond
 /// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are not among them.
 ///
-/// It needs [`tell_edges`](crate::CrawlOptions::tell_edges). Nothing is kept but lines of the last second.
+/// It needs [`report_links`](crate::CrawlOptions::report_links). Nothing is kept but lines of the last second.
 #[derive(Debug)]
 pub struct LinkGraph<W: Write> {
     to: Lines<W>,
@@ -34,7 +34,7 @@ impl<W: Write> LinkGraph<W> {
         Self { to: Lines::new(to) }
     }
 
-    fn write(&mut self, from: &str, edge: &Edge) -> io::Result<()> {
+    fn write(&mut self, from: &str, edge: &LinkRecord) -> io::Result<()> {
         self.to.push(&Line {
             from,
             to: &edge.to,
@@ -48,7 +48,7 @@ impl<W: Write> LinkGraph<W> {
 impl<W: Write + Send> Observer for LinkGraph<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Edges { from, edges } => edges.iter().try_for_each(|edge| self.write(&from.url, edge)),
+            Event::Links { from, links } => links.iter().try_for_each(|link| self.write(&from.url, link)),
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }

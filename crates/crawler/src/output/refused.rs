@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
 use super::lines::Lines;
-use crate::edges::Edge;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
+use crate::page::link_graph::LinkRecord;
 
 /// Lines that are remembered, so that a link on every page is told once: 20 MB of them.
 const REMEMBERED: usize = 1_000_000;
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 1_000_000;
 ///
 /// A URL and reason is told once, with the first page that led there, unless a million others came between. A link that was
 /// taken for a seen one is not among them: nobody can know which those are; the summary has the estimate. Links that say
-/// `nofollow` are told if [`tell_edges`](crate::CrawlOptions::tell_edges) is set.
+/// `nofollow` are told if [`report_links`](crate::CrawlOptions::report_links) is set.
 #[derive(Debug)]
 pub struct RefusedReport<W: Write> {
     to: Lines<W>,
@@ -83,7 +83,7 @@ impl<W: Write> RefusedReport<W> {
     }
 
     /// Those that were offered are told with the offer.
-    fn not_offered(&mut self, from: &Entry, edge: &Edge) -> io::Result<()> {
+    fn not_offered(&mut self, from: &Entry, edge: &LinkRecord) -> io::Result<()> {
         if edge.verdict.is_some() {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl<W: Write + Send> Observer for RefusedReport<W> {
                 let mut offers = links.iter().zip(*verdicts);
                 offers.try_for_each(|(link, verdict)| self.refused(link, verdict))
             }
-            Event::Edges { from, edges } => edges.iter().try_for_each(|edge| self.not_offered(from, edge)),
+            Event::Links { from, links } => links.iter().try_for_each(|link| self.not_offered(from, link)),
             Event::NotFetched { why, cause, entry, .. } => self.dropped(entry, *why, *cause),
             Event::Failed {
                 fate: Fate::Requeued { .. },

@@ -29,8 +29,8 @@ use std::thread::{self, JoinHandle};
 use self::file::Series;
 use self::payloads::{Original, Payloads};
 use self::record::{Info, Record};
-use crate::capture::Capture;
 use crate::event::{Event, Observer};
+use crate::fetch::Capture;
 
 /// Captures that may wait for the writer, each with its body: the crawl waits for it when there are more.
 const MOST_WAITING: usize = 8;

@@ -7,7 +7,7 @@ use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
 use super::{Ending, SitemapCounts, Summary};
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
-use crate::fetch::{Cut, Extent};
+use crate::fetch::{BodyExtent, TruncationReason};
 
 impl SitemapCounts {
     fn count(&mut self, record: &SitemapRecord) {
@@ -42,7 +42,7 @@ pub(crate) struct Counts {
     closed_prefixes: Vec<String>,
     failed: BTreeMap<FailureKind, u64>,
     retried: BTreeMap<FailureKind, u64>,
-    pub(crate) bodies_cut: BTreeMap<Cut, u64>,
+    pub(crate) bodies_cut: BTreeMap<TruncationReason, u64>,
     pub(crate) bodies_skipped: u64,
     first_failure: Option<FirstFailure>,
 }
@@ -147,7 +147,7 @@ impl Counts {
         if let Some(cut) = record.body_cut {
             *self.bodies_cut.entry(cut).or_default() += 1;
         }
-        self.bodies_skipped += u64::from(record.body == Extent::Skipped);
+        self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }
 
     /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.

@@ -6,7 +6,7 @@ use std::fmt;
 use frontier::HostReceipt;
 
 use super::{SitemapCounts, Summary};
-use crate::fetch::Cut;
+use crate::fetch::TruncationReason;
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl fmt::Display for Summary {
         row(
             f,
             "bodies cut",
-            format_args!("{}", Listed(&named(&self.bodies_cut, Cut::name))),
+            format_args!("{}", Listed(&named(&self.bodies_cut, TruncationReason::name))),
         )?;
         row(f, "bodies skipped", format_args!("{}", self.bodies_skipped))?;
         row(

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crawler::Cut;
 use crawler::FailureKind;
+use crawler::TruncationReason;
 
 use super::codings::{BROTLI_BOMB, GZIP_BOMB, NESTED_BOMB, ZSTD_BOMB, gzip};
 use super::pages;
-use super::server::{Request, Script, Then, html, page, redirect};
+use super::server::{ReceivedRequest, Script, Then, html, page, redirect};
 
 /// The most bytes of a body in these tests.
 pub(crate) const MAX_BODY: u64 = 1 << 20;
@@ -20,7 +20,7 @@ pub(crate) enum Ends {
     /// A page of this status, whole.
     Page(u16),
     /// A page of this status whose body was cut.
-    Cut(u16, Cut),
+    TruncationReason(u16, TruncationReason),
     /// A page of this status, whole but for markup that is too costly.
     Costly(u16),
     /// A page whose body was not read.
@@ -28,7 +28,7 @@ pub(crate) enum Ends {
     /// No page; the last failure is of this kind.
     Fails(FailureKind),
     /// A page in the end, after failures of this kind: what came is kept.
-    KeptAfter(FailureKind, u16, Cut),
+    KeptAfter(FailureKind, u16, TruncationReason),
     /// A page that says to come back, until nobody does, after failures of this kind.
     GivesUp(FailureKind, u16),
     /// Neither page nor failure: a redirect to what may not be, or need not be, fetched.
@@ -41,7 +41,7 @@ impl Ends {
     pub(crate) fn takes_all_the_time(self) -> bool {
         matches!(
             self,
-            Self::Fails(FailureKind::Timeout) | Self::KeptAfter(_, _, Cut::Time)
+            Self::Fails(FailureKind::Timeout) | Self::KeptAfter(_, _, TruncationReason::Time)
         )
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Behaviour {
     /// The name of its host.
     pub(crate) name: &'static str,
     pub(crate) does: &'static str,
-    pub(crate) play: fn(&Request) -> Script,
+    pub(crate) play: fn(&ReceivedRequest) -> Script,
     pub(crate) ends: Ends,
     /// The most requests that it may cost.
     pub(crate) requests: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Behaviour {
 const fn row(
     name: &'static str,
     does: &'static str,
-    play: fn(&Request) -> Script,
+    play: fn(&ReceivedRequest) -> Script,
     ends: Ends,
     requests: usize,
 ) -> Behaviour {
@@ -105,11 +105,11 @@ fn endless_nothing() -> Script {
 /// Every behaviour that has a host of its own.
 pub(crate) fn table() -> Vec<Behaviour> {
     use Ends::{Costly, Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
-    let cut = Ends::Cut;
+    let cut = Ends::TruncationReason;
     let broken = Fails(FailureKind::Broken);
     let timeout = Fails(FailureKind::Timeout);
     let too_large = Fails(FailureKind::HeadTooLarge);
-    let broke_off = KeptAfter(FailureKind::Incomplete, 200, Cut::Connection);
+    let broke_off = KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Connection);
     vec![
         // Connections.
         row(
@@ -459,14 +459,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "endless",
             "never stops sending a page",
             |_| endless(&format!("{HTML}\r\n"), "<p>more</p>".repeat(1000)),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "endless-error",
             "never stops sending an error page",
             |_| endless("HTTP/1.1 404 Not Found\r\n\r\n", "<p>more</p>".repeat(1000)),
-            cut(404, Cut::Size),
+            cut(404, TruncationReason::Size),
             1,
         ),
         row(
@@ -478,21 +478,21 @@ pub(crate) fn table() -> Vec<Behaviour> {
                     format!("1000\r\n{}\r\n", "<p>more</p> <p>x".repeat(256)),
                 )
             },
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "drips",
             "sends a page drop by drop",
             |_| Script::say(format!("{HTML}\r\n")).for_ever("<", SLOW),
-            KeptAfter(FailureKind::Incomplete, 200, Cut::Time),
+            KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Time),
             SILENT,
         ),
         row(
             "stalls",
             "stops in the middle of a page",
             |_| Script::say(format!("{HTML}Content-Length: 99\r\n\r\n<a href=/")).then(Then::Hold),
-            KeptAfter(FailureKind::Incomplete, 200, Cut::Time),
+            KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Time),
             SILENT,
         ),
         row(
@@ -529,63 +529,63 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "gzip-bomb",
             "sends a gzip bomb",
             |_| coded("gzip", &GZIP_BOMB),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "brotli-bomb",
             "sends 64 MiB in 106 bytes",
             |_| coded("br", &BROTLI_BOMB),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "zstd-bomb",
             "sends a zstd bomb",
             |_| coded("zstd", &ZSTD_BOMB),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "nested-bomb",
             "sends a bomb in a bomb",
             |_| coded("gzip, gzip", &NESTED_BOMB),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "three-layers",
             "packs its page three times",
             |_| coded("gzip, gzip, gzip", &gzip(&gzip(&gzip(b"ok")))),
-            cut(200, Cut::Coding),
+            cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "many-layers",
             "names a thousand codings",
             |_| coded(&"gzip, ".repeat(1000), b"ok"),
-            cut(200, Cut::Coding),
+            cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "not-gzip",
             "says gzip and sends plain text",
             |_| coded("gzip", b"<a href=/next>"),
-            cut(200, Cut::Coding),
+            cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "not-brotli",
             "says br and sends noise",
             |_| coded("br", &[0xa5; 5000]),
-            cut(200, Cut::Coding),
+            cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "half-a-gzip",
             "sends the first half of a gzip",
             |_| coded("gzip", &gzip("<a href=/next>next</a>".repeat(99).as_bytes())[..40]),
-            cut(200, Cut::Coding),
+            cut(200, TruncationReason::Coding),
             2,
         ),
         row(
@@ -606,7 +606,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "endless-nothing",
             "sends a gzip that never has a byte in it",
             |_| endless_nothing(),
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             1,
         ),
         // Redirects.
@@ -746,7 +746,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "million-links",
             "has more links on a page than there are pages",
             pages::a_million_links,
-            cut(200, Cut::Size),
+            cut(200, TruncationReason::Size),
             60,
         ),
         row(
@@ -809,7 +809,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
 }
 
 /// Answers as the behaviour does that the host is named after.
-pub(crate) fn play(table: &[Behaviour], request: &Request) -> Script {
+pub(crate) fn play(table: &[Behaviour], request: &ReceivedRequest) -> Script {
     let found = table.iter().find(|behaviour| behaviour.name == request.name());
     match found {
         _ if request.target == "/robots.txt" => Script::say(page("404 Not Found", "", "")),

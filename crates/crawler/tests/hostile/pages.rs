@@ -1,9 +1,9 @@
 //! Pages that are the attack themselves.
 
-use super::server::{Request, Script, html};
+use super::server::{ReceivedRequest, Script, html};
 
 /// More links than a page may have.
-pub(crate) fn a_million_links(request: &Request) -> Script {
+pub(crate) fn a_million_links(request: &ReceivedRequest) -> Script {
     if request.target != "/" {
         return Script::say(html("ok"));
     }
@@ -11,24 +11,24 @@ pub(crate) fn a_million_links(request: &Request) -> Script {
     Script::say(html(links))
 }
 
-pub(crate) fn a_url_of_a_megabyte(_: &Request) -> Script {
+pub(crate) fn a_url_of_a_megabyte(_: &ReceivedRequest) -> Script {
     Script::say(html(format!("<a href=/{}>x</a><a href=/short>", "x".repeat(1_000_000))))
 }
 
-pub(crate) fn deep_nesting(_: &Request) -> Script {
+pub(crate) fn deep_nesting(_: &ReceivedRequest) -> Script {
     Script::say(html(format!(
         "<a href=/before>{}<a href=/after>",
         "<div>".repeat(100_000)
     )))
 }
 
-pub(crate) fn an_attribute_flood(_: &Request) -> Script {
+pub(crate) fn an_attribute_flood(_: &ReceivedRequest) -> Script {
     let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
     Script::say(html(format!("<a href=/before><p{attributes}><a href=/after>")))
 }
 
 /// Nothing ends.
-pub(crate) fn an_open_end(_: &Request) -> Script {
+pub(crate) fn an_open_end(_: &ReceivedRequest) -> Script {
     Script::say(html(format!(
         "<a href=/before><!-- {} <a href='{}",
         "- ".repeat(200_000),
@@ -37,7 +37,7 @@ pub(crate) fn an_open_end(_: &Request) -> Script {
 }
 
 /// No text at all.
-pub(crate) fn noise(_: &Request) -> Script {
+pub(crate) fn noise(_: &ReceivedRequest) -> Script {
     let bytes: Vec<u8> = (0..400_000_u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -45,7 +45,7 @@ pub(crate) fn noise(_: &Request) -> Script {
 }
 
 /// Every page links to two more hosts that nobody has heard of.
-pub(crate) fn infinite_subdomains(request: &Request) -> Script {
+pub(crate) fn infinite_subdomains(request: &ReceivedRequest) -> Script {
     let host = &request.host;
     Script::say(html(format!(
         "<a href=http://a.{host}/></a><a href=http://b.{host}/></a>"
@@ -53,7 +53,7 @@ pub(crate) fn infinite_subdomains(request: &Request) -> Script {
 }
 
 /// Every day links to the next one.
-pub(crate) fn a_calendar(request: &Request) -> Script {
+pub(crate) fn a_calendar(request: &ReceivedRequest) -> Script {
     let day: u64 = request
         .target
         .rsplit('=')
@@ -64,11 +64,11 @@ pub(crate) fn a_calendar(request: &Request) -> Script {
 }
 
 /// A relative link that should have been absolute.
-pub(crate) fn a_repeating_path(_: &Request) -> Script {
+pub(crate) fn a_repeating_path(_: &ReceivedRequest) -> Script {
     Script::say(html("<a href=about/us/>about us</a>"))
 }
 
 /// A link that would log us in.
-pub(crate) fn credentials_in_a_link(request: &Request) -> Script {
+pub(crate) fn credentials_in_a_link(request: &ReceivedRequest) -> Script {
     Script::say(html(format!("<a href=http://user:secret@{}/inside>", request.host)))
 }

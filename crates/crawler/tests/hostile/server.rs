@@ -9,14 +9,14 @@ use tokio::time::sleep;
 
 /// One request as it came in.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct ReceivedRequest {
     /// The `Host` header with its port.
     pub(crate) host: String,
     pub(crate) target: String,
     pub(crate) head: String,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// The label of the host before `localhost`: the name of the behaviour.
     pub(crate) fn name(&self) -> &str {
         let host = self.host.split(':').next().unwrap_or_default();
@@ -79,12 +79,12 @@ impl Script {
 /// A server that is up until the test ends.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
     /// Answers every request by what the function says.
-    pub(crate) async fn start(answer: impl Fn(&Request) -> Script + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&ReceivedRequest) -> Script + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -101,15 +101,15 @@ impl Server {
         Self { port, requests }
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 }
 
 async fn converse(
     mut stream: TcpStream,
-    answer: &(impl Fn(&Request) -> Script + Send + Sync),
-    record: &Mutex<Vec<Request>>,
+    answer: &(impl Fn(&ReceivedRequest) -> Script + Send + Sync),
+    record: &Mutex<Vec<ReceivedRequest>>,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -117,7 +117,7 @@ async fn converse(
         stream.read_exact(&mut byte).await?;
         head.push(byte[0]);
     }
-    let request = Request::read(&String::from_utf8_lossy(&head));
+    let request = ReceivedRequest::read(&String::from_utf8_lossy(&head));
     let script = answer(&request);
     record.lock().unwrap().push(request);
     stream.write_all(&script.first).await?;

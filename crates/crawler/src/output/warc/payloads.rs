@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
-use crate::capture::Capture;
-use crate::fetch::Extent;
+use crate::fetch::BodyExtent;
+use crate::fetch::Capture;
 
 /// Memory for payloads that were seen, in bytes.
 const ROOM: usize = 32 * 1024 * 1024;
@@ -38,7 +38,7 @@ impl Original {
 
 /// Names the payload of an answer; `None` for one that is empty or not whole, which is never taken for another.
 pub(super) fn name_of(capture: &Capture) -> Option<Name> {
-    if capture.body.is_empty() || capture.extent != Extent::Complete {
+    if capture.body.is_empty() || capture.extent != BodyExtent::Complete {
         return None;
     }
     digest(&SHA256, &capture.body).as_ref().try_into().ok()

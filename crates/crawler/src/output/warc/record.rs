@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::ArchiveOptions;
 use super::payloads::Original;
-use crate::capture::Capture;
-use crate::fetch::{Cut, Extent, Header, HttpVersion};
+use crate::fetch::Capture;
+use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
 
 /// Named in the fields of a `revisit` record (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -170,11 +170,11 @@ fn version(version: HttpVersion) -> &'static str {
 /// Why a body is not whole, in the words of section 5.13 of the standard.
 fn truncation(capture: &Capture) -> Option<&'static str> {
     match (capture.extent, capture.cut) {
-        (_, Some(Cut::Size)) | (Extent::Skipped, _) => Some("length"),
-        (_, Some(Cut::Time)) => Some("time"),
-        (_, Some(Cut::Connection)) => Some("disconnect"),
-        (Extent::Truncated, _) => Some("unspecified"),
-        (Extent::Complete, _) => None,
+        (_, Some(TruncationReason::Size)) | (BodyExtent::Skipped, _) => Some("length"),
+        (_, Some(TruncationReason::Time)) => Some("time"),
+        (_, Some(TruncationReason::Connection)) => Some("disconnect"),
+        (BodyExtent::Truncated, _) => Some("unspecified"),
+        (BodyExtent::Complete, _) => None,
     }
 }
 

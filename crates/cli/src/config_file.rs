@@ -1,0 +1,221 @@
+//! The configuration file: TOML with the names of the options, turned into arguments before those of the command line.
+//!
+//! So there is one list of names, one check of values, and the command line wins because the later of two arguments does.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::options::Cli;
+
+/// Why the file cannot be used. Its values are not repeated, for they may be passwords.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigFileError {
+    #[error("--config wants the name of a file")]
+    NoName,
+    #[error("the configuration {path} cannot be read: {source}")]
+    Unreadable { path: String, source: io::Error },
+    #[error("the configuration {path} is not TOML, in line {line}: {what}")]
+    NotToml { path: String, line: usize, what: String },
+    #[error("line {line} of the configuration {path}: {what}")]
+    Entry { path: String, line: usize, what: String },
+}
+
+/// Puts the arguments of the file that `--config` names before the others.
+pub(crate) fn arguments(mut given: Vec<OsString>) -> Result<Vec<OsString>, ConfigFileError> {
+    let Some(path) = config_path(&given)? else {
+        return Ok(given);
+    };
+    let shown = path.display().to_string();
+    let text = fs::read_to_string(&path).map_err(|source| ConfigFileError::Unreadable {
+        path: shown.clone(),
+        source,
+    })?;
+    let command = Cli::command();
+    let subcommand = given.get(1).and_then(|first| command.find_subcommand(first));
+    let first = if subcommand.is_some() { 2 } else { 1 };
+    let from_file = File { path: shown, text }.arguments(subcommand.unwrap_or(&command))?;
+    given.splice(first..first, from_file);
+    Ok(given)
+}
+
+fn config_path(given: &[OsString]) -> Result<Option<PathBuf>, ConfigFileError> {
+    let mut arguments = given.iter().skip(1).take_while(|argument| *argument != "--");
+    let mut found = None;
+    while let Some(argument) = arguments.next() {
+        if argument == "--config" {
+            found = Some(arguments.next().ok_or(ConfigFileError::NoName)?.into());
+        } else if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
+            found = Some(path.into());
+        }
+    }
+    Ok(found)
+}
+
+struct File {
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn arguments(&self, command: &Command) -> Result<Vec<OsString>, ConfigFileError> {
+        let table = DeTable::parse(&self.text).map_err(|error| ConfigFileError::NotToml {
+            path: self.path.clone(),
+            line: self.line(error.span().unwrap_or_default().start),
+            what: error.message().to_owned(),
+        })?;
+        let mut arguments = Vec::new();
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            let name = key.get_ref().as_ref();
+            let texts = argument_of(command, name)
+                .and_then(|argument| written(argument, value))
+                .map_err(|what| ConfigFileError::Entry {
+                    path: self.path.clone(),
+                    line: self.line(key.span().start),
+                    what,
+                })?;
+            arguments.extend(texts.into_iter().map(OsString::from));
+        }
+        Ok(arguments)
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().get(..offset).unwrap_or_default();
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> {
+    let is_named = |argument: &&Arg| match argument.get_long() {
+        Some(long) => long == name && name != "config",
+        None => argument.get_id().as_str().replace('_', "-") == name,
+    };
+    let known = command.get_arguments().find(is_named);
+    known.ok_or_else(|| {
+        let dashed = name.replace('_', "-").to_ascii_lowercase();
+        let is_meant = |argument: &Arg| argument.get_long() == Some(&dashed);
+        if dashed != name && command.get_arguments().any(is_meant) {
+            format!("there is no option {name:?}, but {dashed:?}")
+        } else {
+            format!("there is no option {name:?}; crawler --help lists them")
+        }
+    })
+}
+
+/// Writes an entry as it would stand on the command line.
+fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
+    let name = argument.get_long().unwrap_or_default();
+    let is_list = matches!(argument.get_action(), ArgAction::Append) || argument.is_positional();
+    match (argument.get_action(), value.get_ref()) {
+        (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(if *set { vec![format!("--{name}")] } else { Vec::new() }),
+        (ArgAction::SetTrue, _) => Err(format!("{name} is switched on by true and left off by false")),
+        (ArgAction::Count, value) => match scalar(value).and_then(|text| text.parse::<u8>().ok()) {
+            Some(times) => Ok(vec![format!("--{name}"); usize::from(times)]),
+            None => Err(format!("{name} wants a small number")),
+        },
+        (_, DeValue::Array(values)) if is_list => {
+            let texts = values.iter().map(|value| scalar(value.get_ref()));
+            let texts = texts.collect::<Option<Vec<_>>>();
+            let texts = texts.ok_or_else(|| format!("the list {name} has something else than texts and numbers"))?;
+            texts.iter().map(|text| with_name(argument, text)).collect()
+        }
+        (_, value) => match scalar(value) {
+            Some(text) => Ok(vec![with_name(argument, &text)?]),
+            None if is_list => Err(format!("{name} wants a text or a list of texts")),
+            None => Err(format!("{name} wants one text or number")),
+        },
+    }
+}
+
+fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
+    match argument.get_long() {
+        Some(long) => Ok(format!("--{long}={text}")),
+        None if text.starts_with('-') => Err(format!("{text:?} is no URL")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// A text or a number as it would be written on the command line.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .map(|n| n.to_string()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let file = File {
+            path: "crawl.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        let arguments = file.arguments(&Cli::command()).map_err(|error| error.to_string())?;
+        Ok(arguments.into_iter().map(|text| text.into_string().unwrap()).collect())
+    }
+
+    #[test]
+    fn entries_become_the_arguments_of_their_names() {
+        let text = r#"
+            seed-urls = ["a.example", "b.example"]
+            max-pages = 1_000
+            delay = 0.5        # seconds
+            sitemaps = true
+            cookies = false
+            exclude = ["/a", '\.pdf$']
+            include = "x"
+            verbose = 2
+        "#;
+        let expected = [
+            "a.example",
+            "b.example",
+            "--max-pages=1000",
+            "--delay=0.5",
+            "--sitemaps",
+            "--exclude=/a",
+            "--exclude=\\.pdf$",
+            "--include=x",
+            "--verbose",
+            "--verbose",
+        ];
+        assert_eq!(read(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_without_its_value() {
+        for (text, says) in [
+            (
+                "delay = 1\nmax-page = 2",
+                "line 2 of the configuration crawl.toml: there is no option \"max-page\"",
+            ),
+            (
+                "config = 'secret'",
+                "line 1 of the configuration crawl.toml: there is no option \"config\"",
+            ),
+            ("max_pages = 2", "there is no option \"max_pages\", but \"max-pages\""),
+            ("\n\nsitemaps = 'secret'", "line 3"),
+            ("basic-auth = [{a = 'secret'}]", "texts and numbers"),
+            ("max-pages = [1, 2]", "one text or number"),
+            ("proxy = true", "one text or number"),
+            ("verbose = 'secret'", "small number"),
+            ("delay = 1\ndelay = 2", "in line 2"),
+            ("delay 1", "in line 1"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(says) && !error.contains("secret"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The command: arguments → configuration → run → exit code.
+
+#[cfg(not(target_env = "msvc"))]
+mod allocator;
+mod config_file;
+mod logging;
+mod open_files;
+mod options;
+mod progress;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crawler::output::OutputFile;
+use crawler::output::jsonl::JsonLines;
+use crawler::output::links::LinkGraph;
+use crawler::output::refused::RefusedReport;
+use crawler::output::warc::{Archive, ArchiveOptions};
+use crawler::recrawl::{PreviousCrawl, RecrawlError};
+use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, StopHandle, Summary};
+use crawler_cli::demo::{self, DemoServer};
+use indicatif::ProgressBar;
+use sieve::OnSaturation;
+
+use crate::options::{Command, Defaults, Options, Outputs, is_stdout};
+use crate::progress::Reporter;
+
+fn main() -> ExitCode {
+    let cli = match config_file::arguments(std::env::args_os().collect()) {
+        Ok(arguments) => options::parse(arguments),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "crawler: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let options = match &cli.command {
+        Some(Command::Demo(options)) => options,
+        None => &cli.site.options,
+    };
+    let bar = progress::bar(options.quiet > 0);
+    logging::start(options, &bar);
+    let result = start_runtime().and_then(|runtime| {
+        let result = runtime.block_on(async {
+            match &cli.command {
+                Some(Command::Demo(options)) => run_demo(options, &bar).await,
+                None => run_site(&cli.site, &bar).await,
+            }
+        });
+        // A name that is still being looked up is nothing to wait for.
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            bar.finish_and_clear();
+            if !failure.is_closed_pipe() {
+                // Standard error may be gone; there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "crawler: {failure}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+/// Everything that makes the command fail.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Arguments(#[from] crawler::ConfigError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Crawl(#[from] CrawlError),
+    #[error("the seeds of {path} cannot be read: {source}")]
+    Seeds { path: String, source: io::Error },
+    #[error("the output cannot be written: {0}")]
+    Output(io::Error),
+    #[error("two outputs would go to {0}: give each a file of its own")]
+    SharedOutput(String),
+    #[error("{0} is to be crawled again, and would be replaced: give the results another file")]
+    ReplacedInput(String),
+    #[error(transparent)]
+    Earlier(#[from] RecrawlError),
+    #[error("nothing was fetched: {0}")]
+    NothingFetched(String),
+    #[error("the crawl is incomplete: {0}")]
+    Incomplete(String),
+    #[error("the runtime or the demo's server cannot be started: {0}")]
+    System(#[from] io::Error),
+    #[error("no random seed for the seen-set can be had from the system: {0}")]
+    Random(getrandom::Error),
+    #[error("the crawl was cut short: {0}")]
+    Cancelled(String),
+    #[error("the demo's site has {reachable} reachable pages, but {pages} were found")]
+    DemoIncomplete { reachable: usize, pages: u64 },
+}
+
+impl Failure {
+    /// Whoever closes the pipe that they read from, as `head` does, has what they wanted and needs no message.
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Arguments(_)
+            | Self::Seeds { .. }
+            | Self::Earlier(_)
+            | Self::SharedOutput(_)
+            | Self::ReplacedInput(_)
+            | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
+            Self::Incomplete(_) => ExitCode::from(3),
+            _ => ExitCode::from(1),
+        }
+    }
+}
+
+fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
+    let mut crawl = site.options.to_crawl(&Defaults::SITE, random_secret()?);
+    crawl.seeds = site.all_seeds().map_err(|source| {
+        let path = site
+            .seeds_file()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        Failure::Seeds { path, source }
+    })?;
+    let summary = run(crawl, &site.options, site.recrawl.as_deref(), bar).await?;
+    if summary.is_empty() {
+        let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
+            Ending::TimeUp => "no answer came before the time was up".to_owned(),
+            Ending::Stopped => "it was stopped before any answer came".to_owned(),
+            _ => "every seed was refused".to_owned(),
+        });
+        return Err(Failure::NothingFetched(why));
+    }
+    if site.options.fail_on_incomplete && !summary.missing().is_empty() {
+        return Err(Failure::Incomplete(listed(&summary)));
+    }
+    Ok(())
+}
+
+async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
+    let server: DemoServer = demo::serve().await?;
+    let mut crawl = options.to_crawl(&Defaults::DEMO, random_secret()?);
+    crawl.seeds = vec![server.site().seed().to_string()];
+    // All hosts of the demo are on loopback, and only the first is a seed.
+    crawl.allow_private_addresses = true;
+    let reachable = server.site().reachable(crawl.frontier.scope.max_segment_repeats).len();
+    let is_whole = is_unlimited(&crawl);
+    log::info!(
+        "the demo's site is at {}, with {reachable} reachable pages",
+        server.site().seed()
+    );
+    let summary = run(crawl, options, None, bar).await?;
+    if is_whole && summary.pages != reachable as u64 {
+        return Err(Failure::DemoIncomplete {
+            reachable,
+            pages: summary.pages,
+        });
+    }
+    if is_whole {
+        log::info!("all {reachable} reachable pages of the demo's site were found");
+    }
+    Ok(())
+}
+
+/// Says whether every page of the demo can be found under these options.
+fn is_unlimited(crawl: &CrawlOptions) -> bool {
+    let frontier = &crawl.frontier;
+    let scope = &frontier.scope;
+    crawl.max_time.is_none()
+        && frontier.max_pages.is_none()
+        && frontier.max_pages_per_host.is_none()
+        && scope.max_depth.is_none()
+        && scope.include.is_empty()
+        && scope.exclude.is_empty()
+        && frontier.ask_robots
+        && scope.reach == Defaults::DEMO.reach
+        && has_default_budgets(crawl)
+        && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
+}
+
+/// Says whether the demo's traps are met with the budgets that its pages are known to fit into.
+fn has_default_budgets(crawl: &CrawlOptions) -> bool {
+    let budgets = |options: &CrawlOptions| {
+        let frontier = &options.frontier;
+        let scope = &frontier.scope;
+        (
+            (frontier.max_near_duplicates, frontier.max_near_duplicates_in_all),
+            frontier.max_queries_per_path,
+            frontier.max_hosts_per_site,
+            frontier.max_hosts,
+            (scope.max_url_bytes, scope.max_hops),
+            options.canonicalizer.rules().clone(),
+        )
+    };
+    budgets(crawl) == budgets(&CrawlOptions::default())
+}
+
+async fn run(
+    mut crawl: CrawlOptions,
+    options: &Options,
+    recrawl: Option<&Path>,
+    bar: &ProgressBar,
+) -> Result<Summary, Failure> {
+    if options.ignores_robots() {
+        log::warn!("robots.txt is NOT asked for: what sites forbid is fetched, and their Crawl-delay is not known");
+    }
+    if let Some(path) = options.outputs.shared_file() {
+        return Err(Failure::SharedOutput(path.display().to_string()));
+    }
+    if let Some(path) = recrawl.filter(|path| options.outputs.write_to(path)) {
+        return Err(Failure::ReplacedInput(path.display().to_string()));
+    }
+    if options.requests.has_proxy() {
+        log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
+    }
+    open_files::fit(&mut crawl);
+    let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
+    let crawl = match recrawl {
+        Some(path) => crawl.recrawl(PreviousCrawl::open(path)?),
+        None => crawl,
+    };
+    let crawl = attach(crawl, &options.outputs)?;
+    tokio::spawn(stop_on_signals(crawl.stop_handle()));
+    // On a thread of the pool, whose other tasks it wakes and is woken by, it waits for no other thread.
+    let summary = match tokio::spawn(crawl.run()).await {
+        Ok(result) => result?,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => return Err(Failure::Cancelled(error.to_string())),
+        },
+    };
+    if options.outputs.takes_stdout() {
+        // As with the logs: if nobody reads it, the crawl was done all the same.
+        let _ = write!(io::stderr(), "{summary}");
+    } else {
+        let _ = write!(io::stdout(), "{summary}");
+    }
+    Ok(summary)
+}
+
+/// Opens all files before the first is emptied: a crawl that cannot start leaves the results of the last one alone.
+fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
+    if let Some(path) = &outputs.warc {
+        let archive = ArchiveOptions {
+            path: path.clone(),
+            max_file_bytes: outputs.warc_max_bytes,
+            operator: outputs.warc_operator.clone(),
+            user_agent: crawl.config().options().user_agent.clone(),
+            obeys_robots: crawl.config().options().frontier.ask_robots,
+        };
+        crawl = crawl.observe(Archive::create(archive).map_err(Failure::Output)?);
+    }
+    let files = [&outputs.output, &outputs.links, &outputs.refused]
+        .into_iter()
+        .flatten();
+    for path in files.filter(|path| !is_stdout(path)) {
+        drop(OutputFile::append(path).map_err(Failure::Output)?);
+    }
+    if let Some(path) = &outputs.output {
+        crawl = crawl.observe(JsonLines::new(open(path)?));
+    }
+    if let Some(path) = &outputs.links {
+        crawl = crawl.observe(LinkGraph::new(open(path)?));
+    }
+    if let Some(path) = &outputs.refused {
+        crawl = crawl.observe(RefusedReport::new(open(path)?));
+    }
+    Ok(crawl)
+}
+
+/// What is missing, in one line.
+fn listed(summary: &Summary) -> String {
+    let missing = summary.missing();
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The seen-set's hash starts from a number that no site can know.
+fn random_secret() -> Result<u128, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(Failure::Random)?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+fn open(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
+    if is_stdout(path) {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(OutputFile::create(path).map_err(Failure::Output)?))
+}
+
+async fn stop_on_signals(stop: StopHandle) {
+    if stop_asked().await.is_err() {
+        return;
+    }
+    log::warn!("stopping: finishing what is in flight; press Ctrl-C again to stop now");
+    stop.finish();
+    if stop_asked().await.is_ok() {
+        stop.now();
+    }
+}
+
+/// Waits for Ctrl-C, or for the signal by which systems end a service.
+#[cfg(unix)]
+async fn stop_asked() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn stop_asked() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

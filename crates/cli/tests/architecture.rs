@@ -1,0 +1,200 @@
+//! The tree itself: imports run downward, and the rooms that are alone in naming a library stay alone.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(of: &str) -> BTreeMap<String, String> {
+    let root = crates().join(of).join("src");
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                found.insert(name, code_of(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{} has no sources", root.display());
+    found
+}
+
+/// The lines before the unit tests, without comments.
+fn code_of(text: &str) -> String {
+    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
+    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn files_naming(of: &str, word: &str) -> BTreeSet<String> {
+    let names_it = |code: &str| {
+        code.match_indices(word).any(|(at, _)| {
+            let before = code[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '"')
+        })
+    };
+    sources(of)
+        .into_iter()
+        .filter(|(_, code)| names_it(code))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[track_caller]
+fn only(of: &str, word: &str, allowed: &[&str]) {
+    let allowed: BTreeSet<_> = allowed.iter().map(ToString::to_string).collect();
+    assert_eq!(files_naming(of, word), allowed, "in {of}, {word:?} is named by");
+}
+
+/// The hash and the log, two further hashes, mapped memory, and the compression of a waiting queue.
+const SIEVE_MAY_USE: [&str; 9] = [
+    "bytemuck",
+    "fastmurmur3",
+    "log",
+    "lz4_flex",
+    "memmap2",
+    "serde",
+    "siphasher",
+    "xxhash-rust",
+    "",
+];
+
+#[test]
+fn imports_run_downward_only() {
+    let manifest = |of: &str| fs::read_to_string(crates().join(of).join("Cargo.toml")).unwrap();
+    let dependencies = |of: &str| {
+        let text = manifest(of);
+        let from = text.find("[dependencies]").unwrap();
+        let until = text[from + 1..].find("\n[").map_or(text.len(), |at| from + at);
+        text[from..until]
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split(['.', ' ', '=']).next())
+            .map(str::to_owned)
+            .collect()
+    };
+    let of_sieve: BTreeSet<String> = dependencies("sieve");
+    assert!(
+        of_sieve.iter().all(|name| SIEVE_MAY_USE.contains(&name.as_str())),
+        "{of_sieve:?}"
+    );
+    let of_frontier: BTreeSet<String> = dependencies("frontier");
+    assert!(!of_frontier.contains("crawler") && !of_frontier.contains("tokio") && !of_frontier.contains("reqwest"));
+}
+
+#[test]
+fn the_hash_the_log_and_the_libraries_have_one_room_each() {
+    only("sieve", "fastmurmur3::", &["hash.rs"]);
+    only("sieve", "xxhash_rust::", &["hash.rs"]);
+    only("sieve", "siphasher::", &["hash.rs"]);
+    only("sieve", "memmap2::", &["memory.rs"]);
+    only("sieve", "lz4_flex::", &["packed/press.rs"]);
+    only("sieve", "unsafe {", &["prefetch.rs"]);
+    only("sieve", "log::log!", &["lines.rs"]);
+    only(
+        "crawler",
+        "reqwest::",
+        &[
+            "fetch/client.rs",
+            "fetch/error.rs",
+            "fetch/guard.rs",
+            "fetch/pools.rs",
+            "fetch/proxy.rs",
+        ],
+    );
+    only(
+        "crawler",
+        "flate2::",
+        &[
+            "fetch/decoding/codecs.rs",
+            "output/warc/file.rs",
+            "page/sitemap/unpack.rs",
+        ],
+    );
+    only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
+    only("cli", "toml::", &["config_file.rs"]);
+    only("cli", "rlimit::", &["open_files.rs"]);
+    only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
+    only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
+    only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
+    only(
+        "crawler",
+        "scraper::",
+        &[
+            "page/links/document.rs",
+            "page/links/tree.rs",
+            "page/select.rs",
+            "page/select/field.rs",
+            "page/select/text.rs",
+        ],
+    );
+    only("crawler", "cssparser::", &["page/links/style.rs"]);
+    only("crawler", "rustls_platform_verifier::", &["fetch/trust.rs"]);
+    only("crawler", "robotxt::", &["page/robots.rs"]);
+    only("crawler", "quick_xml::", &["page/sitemap/xml.rs"]);
+    only("crawler", "jiff::", &["page/sitemap/date.rs"]);
+    only("crawler", "xxhash_rust::", &["page/fingerprint.rs"]);
+}
+
+#[test]
+fn nothing_below_the_crawler_reads_a_clock_or_touches_the_world() {
+    for of in ["sieve", "frontier"] {
+        for word in [
+            "SystemTime",
+            "Instant",
+            "std::fs",
+            "std::net::{",
+            "std::net::T",
+            "std::net::U",
+            "std::thread",
+            "async ",
+            ".await",
+            "tokio",
+        ] {
+            only(of, word, &[]);
+        }
+    }
+}
+
+#[test]
+fn tasks_and_timers_are_in_the_engine_and_the_client_only() {
+    let files = files_naming("crawler", "tokio::");
+    let allowed = [
+        "engine.rs",
+        "engine/clock.rs",
+        "engine/fetch_task.rs",
+        "engine/ledger.rs",
+        "engine/stop.rs",
+        "fetch/client.rs",
+        "fetch/guard.rs",
+    ];
+    let allowed: BTreeSet<String> = allowed.map(str::to_owned).into();
+    assert_eq!(files, allowed, "found, and allowed");
+}
+
+#[test]
+fn no_room_is_crowded() {
+    for of in ["sieve", "frontier", "crawler", "cli"] {
+        for (name, code) in sources(of) {
+            let lines = code.lines().count();
+            assert!(
+                lines <= 400,
+                "{of}/src/{name} has {lines} lines of code: it is two rooms"
+            );
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The tree itself: the modules of a crate import each other in no circle, but for the exceptions named here.
+//!
+//! A module is a file; `foo.rs` is the parent of `foo/*.rs`. A parent and what lies below it may import each other: they are one room.
+//! Paths through the `use` lines of `lib.rs` lead to the file that has what they name. Unit tests and docs do not count.
+//!
+//! Each list of exceptions is what is there: a new circle is an error, and so is an exception that is none any more.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules that import each other, and why they may.
+type Exception = (&'static [&'static str], &'static str);
+
+const IN_SIEVE: &[Exception] = &[];
+
+const IN_FRONTIER: &[Exception] = &[];
+
+const IN_CRAWLER: &[Exception] = &[];
+
+const IN_CLI: &[Exception] = &[];
+
+#[test]
+fn in_sieve_no_circles_but_the_exceptions() {
+    only_these("sieve", IN_SIEVE);
+}
+
+#[test]
+fn in_frontier_no_circles_but_the_exceptions() {
+    only_these("frontier", IN_FRONTIER);
+}
+
+#[test]
+fn in_crawler_no_circles_but_the_exceptions() {
+    only_these("crawler", IN_CRAWLER);
+}
+
+#[test]
+fn in_cli_no_circles_but_the_exceptions() {
+    only_these("cli", IN_CLI);
+}
+
+#[test]
+fn a_circle_is_found_on_every_way_that_leads_into_it() {
+    let circles_of = |files: &[(&str, &str)]| -> Vec<String> {
+        let sources = files
+            .iter()
+            .map(|(file, text)| (module_of(Path::new(file)), code_of(text)));
+        let found = circles(&graph_of(&sources.collect()));
+        found
+            .iter()
+            .map(|circle| circle.iter().map(name_of).collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    let back = ("b.rs", "use crate::a::A;");
+    for to_b in [
+        "use crate::b::B;",
+        "use crate::{\n    c::{C, D as E},\n    b,\n};",
+        "pub(crate) use super::b::*;",
+        "fn f() -> bool { g(crate::b::B, 1) }",
+        "use crate::Exported;",
+        "impl super::Exported {} // of the root",
+    ] {
+        let root = ("lib.rs", "mod a;\npub use b::{self, Exported};");
+        assert_eq!(circles_of(&[root, ("a.rs", to_b), back]), ["a b"], "{to_b}");
+    }
+    for none in [
+        "// use crate::b::B;",
+        "    /// As [`B`](crate::b::B).",
+        "#[cfg(doc)]\nuse crate::b::B;",
+        "#[cfg(test)]\nuse crate::b::B;",
+        "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}",
+        "use super::Unknown;",
+        "use other_crate::b;",
+    ] {
+        assert!(circles_of(&[("a.rs", none), back]).is_empty(), "{none}");
+    }
+    let of_three = [
+        ("a.rs", "use crate::b::x;"),
+        ("b/x.rs", "use super::super::c;"),
+        ("c.rs", "use crate::a;"),
+    ];
+    assert_eq!(
+        circles_of(&[&of_three[..], &[("b.rs", "mod x;")]].concat()),
+        ["a b::x c"]
+    );
+    let parent_and_child = [("a.rs", "mod x;\nuse crate::a::x::X;"), ("a/x.rs", "use super::A;")];
+    assert!(circles_of(&parent_and_child).is_empty());
+    let two = [
+        ("a.rs", "use crate::b;"),
+        back,
+        ("c.rs", "use crate::d;"),
+        ("d.rs", "use super::c;"),
+    ];
+    assert_eq!(circles_of(&two), ["a b", "c d"]);
+}
+
+/// The segments of a module's path, without the crate.
+type Module = Vec<String>;
+
+/// Who imports whom, parents and children left out.
+type Graph = BTreeMap<Module, BTreeSet<Module>>;
+
+#[track_caller]
+fn only_these(of: &str, exceptions: &[Exception]) {
+    let graph = graph_of(&sources(of));
+    let found = circles(&graph);
+    let found: BTreeSet<Vec<String>> = found
+        .iter()
+        .map(|circle| circle.iter().map(name_of).collect())
+        .collect();
+    let excepted: BTreeSet<Vec<String>> = exceptions
+        .iter()
+        .map(|(circle, reason)| {
+            assert!(!reason.is_empty(), "an exception has a reason");
+            circle.iter().map(ToString::to_string).collect()
+        })
+        .collect();
+    for circle in found.difference(&excepted) {
+        let edges = graph
+            .iter()
+            .flat_map(|(from, to)| to.iter().map(move |to| (name_of(from), name_of(to))));
+        let within: Vec<_> = edges
+            .filter(|(from, to)| circle.contains(from) && circle.contains(to))
+            .collect();
+        println!("{of}: {circle:?} import each other:");
+        within.iter().for_each(|(from, to)| println!("    {from} imports {to}"));
+    }
+    assert_eq!(found, excepted, "circles in {of}, found and excepted");
+}
+
+fn name_of(module: &Module) -> String {
+    module.join("::")
+}
+
+/// The code of every file under `src`, by its module; the roots have none.
+fn sources(of: &str) -> BTreeMap<Module, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src");
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let module = module_of(path.strip_prefix(&root).unwrap());
+                let code = code_of(&fs::read_to_string(&path).unwrap());
+                // A library and a command have a root each.
+                found.entry(module).or_insert_with(String::new).push_str(&code);
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{} has no sources", root.display());
+    found
+}
+
+fn module_of(file: &Path) -> Module {
+    let path: PathBuf = file.with_extension("");
+    let module: Module = path
+        .iter()
+        .map(|segment| segment.to_string_lossy().into_owned())
+        .collect();
+    match module.as_slice() {
+        [root] if root == "lib" || root == "main" => Module::new(),
+        _ => module,
+    }
+}
+
+/// The code before the unit tests, without comments, and without imports that are there for tests or docs only.
+fn code_of(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        match line.trim() {
+            "#[cfg(test)]" | "#[cfg(doc)]" => {
+                let item = lines.next().unwrap_or_default();
+                if item.starts_with("mod ") {
+                    return code;
+                }
+                let is_cut = item.contains("use ") && !item.ends_with(';');
+                assert!(!is_cut, "an import of several lines cannot be left out: {item}");
+            }
+            comment if comment.starts_with("//") => {}
+            _ => code.extend([line.split(" // ").next().unwrap_or(line), "\n"]),
+        }
+    }
+    code
+}
+
+fn graph_of(sources: &BTreeMap<Module, String>) -> Graph {
+    let exports = exports_of(sources.get(&Module::new()).map_or("", String::as_str));
+    let imports = |(module, code): (&Module, &String)| {
+        let targets = paths_in(code)
+            .into_iter()
+            .filter_map(|path| resolve(&path, module, sources, &exports))
+            .filter(|target| !target.starts_with(module) && !module.starts_with(target))
+            .collect();
+        (module.clone(), targets)
+    };
+    sources
+        .iter()
+        .filter(|(module, _)| !module.is_empty())
+        .map(imports)
+        .collect()
+}
+
+/// What `use` lines of a root make known under a shorter path: the name, and the path to it.
+fn exports_of(root: &str) -> BTreeMap<String, Module> {
+    let statements = root.split(';').filter_map(|statement| {
+        let at = statement.rfind("use ")?;
+        Some(Reader::new(&statement[at + 4..]).paths())
+    });
+    let named = statements.flatten().filter_map(|mut path| {
+        path.retain(|segment| segment != "crate");
+        Some((path.last()?.clone(), path))
+    });
+    named.collect()
+}
+
+/// All paths that begin at the crate or above, those in groups taken apart.
+fn paths_in(code: &str) -> Vec<Module> {
+    let starts = ["crate::", "super::"]
+        .into_iter()
+        .flat_map(|word| code.match_indices(word));
+    let starts = starts.map(|(at, _)| at).filter(|&at| {
+        let before = code[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+    });
+    starts.flat_map(|at| Reader::new(&code[at..]).paths()).collect()
+}
+
+/// The deepest module on the way of a path; `None` for what no file has, or only the root.
+fn resolve(
+    path: &[String],
+    from: &Module,
+    sources: &BTreeMap<Module, String>,
+    exports: &BTreeMap<String, Module>,
+) -> Option<Module> {
+    let ups = path.iter().take_while(|segment| *segment == "super").count();
+    let (base, rest) = if ups > 0 {
+        (&from[..from.len() - ups], &path[ups..])
+    } else {
+        (&[][..], &path[1..])
+    };
+    let mut whole = [base, rest].concat();
+    let first = whole.first()?;
+    if !sources.contains_key(std::slice::from_ref(first)) {
+        whole.clone_from(exports.get(first)?);
+    }
+    let deepest = (1..=whole.len()).rev().map(|len| whole[..len].to_vec());
+    deepest.into_iter().find(|module| sources.contains_key(module))
+}
+
+/// Reads one path, or a tree of them.
+struct Reader<'c> {
+    left: &'c str,
+}
+
+impl<'c> Reader<'c> {
+    fn new(code: &'c str) -> Self {
+        Self { left: code }
+    }
+
+    fn paths(&mut self) -> Vec<Module> {
+        let mut segments = Module::new();
+        loop {
+            if self.takes("{") {
+                let mut all = Vec::new();
+                while !self.takes("}") {
+                    let below = self.paths();
+                    all.extend(below.into_iter().map(|path| [segments.clone(), path].concat()));
+                    assert!(
+                        self.takes(",") || self.left.trim_start().starts_with('}'),
+                        "a group: {:.60}",
+                        self.left
+                    );
+                }
+                return all;
+            }
+            let word = self.word();
+            match word {
+                "" | "self" => {}
+                word => segments.push(word.to_owned()),
+            }
+            if !self.takes("::") {
+                break;
+            }
+        }
+        if self.left.starts_with(" as ") {
+            self.left = &self.left[4..];
+            // The name it is known by here.
+            self.word();
+        }
+        vec![segments]
+    }
+
+    fn takes(&mut self, token: &str) -> bool {
+        let rest = self.left.trim_start().strip_prefix(token);
+        self.left = rest.unwrap_or(self.left);
+        rest.is_some()
+    }
+
+    fn word(&mut self) -> &'c str {
+        let left = self.left.trim_start();
+        let left = left.strip_prefix('*').unwrap_or(left);
+        let end = left
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(left.len());
+        self.left = &left[end..];
+        &left[..end]
+    }
+}
+
+/// The groups of modules each of which can be reached from each other one.
+fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> = graph.keys().map(|from| (from, reached(graph, from))).collect();
+    let circle_of = |one: &Module| {
+        let both = reach[one].iter().filter(|other| reach[**other].contains(one));
+        both.map(|module| (*module).clone()).collect::<BTreeSet<Module>>()
+    };
+    graph
+        .keys()
+        .map(circle_of)
+        .filter(|circle| !circle.is_empty())
+        .collect()
+}
+
+/// The modules at the ends of all ways from here, of one step or more.
+fn reached<'g>(graph: &'g Graph, from: &Module) -> BTreeSet<&'g Module> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&Module> = graph[from].iter().collect();
+    while let Some(module) = open.pop() {
+        if found.insert(module) {
+            open.extend(&graph[module]);
+        }
+    }
+    found
+}

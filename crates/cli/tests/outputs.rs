@@ -1,0 +1,250 @@
+//! The files that the command writes: whole lines and records, whatever happens.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+fn lines(text: &str) -> Vec<Value> {
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn: {text}");
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn file_with(name: &str, text: &str) -> PathBuf {
+    let path = file(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+    command.args(arguments);
+    command
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[track_caller]
+fn fails(output: &Output, code: i32, message: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.contains(message), "it should say {message:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn a_bad_field_is_refused_before_anything_is_fetched() {
+    for (field, message) in [
+        ("title", "--select"),
+        ("x=h1 > > p", "character 4"),
+        ("a=h1", "two fields are named"),
+    ] {
+        let output = command(&[
+            "--output",
+            "-",
+            "--select",
+            "A=h2",
+            "--select",
+            field,
+            "http://127.0.0.1:1/",
+        ])
+        .output();
+        let output = output.unwrap();
+        fails(&output, 2, message);
+        assert_eq!(output.stdout, b"", "nothing was started");
+    }
+    fails(
+        &command(&["--select", "a=h1", "http://127.0.0.1:1/"]).output().unwrap(),
+        2,
+        "--output",
+    );
+    let twice = command(&["--output", "-", "--links", "-", "http://127.0.0.1:1/"])
+        .output()
+        .unwrap();
+    fails(&twice, 2, "two outputs would go to -");
+}
+
+#[test]
+fn the_demo_fills_all_three_files() {
+    let (pages, links, refused) = (file("all-pages"), file("all-links"), file("all-refused"));
+    let output = command(&["demo", "-q", "--select", "heading=h1", "--output"])
+        .arg(&pages)
+        .arg("--links")
+        .arg(&links)
+        .arg("--refused")
+        .arg(&refused)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |path: &Path| lines(&fs::read_to_string(path).unwrap());
+    let pages = read(&pages);
+    assert!(
+        pages
+            .iter()
+            .any(|page| !page["selected"]["heading"].as_array().unwrap().is_empty())
+    );
+    let new = read(&links).iter().filter(|link| link["verdict"] == "queued").count() as u64;
+    let counted: u64 = pages.iter().map(|page| page["links_new"].as_u64().unwrap()).sum();
+    let redirects = read(&links)
+        .iter()
+        .filter(|link| link["kind"] == "redirect" && link["verdict"] == "queued")
+        .count();
+    assert_eq!(new, counted + redirects as u64);
+    assert!(read(&refused).iter().any(|line| line["reason"] == "robots_forbid"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_output_on_a_full_disk_ends_the_crawl_and_names_the_file() {
+    for option in ["--output", "--links", "--refused"] {
+        let output = command(&["demo", "-q", option, "/dev/full"]).output().unwrap();
+        fails(&output, 1, "the output cannot be written: /dev/full: ");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_can_grow_no_more_ends_in_a_whole_line() {
+    let (links, program) = (file("cut-links"), env!("CARGO_BIN_EXE_crawler"));
+    // A limit on the size of files is the full disk that a test can have.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 160; exec {program} demo -q --links {}",
+        links.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    fails(&output, 1, "cut-links: ");
+    let written = fs::read_to_string(&links).unwrap();
+    assert!(!lines(&written).is_empty());
+}
+
+#[test]
+fn a_closed_pipe_ends_the_crawl_without_a_word() {
+    let mut child = command(&["demo", "-q", "--links", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert_eq!(lines(&first).len(), 1);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_leaves_whole_files_and_a_summary() {
+    let pages = file("stopped-pages");
+    let mut child = command(&["demo", "-v", "--delay", "0.3", "--output"])
+        .arg(&pages)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Every page is told on standard error.
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(" new links") {
+        line.clear();
+        assert_ne!(errors.read_line(&mut line).unwrap(), 0, "it ended by itself");
+    }
+    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let summary = String::from_utf8(output.stdout).unwrap();
+    assert!(summary.contains("stopped after"), "{summary}");
+    let written = lines(&fs::read_to_string(&pages).unwrap());
+    let told = summary
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("by status"))
+        .unwrap();
+    let told: usize = told
+        .split(": ")
+        .skip(1)
+        .map(|part| part.split(',').next().unwrap().trim().parse::<usize>().unwrap())
+        .sum();
+    assert!(told > 0, "{summary}");
+    assert_eq!(written.len(), told, "{summary}");
+}
+
+#[test]
+fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
+    // Else each writes over what the other has written.
+    let (name, other) = (file("one-file"), file("../tmp/one-file"));
+    let _ = fs::remove_file(&name);
+    assert_eq!(name.parent().unwrap().file_name().unwrap(), "tmp");
+    let output = command(&["demo", "-q", "--max-pages", "20", "--output"])
+        .arg(&name)
+        .arg("--links")
+        .arg(&other)
+        .output()
+        .unwrap();
+    fails(&output, 2, "two outputs would go to");
+}
+
+#[test]
+fn the_command_keeps_what_it_is_to_read() {
+    let text = "{\"url\":\"http://127.0.0.1:1/\"}\n";
+    let kept = file_with("kept", text);
+    let broken = file_with("broken", "x\n");
+    let target = file_with("target", "precious\n");
+    let run = |options: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_crawler"))
+            .args(options)
+            .arg("http://127.0.0.1:1/")
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let [kept, broken, target] = [&kept, &broken, &target].map(|path| path.to_str().unwrap());
+    let (code, why) = run(&["--recrawl", kept, "--output", kept]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("would be replaced"), "{why}");
+    let twin = format!("{kept}.twin");
+    drop(fs::remove_file(&twin));
+    fs::hard_link(kept, &twin).unwrap();
+    let (code, why) = run(&["--recrawl", kept, "--output", &twin]);
+    assert_eq!(code, Some(2), "{why}");
+    assert_eq!(fs::read_to_string(kept).unwrap(), text);
+
+    let (code, why) = run(&["--recrawl", broken, "--output", target]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("line 1 of"), "{why}");
+    assert_eq!(fs::read_to_string(target).unwrap(), "precious\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {
+    let (path, program) = (file("limited.warc.gz"), env!("CARGO_BIN_EXE_crawler"));
+    let _ = fs::remove_file(&path);
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 32; exec {program} demo -q --warc {}",
+        path.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    fails(&output, 1, "limited.warc.gz");
+    let mut archive = Vec::new();
+    // It fails if a record is torn.
+    MultiGzDecoder::new(fs::File::open(&path).unwrap())
+        .read_to_end(&mut archive)
+        .unwrap();
+    let records = archive.windows(10).filter(|bytes| bytes == b"WARC/1.1\r\n").count();
+    assert!(records > 10, "{records} whole records");
+    // One about the archive, and pairs of request and response.
+    assert_eq!(records % 2, 1);
+}

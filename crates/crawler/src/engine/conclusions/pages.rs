@@ -1,0 +1,172 @@
+//! What the answer to a request for a page means, and what is to be reported of it.
+
+use std::sync::Arc;
+
+use frontier::{Canonicalizer, Entry, Failure, Link, NotFetched, Outcome, PageTask, Settlement, Time, Validators};
+
+use super::failures::no_target;
+use super::redirect_target;
+use crate::config::CrawlConfig;
+use crate::engine::clock::Clock;
+use crate::engine::failure_policy::outcome_of;
+use crate::engine::fetch_task::Fetched;
+use crate::event::PageRecord;
+use crate::fetch::{BodyExtent, Response, TruncationReason};
+use crate::page::Page;
+use crate::page::link_graph::{self, LinkRecord};
+use crate::page::links::{LinkKey, Uncrawlable};
+use crate::page::select::Selected;
+use crate::page::sitemap;
+
+/// What is left of a page once its links are offered.
+pub(crate) struct PageReport {
+    pub(crate) record: Option<PageRecord>,
+    pub(crate) failure: Option<Failure>,
+    /// No request was made after all, for this reason.
+    pub(crate) not_fetched: Option<NotFetched>,
+    pub(crate) edges: Vec<LinkRecord>,
+    pub(crate) wordings: Vec<LinkKey>,
+    pub(crate) dropped: u64,
+    pub(crate) nofollow: u64,
+    pub(crate) uncrawlable: Uncrawlable,
+}
+
+pub(super) fn conclude(
+    task: PageTask,
+    is_compared: bool,
+    entry: &Entry,
+    fetched: &mut Fetched,
+    started: Time,
+    config: &CrawlConfig,
+) -> (Settlement, PageReport) {
+    let outcome = outcome_of(&fetched.result);
+    let is_redirect = outcome == Outcome::Redirected;
+    let canonicalizer = &config.options().canonicalizer;
+    let tells_edges = config.options().report_links;
+    let (found, known) = (fetched.page.links.len(), fetched.page.known);
+    let mut edges = Vec::new();
+    let (links, wordings): (Vec<_>, Vec<_>) = match &fetched.result {
+        Ok(answer) if is_redirect => redirect_target(entry, answer, canonicalizer)
+            .map(|target| (entry.redirected(target), LinkKey::NONE))
+            .into_iter()
+            .unzip(),
+        _ => {
+            if tells_edges {
+                edges = link_graph::of_page(&fetched.page, canonicalizer);
+            }
+            page_links(entry, &mut fetched.page, canonicalizer)
+        }
+    };
+    if tells_edges && is_redirect {
+        edges = links.iter().map(link_graph::redirect).collect();
+    }
+    let mut uncrawlable = fetched.page.uncrawlable;
+    if is_redirect {
+        uncrawlable.unresolvable += usize::from(links.is_empty());
+    } else {
+        // Such as those to http://../, a host that is nothing but dots.
+        uncrawlable.unresolvable += found - links.len();
+    }
+    let page = std::mem::take(&mut fetched.page);
+    let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
+    let fingerprint = page.fingerprint;
+    let failure = match &outcome {
+        Outcome::Failed { failure, .. } => Some(failure.clone()),
+        _ => None,
+    };
+    let (record, failure) = match &fetched.result {
+        Ok(answer) if is_redirect => (None, links.is_empty().then(|| no_target(answer))),
+        Ok(answer) => {
+            let mut record = record(entry, answer, page, started);
+            record.links_found += found + known;
+            if record.selected.is_none() && !config.options().fields.is_empty() {
+                record.selected = Some(Selected::nothing(&config.options().fields));
+            }
+            (Some(record), failure)
+        }
+        Err(error) => (None, failure.or_else(|| Some(error.failure()))),
+    };
+    let not_fetched = match &outcome {
+        Outcome::NotFetched(why) => Some(*why),
+        _ => None,
+    };
+    let settlement = task.settle(outcome).with_links(links).with_known_links(known as u64);
+    let settlement = if is_compared {
+        settlement.with_fingerprint(fingerprint)
+    } else {
+        settlement
+    };
+    let report = PageReport {
+        record,
+        failure,
+        not_fetched,
+        edges,
+        wordings,
+        dropped,
+        nofollow,
+        uncrawlable,
+    };
+    (settlement, report)
+}
+
+/// The links of a page that can be crawled, and how each is written.
+fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> (Vec<Link>, Vec<LinkKey>) {
+    let referrer: Arc<str> = (*entry.url).into();
+    let depth = entry.depth.saturating_add(1);
+    let steps = entry.metadata.embedded.saturating_add(1);
+    let written = std::mem::take(&mut page.links).into_iter().zip(&page.wordings);
+    let links = written.filter_map(|(link, wording)| {
+        let url = canonicalizer.canonicalize(link.url).ok()?;
+        let found = Link::found(url, depth, Arc::clone(&referrer));
+        let embedded = if link.embedded { steps } else { 0 };
+        Some((Link { embedded, ..found }, *wording))
+    });
+    links.unzip()
+}
+
+fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRecord {
+    let Validators { etag, last_modified } = version(entry, answer);
+    PageRecord {
+        etag,
+        last_modified,
+        url: entry.url.to_string(),
+        redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
+        was_redirected_from: entry
+            .metadata
+            .earlier
+            .as_ref()
+            .and_then(|earlier| earlier.redirected_from.clone()),
+        status: answer.status,
+        depth: entry.depth,
+        embedded: entry.metadata.embedded,
+        referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
+        content_type: answer.content_type.clone(),
+        bytes: answer.body.len() as u64,
+        body: if page.cut { BodyExtent::Truncated } else { answer.extent },
+        body_cut: answer.cut.or(page.cut.then_some(TruncationReason::Markup)),
+        fetched_at: Clock::rfc3339(started),
+        milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
+        links_found: page.links_nofollow + page.links_dropped,
+        links_new: 0,
+        noindex: page.noindex,
+        content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
+        simhash: page.fingerprint.text.map(|hash| hash.to_string()),
+        duplicate_of: None,
+        near_duplicate_of: None,
+        title: page.title,
+        lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
+        selected: page.selected,
+    }
+}
+
+/// What tells the version of a page: of one that is still the same, what its server says now, or else has said before.
+fn version(entry: &Entry, answer: &Response) -> Validators {
+    let now = answer.validators.clone();
+    match &entry.metadata.earlier {
+        Some(earlier) if answer.status == 304 => Validators {
+            etag: now.etag.or_else(|| earlier.validators.etag.clone()),
+            last_modified: now.last_modified.or_else(|| earlier.validators.last_modified.clone()),
+        },
+        _ => now,
+    }
+}

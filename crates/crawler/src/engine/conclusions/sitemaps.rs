@@ -1,0 +1,155 @@
+//! Sitemaps: where they are looked for, and what the answer to a request for one means.
+
+use std::sync::Arc;
+
+use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
+
+use super::failures::no_target;
+use super::redirect_target;
+use crate::config::CrawlConfig;
+use crate::engine::failure_policy::{failure_of, outcome_of};
+use crate::engine::fetch_task::Fetched;
+use crate::event::{SitemapEnd, SitemapRecord};
+use crate::fetch::Response;
+use crate::page::robots::RobotsTxt;
+use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
+
+/// The sitemaps of an origin whose robots.txt was read: those that it names, or the first well-known place.
+pub(super) fn named_by(robots: &Entry, origin: &Origin, rules: Option<&RobotsTxt>, config: &CrawlConfig) -> Vec<Link> {
+    let options = config.options();
+    if !options.sitemaps {
+        return Vec::new();
+    }
+    let referrer: Arc<str> = (*robots.url).into();
+    let named = rules.map(RobotsTxt::sitemaps).unwrap_or_default().iter();
+    let named = named.filter_map(|url| options.canonicalizer.canonicalize(url.clone()).ok());
+    let links: Vec<_> = named
+        .take(options.frontier.max_sitemaps)
+        .map(|url| Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer))))
+        .collect();
+    if links.is_empty() {
+        return well_known(origin, 0, &options.canonicalizer).into_iter().collect();
+    }
+    links
+}
+
+/// One of the places where sitemaps use to be. Such a link has no referrer.
+pub(crate) fn well_known(origin: &Origin, place: usize, canonicalizer: &Canonicalizer) -> Option<Link> {
+    let url = origin.robots_url().join(WELL_KNOWN.get(place)?).ok()?;
+    let url = canonicalizer.canonicalize(url).ok()?;
+    Some(Link::sitemap(url, origin.clone(), 0, None))
+}
+
+/// The place to look next, when there is nothing at this one.
+fn next_place(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> Option<Link> {
+    let asked = entry.metadata.redirected_from.as_deref().unwrap_or(&entry.url);
+    let is_asked = |link: &Link| link.url.url().as_str() == asked;
+    let place = (0..WELL_KNOWN.len()).find(|&n| well_known(origin, n, canonicalizer).as_ref().is_some_and(is_asked))?;
+    well_known(origin, place + 1, canonicalizer)
+}
+
+pub(super) fn conclude(
+    task: &SitemapTask,
+    entry: &Entry,
+    fetched: &mut Fetched,
+    config: &CrawlConfig,
+) -> (Settlement, SitemapRecord) {
+    let mut outcome = outcome_of(&fetched.result);
+    let canonicalizer = &config.options().canonicalizer;
+    let mut record = record(entry, fetched.result.as_ref().ok());
+    let mut links = Vec::new();
+    match (&fetched.result, &outcome) {
+        (Ok(answer), Outcome::Redirected) => match redirect_target(entry, answer, canonicalizer) {
+            Some(target) => {
+                record.end = SitemapEnd::Moved;
+                links.push(entry.redirected(target));
+            }
+            None => record.end = SitemapEnd::Failed(no_target(answer).to_string()),
+        },
+        // Also of one that is asked for again because it broke off, the beginning counts.
+        (Ok(_), _) if fetched.sitemap.is_some() => match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
+            Ok(sitemap) => {
+                fill(&mut record, &sitemap);
+                links = listed(entry, task.origin(), sitemap, canonicalizer);
+            }
+            Err(why) => {
+                if outcome == Outcome::Done {
+                    outcome = Outcome::Rejected;
+                }
+                record.end = SitemapEnd::Failed(why.to_string());
+            }
+        },
+        (Ok(answer), _) => {
+            let why =
+                failure_of(answer).map_or_else(|| format!("status {}", answer.status), |failure| failure.to_string());
+            record.end = SitemapEnd::Failed(why);
+        }
+        (Err(error), _) => record.end = SitemapEnd::Failed(error.to_string()),
+    }
+    let was_guessed = entry.metadata.referrer.is_none();
+    if was_guessed && outcome == Outcome::Rejected {
+        record.end = SitemapEnd::NotThere;
+    }
+    // A server may fail at one place only; this one is asked for again meanwhile.
+    let has_answered = fetched.result.is_ok();
+    let is_elsewhere = outcome == Outcome::Rejected || has_answered && matches!(outcome, Outcome::Failed { .. });
+    if was_guessed && is_elsewhere && links.is_empty() {
+        links.extend(next_place(entry, task.origin(), canonicalizer));
+    }
+    (task.settle(outcome).with_links(links), record)
+}
+
+fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {
+    SitemapRecord {
+        url: entry.url.to_string(),
+        referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
+        status: answer.map(|answer| answer.status),
+        urls: 0,
+        sitemaps: 0,
+        urls_cut: 0,
+        urls_invalid: 0,
+        broken: None,
+        end: SitemapEnd::Read,
+    }
+}
+
+/// The record of a sitemap for which no answer came, and none will. One that nobody has named is not missed.
+pub(crate) fn lost(entry: &Entry, why: String) -> SitemapRecord {
+    let was_named = entry.metadata.referrer.is_some();
+    SitemapRecord {
+        end: if was_named {
+            SitemapEnd::Failed(why)
+        } else {
+            SitemapEnd::NotThere
+        },
+        ..record(entry, None)
+    }
+}
+
+fn fill(record: &mut SitemapRecord, sitemap: &Sitemap) {
+    let count = sitemap.entries.len() as u64;
+    match sitemap.lists {
+        Lists::Pages => record.urls = count,
+        Lists::Sitemaps => record.sitemaps = count,
+    }
+    record.urls_cut = sitemap.cut;
+    record.urls_invalid = sitemap.invalid;
+    record.broken.clone_from(&sitemap.broken);
+}
+
+/// The links of a sitemap. A page is one step away from it, as from a seed.
+fn listed(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer: &Canonicalizer) -> Vec<Link> {
+    let referrer: Arc<str> = (*entry.url).into();
+    let indexes = entry.depth.saturating_add(1);
+    let link = |url: CanonicalUrl, lastmod| match sitemap.lists {
+        Lists::Sitemaps => Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer))),
+        Lists::Pages => Link {
+            lastmod,
+            ..Link::found(url, 1, Arc::clone(&referrer))
+        },
+    };
+    let entries = sitemap.entries.into_iter();
+    entries
+        .filter_map(|one| Some(link(canonicalizer.canonicalize(one.url).ok()?, one.lastmod)))
+        .collect()
+}

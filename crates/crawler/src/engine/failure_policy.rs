@@ -1,0 +1,112 @@
+//! What an answer means for the frontier. What follows from a failure is the frontier's business: see [`frontier::failure`].
+//!
+//! | answer | outcome |
+//! |---|---|
+//! | 2xx, 304 | done |
+//! | 2xx whose body broke off or did not end in time | failed: `incomplete`; in the end, done with what came |
+//! | 3xx with a `Location` | redirected: its target is a new link |
+//! | 429, 503 with `Retry-After` | failed: `throttled` |
+//! | 408, 425, 5xx | failed: `status` |
+//! | any other status | rejected |
+//! | no answer | failed: the kind of the [`FetchError`] |
+//! | address not public | not fetched |
+
+use frontier::{Failure, FailureKind, NotFetched, Outcome};
+
+use crate::fetch::{FetchError, Response};
+
+/// Says how a page ended, by what came of its request.
+pub(crate) fn outcome_of(result: &Result<Response, FetchError>) -> Outcome {
+    match result {
+        Ok(answer) => outcome_of_answer(answer),
+        Err(FetchError::AddressForbidden) => Outcome::NotFetched(NotFetched::AddressForbidden),
+        Err(error) => Outcome::failed(error.failure()),
+    }
+}
+
+fn outcome_of_answer(answer: &Response) -> Outcome {
+    if let Some(failure) = failure_of(answer) {
+        let retry_after = answer.retry_after.filter(|_| failure.kind == FailureKind::Throttled);
+        return Outcome::failed_until(failure, retry_after);
+    }
+    match answer.status {
+        200..=299 | 304 => Outcome::Done,
+        300..=399 if answer.location.is_some() => Outcome::Redirected,
+        _ => Outcome::Rejected,
+    }
+}
+
+/// What is wrong with an answer that asks for another try; `None` if it is final.
+pub(crate) fn failure_of(answer: &Response) -> Option<Failure> {
+    let status = answer.status;
+    match status {
+        200..=299 => {
+            let cut = answer.cut.filter(|cut| cut.is_passing())?;
+            let why = format!("the body is cut, because of {}", cut.name());
+            Some(Failure::new(FailureKind::Incomplete, why))
+        }
+        _ => {
+            let kind = FailureKind::of_status(status, answer.retry_after.is_some())?;
+            let why = match kind {
+                FailureKind::Throttled => format!("status {status}: the server asks for less traffic"),
+                _ => format!("status {status}"),
+            };
+            Some(Failure::new(kind, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn outcome(status: u16, retry_after: Option<Duration>) -> Outcome {
+        outcome_of(&Ok(Response {
+            status,
+            retry_after,
+            ..Response::default()
+        }))
+    }
+
+    fn kind(outcome: &Outcome) -> Option<FailureKind> {
+        match outcome {
+            Outcome::Failed { failure, .. } => Some(failure.kind),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_status_has_the_outcome_of_the_table() {
+        for code in [200, 204, 304] {
+            assert_eq!(outcome(code, None), Outcome::Done, "{code}");
+        }
+        for code in [301, 401, 404, 410, 999] {
+            assert_eq!(outcome(code, None), Outcome::Rejected, "{code}");
+        }
+        for code in [408, 425, 500, 503] {
+            assert_eq!(kind(&outcome(code, None)), Some(FailureKind::Status), "{code}");
+        }
+        assert_eq!(kind(&outcome(429, None)), Some(FailureKind::Throttled));
+        let redirect = Response {
+            status: 308,
+            location: Some("/".to_owned()),
+            ..Response::default()
+        };
+        assert_eq!(outcome_of(&Ok(redirect)), Outcome::Redirected);
+    }
+
+    #[test]
+    fn a_server_that_says_when_to_come_back_is_left_alone_until_then() {
+        let wait = Some(Duration::from_secs(77));
+        for code in [429, 503] {
+            match outcome(code, wait) {
+                Outcome::Failed { failure, retry_after } => {
+                    assert_eq!((failure.kind, retry_after), (FailureKind::Throttled, wait));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

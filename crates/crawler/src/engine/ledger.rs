@@ -1,0 +1,83 @@
+//! What is in flight: the tasks, the leases that they work on, and what came of earlier attempts.
+
+mod earlier_attempts;
+
+use std::collections::HashMap;
+use std::future::Future;
+
+use frontier::{Lease, Time};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::config::CrawlConfig;
+use crate::engine::conclusions::{Conclusion, Returned, conclude};
+pub(crate) use earlier_attempts::EarlierAttempts;
+
+/// What is in flight.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    tasks: JoinSet<Conclusion>,
+    /// The lease of each task, and when it started: what is left of a task that panics.
+    leases: HashMap<Id, (Lease, Time)>,
+    pub(crate) earlier: EarlierAttempts,
+}
+
+/// A task that came back, or panicked.
+pub(crate) type Back = Result<(Id, Conclusion), JoinError>;
+
+impl Ledger {
+    /// Returns how many tasks are in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Says whether none is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Spawns the task of a lease.
+    pub(crate) fn spawn(
+        &mut self,
+        lease: Lease,
+        started: Time,
+        task: impl Future<Output = Conclusion> + Send + 'static,
+    ) {
+        self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
+    }
+
+    /// Waits for the next task; never ends while there is none.
+    pub(crate) async fn next(&mut self) -> Back {
+        match self.tasks.join_next_with_id().await {
+            Some(back) => back,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes out all tasks that have ended. What panicked is concluded as such.
+    pub(crate) fn take_back(&mut self, first: Back, config: &CrawlConfig) -> Vec<Conclusion> {
+        let mut conclusions = Vec::new();
+        let mut next = Some(first);
+        while let Some(back) = next {
+            let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+            if let Some((lease, started)) = self.leases.remove(&id) {
+                conclusions.push(back.map_or_else(
+                    |error| {
+                        let result = Err(error.to_string());
+                        conclude(Returned { lease, started, result }, config)
+                    },
+                    |(_, conclusion)| conclusion,
+                ));
+            }
+            next = self.tasks.try_join_next_with_id();
+        }
+        conclusions
+    }
+
+    /// Drops all that is in flight. Returns how many tasks that were.
+    pub(crate) fn abort_all(&mut self) -> usize {
+        let count = self.tasks.len();
+        self.tasks = JoinSet::new();
+        self.leases.clear();
+        count
+    }
+}

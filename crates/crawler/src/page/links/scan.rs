@@ -1,0 +1,272 @@
+//! Text to links in one pass without a tree.
+
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
+use memchr::memchr2;
+use url::Url;
+
+use super::assets::{self, Asset};
+use super::collector::{self, Collector, Kind};
+use super::construction::{Construction, Element, NeedsTree};
+use super::references::{Place, decoded};
+use super::repeats::Repeats;
+use super::resolve::Resolver;
+use super::seen_cache::Directory;
+use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
+use super::tokens::{self, Next, Sink};
+use super::{Extracted, LinkOptions, NewLinks, SeenLinkCache};
+
+/// Finds what [`extract`](super::extract) finds, in one pass and without a tree, or says why it cannot.
+///
+/// Time is linear in the length of `html`; memory is that of the links that are kept.
+///
+/// # Errors
+/// If only a tree can tell which links the page has, or in which order: see [`NeedsTree`].
+pub fn extract_without_tree(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+) -> Result<Extracted, NeedsTree> {
+    extract_new(html, encoding, page_url, options, None).map(|news| news.extracted)
+}
+
+/// The same, but for links that are known.
+pub(super) fn extract_new(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+    known: Option<&SeenLinkCache>,
+) -> Result<NewLinks, NeedsTree> {
+    // One that looks for links only reads the attributes of few elements.
+    if options.assets {
+        scan::<true>(html, encoding, page_url, options, known)
+    } else {
+        scan::<false>(html, encoding, page_url, options, known)
+    }
+}
+
+fn scan<const ASSETS: bool>(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions<'_>,
+    known: Option<&SeenLinkCache>,
+) -> Result<NewLinks, NeedsTree> {
+    let mut scan = Scan::<ASSETS>::new(Resolver::new(page_url, encoding), options, known, html.len());
+    tokens::tokenize(html, &mut scan)?;
+    if let Some(base) = scan.late_base {
+        // It holds for the links before it too, and no other base can come before it.
+        let mut resolver = Resolver::new(page_url, encoding);
+        resolver.rebase(&base);
+        scan = Scan::new(resolver, options, known, html.len());
+        scan.base_is_set = true;
+        tokens::tokenize(html, &mut scan)?;
+    }
+    Ok(scan.collector.into_new_links())
+}
+
+/// Takes a document's tokens, and passes on what a tree would hold.
+struct Scan<'a, 'o, const ASSETS: bool> {
+    construction: Construction,
+    collector: Collector<'o>,
+    repeats: Repeats<'a>,
+    known: Option<(&'o SeenLinkCache, Directory)>,
+    /// What the raw text that comes next is.
+    open: Option<RawText>,
+    /// Whether links are resolved on the first base already.
+    base_is_set: bool,
+    /// The first base, if it came after links that it holds for.
+    late_base: Option<String>,
+}
+
+/// Raw text that is read.
+enum RawText {
+    Title,
+    /// The text of a `<style>`, with its `type`.
+    Style(Option<String>),
+}
+
+impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
+    fn new(resolver: Resolver, options: &'o LinkOptions<'o>, known: Option<&'o SeenLinkCache>, length: usize) -> Self {
+        Self {
+            known: known.and_then(|known| Some((known, resolver.directory(known)?))),
+            construction: Construction::default(),
+            collector: Collector::new(resolver, options, known),
+            repeats: Repeats::new(length),
+            open: None,
+            base_is_set: false,
+            late_base: None,
+        }
+    }
+
+    /// Takes an element that has something to say.
+    fn visit(&mut self, kind: Kind, attributes: &Attributes<'a>) -> Result<(), NeedsTree> {
+        if !is_of_interest(kind, attributes) {
+            return Ok(());
+        }
+        self.construction.is_read()?;
+        match kind {
+            Kind::Anchor => self.visit_anchor(attributes),
+            Kind::Base => self.visit_base(attributes),
+            _ => {
+                self.collector.visit(kind, attributes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what an element loads.
+    fn visit_asset(&mut self, element: Element, tag: &Tag<'_, 'a>) -> Result<(), NeedsTree> {
+        let name = tag.name.as_str().to_ascii_lowercase();
+        let asset = match element {
+            Element::Html if tag.name.code() == STYLE => {
+                self.construction.is_read()?;
+                self.open = Some(RawText::Style(
+                    tag.attributes.value(Attribute::Type).map(Cow::into_owned),
+                ));
+                None
+            }
+            Element::Html => Asset::of_html(&name),
+            Element::Svg => Asset::of_svg(&name),
+            Element::Unread => None,
+        };
+        if let Some(asset) = asset {
+            self.visit(Kind::Asset(asset), tag.attributes)?;
+        }
+        if element == Element::Html && tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
+            self.construction.is_read()?;
+            assets::visit_style_attribute(&mut self.collector, tag.attributes);
+        }
+        Ok(())
+    }
+
+    /// Most links of a page are repeated, and a repeated one says nothing new.
+    fn visit_anchor(&mut self, attributes: &Attributes<'a>) {
+        let nofollow = collector::is_nofollow(attributes);
+        let target = attributes
+            .raw(Attribute::Href)
+            .map(without_fragment)
+            .unwrap_or_default();
+        if self.repeats.is_known(target, nofollow) {
+            return;
+        }
+        let words = self
+            .known
+            .filter(|_| !nofollow)
+            .and_then(|(known, directory)| known.words(directory, target));
+        let taken = match words.and_then(|words| self.known?.0.target(words)) {
+            Some(target) => self.collector.visit_known(target),
+            None => self.collector.visit_anchor(attributes, words),
+        };
+        if taken {
+            self.repeats.remember(target, nofollow);
+        }
+    }
+
+    fn visit_base(&mut self, attributes: &Attributes<'a>) {
+        if let Some(href) = attributes.value(Attribute::Href).filter(|_| !self.base_is_set) {
+            self.base_is_set = true;
+            if self.collector.has_used_base() {
+                self.late_base = Some(href.into_owned());
+            } else {
+                let resolver = self.collector.rebase(&href);
+                self.known = self
+                    .known
+                    .and_then(|(known, _)| Some((known, resolver.directory(known)?)));
+            }
+        }
+        self.collector.visit(Kind::Base, attributes);
+    }
+}
+
+/// Whether an element with these attributes can say anything.
+fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
+    let has = |attribute| attributes.raw(attribute).is_some();
+    match kind {
+        Kind::Anchor | Kind::Area | Kind::Base => has(Attribute::Href),
+        Kind::Frame | Kind::Iframe => has(Attribute::Src),
+        Kind::Link => has(Attribute::Rel) && (has(Attribute::Href) || has(Attribute::Imagesrcset)),
+        Kind::Meta => has(Attribute::Name) || has(Attribute::HttpEquiv),
+        Kind::SvgAnchor => has(Attribute::Href) || has(Attribute::XlinkHref),
+        Kind::Asset(_) => true,
+    }
+}
+
+/// The part before the first `#`, if the first one is easily found: that of `&#35;` is none.
+fn without_fragment(href: &str) -> &str {
+    match memchr2(b'#', b'&', href.as_bytes()) {
+        Some(at) if href.as_bytes().get(at) == Some(&b'#') => href.get(..at).unwrap_or(href),
+        _ => href,
+    }
+}
+
+impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
+    type Error = NeedsTree;
+
+    fn raw_text(&mut self, text: &'a str) {
+        match self.open.take() {
+            Some(RawText::Title) => self.collector.visit_title(|| decoded(text, Place::Text).into_owned()),
+            Some(RawText::Style(kind)) => assets::visit_style_element(&mut self.collector, kind.as_deref(), text),
+            None => {}
+        }
+    }
+
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, NeedsTree> {
+        let (element, next) = self.construction.start_tag(tag)?;
+        let kind = match (element, tag.name.code()) {
+            (Element::Html, A) => Kind::Anchor,
+            (Element::Html, AREA) => Kind::Area,
+            (Element::Html, BASE) => Kind::Base,
+            (Element::Html, IFRAME) => Kind::Iframe,
+            (Element::Html, LINK) => Kind::Link,
+            (Element::Html, META) => Kind::Meta,
+            (Element::Html, TITLE) => {
+                self.construction.is_read()?;
+                self.open = Some(RawText::Title);
+                return Ok(next);
+            }
+            (Element::Svg, A) => Kind::SvgAnchor,
+            _ => {
+                if ASSETS {
+                    self.visit_asset(element, tag)?;
+                }
+                return Ok(next);
+            }
+        };
+        self.visit(kind, tag.attributes)?;
+        if ASSETS {
+            self.visit_asset(element, tag)?;
+        }
+        Ok(next)
+    }
+
+    fn end_tag(&mut self, name: &Name<'a>) -> Result<(), NeedsTree> {
+        self.construction.end_tag(name)
+    }
+
+    fn reads_attributes_of(name: &Name<'_>) -> bool {
+        ASSETS || matches!(name.code(), A | AREA | BASE | IFRAME | LINK | META)
+    }
+
+    fn is_in_foreign_content(&self) -> bool {
+        self.construction.is_in_foreign_content()
+    }
+}
+
+impl tag::Element for Attributes<'_> {
+    fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>> {
+        self.raw(attribute).map(|raw| decoded(raw, Place::Attribute))
+    }
+}
+
+const A: u64 = code(b"a");
+const AREA: u64 = code(b"area");
+const BASE: u64 = code(b"base");
+const IFRAME: u64 = code(b"iframe");
+const LINK: u64 = code(b"link");
+const META: u64 = code(b"meta");
+const STYLE: u64 = code(b"style");
+const TITLE: u64 = code(b"title");

@@ -1,0 +1,248 @@
+//! A crawl that leaves out links which the frontier has seen finds, counts and follows what one without that does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+#[path = "common/paused.rs"]
+mod paused;
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Request, Response, Summary};
+use frontier::{Frontier, FrontierConfig, Link, ScopeConfig};
+use proptest::prelude::*;
+use sieve::SeenSet;
+
+/// Ways to write links: the same page in several, different pages in the same one from different places.
+const WORDS: [&str; 31] = [
+    "x1",
+    "x2",
+    "./x1",
+    "../x1",
+    "../a/x1",
+    "/a/x1",
+    "/x1",
+    "a/x1",
+    "a/b/x1",
+    "b/x3",
+    "b/../x1",
+    "//site.example/a/x1",
+    "http://site.example/x1",
+    "HTTP://Site.example:80/x1",
+    "http:x1",
+    "https://site.example/x1",
+    "?q=1",
+    "?q=\u{e9}",
+    "x1?q=\u{e9}",
+    "x1?a=1&amp;b=2",
+    "x1?a=1&b=2",
+    "x&#49;",
+    "x1#top",
+    "#top",
+    "",
+    " x1",
+    "x\n1",
+    "mailto:somebody@site.example",
+    "http://other.example/x1",
+    "http://..",
+    "http:?q=1",
+];
+
+const BASES: [&str; 5] = ["/a/", "http://site.example/a/b/x9?z", "../", "mailto:nobody", "x1"];
+
+#[derive(Debug, Clone)]
+struct Place {
+    path: &'static str,
+    /// Which words, and whether they say `nofollow`.
+    links: Vec<(usize, bool)>,
+    /// The base, and before how many links it stands.
+    base: Option<(usize, usize)>,
+    nofollow: bool,
+    latin: bool,
+}
+
+const PATHS: [&str; 9] = [
+    "/", "/x1", "/x2", "/a/x1", "/a/x2", "/a/b/x1", "/b/x3", "/a/b/x3", "/a/a/x1",
+];
+
+fn place(path: &'static str) -> impl Strategy<Value = Place> {
+    (
+        prop::collection::vec((0..WORDS.len(), prop::bool::weighted(0.1)), 0..12),
+        prop::option::weighted(0.3, (0..BASES.len(), 0_usize..4)),
+        prop::bool::weighted(0.1),
+        prop::bool::ANY,
+    )
+        .prop_map(move |(links, base, nofollow, latin)| Place {
+            path,
+            links,
+            base,
+            nofollow,
+            latin,
+        })
+}
+
+impl Place {
+    fn answer(&self) -> Response {
+        let mut html = String::new();
+        if self.nofollow {
+            html += "<meta name=robots content=nofollow>";
+        }
+        for at in 0..=self.links.len() {
+            if let Some((base, _)) = self.base.filter(|(_, before)| *before == at) {
+                html += &format!("<base href=\"{}\">", BASES[base]);
+            }
+            if let Some((words, nofollow)) = self.links.get(at) {
+                let rel = if *nofollow { " rel=nofollow" } else { "" };
+                html += &format!("<a href=\"{}\"{rel}>x</a>", WORDS[*words]);
+            }
+        }
+        let charset = if self.latin { "windows-1252" } else { "utf-8" };
+        let body = if self.latin {
+            html.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect()
+        } else {
+            html.into_bytes()
+        };
+        Response {
+            status: 200,
+            content_type: Some(format!("text/html; charset={charset}")),
+            body,
+            ..Response::default()
+        }
+    }
+}
+
+struct Site {
+    places: Vec<Place>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fetcher for Site {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.asked.lock().unwrap().push(request.url.to_string());
+        let place = self.places.iter().find(|place| place.path == request.url.path());
+        Ok(place.map_or_else(
+            || Response {
+                status: 404,
+                ..Response::default()
+            },
+            Place::answer,
+        ))
+    }
+}
+
+/// What a crawl has asked for, what it says of each page and of all, and how many links it has offered.
+type Run = (Vec<String>, Vec<(String, usize, usize)>, String, usize);
+
+fn told(summary: &Summary) -> String {
+    let mut links = summary.report.links.clone();
+    links.refused.retain(|_, count| *count > 0);
+    format!(
+        "{links:?} {} {} {} {}",
+        summary.links_nofollow, summary.links_dropped, summary.links_other_scheme, summary.links_unresolvable
+    )
+}
+
+/// With the edges told, every link of every page is offered.
+fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links: bool) -> Run {
+    let options = CrawlOptions {
+        seeds: vec!["http://site.example/".to_owned()],
+        concurrency: NonZeroUsize::MIN,
+        max_links_per_page: max_links,
+        report_links,
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            scope: ScopeConfig {
+                max_depth,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    };
+    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let site = Site {
+        places: places.to_vec(),
+        asked: Arc::clone(&asked),
+    };
+    let told_of = Arc::new(Mutex::new((Vec::new(), 0)));
+    let observer = {
+        let told_of = Arc::clone(&told_of);
+        move |event: &Event<'_>| {
+            let (pages, offered) = &mut *told_of.lock().unwrap();
+            match event {
+                Event::Page(page) => pages.push((page.url.clone(), page.links_found, page.links_new)),
+                Event::Offered { links, .. } => *offered += <[Link]>::len(links),
+                _ => {}
+            }
+        }
+    };
+    let runtime = paused::runtime();
+    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, site).observe(observer);
+    let summary = runtime.block_on(crawl.run()).unwrap();
+    let asked = asked.lock().unwrap().clone();
+    let (pages, offered) = told_of.lock().unwrap().clone();
+    (asked, pages, told(&summary), offered)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 10_000 }))]
+
+    #[test]
+    fn what_is_known_changes_nothing_that_is_told(
+        places in PATHS.map(|path| place(path).boxed()).to_vec(),
+        max_links in prop_oneof![Just(1000_usize), 1_usize..6],
+        max_depth in prop::option::weighted(0.3, 0_u32..4),
+    ) {
+        let (asked, pages, told, offered) = run(&places, max_links, max_depth, true);
+        let (asked_less, pages_less, told_less, offered_less) = run(&places, max_links, max_depth, false);
+        prop_assert_eq!(asked, asked_less);
+        prop_assert_eq!(pages, pages_less);
+        prop_assert_eq!(told, told_less);
+        prop_assert!(offered_less <= offered);
+    }
+}
+
+#[test]
+fn links_of_a_menu_are_offered_once() {
+    let places = PATHS.map(|path| Place {
+        path,
+        links: [5, 6, 11, 12].map(|words| (words, false)).to_vec(),
+        base: None,
+        nofollow: false,
+        latin: false,
+    });
+    let (_, pages, _, offered) = run(&places, 1000, None, false);
+    // The seed, what the first page says, and what the others say in its directory and in one other, each for the first time.
+    assert_eq!(pages.len(), 3);
+    assert!(pages.iter().all(|(_, found, _)| *found == 2), "{pages:?}");
+    assert_eq!(offered, 1 + 2 + 2, "{pages:?}");
+}
+
+#[test]
+fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
+    let page = |path, words: &[usize]| Place {
+        path,
+        links: words.iter().map(|words| (*words, false)).collect(),
+        base: None,
+        nofollow: false,
+        latin: false,
+    };
+    // `http:?q=1` on a page of the same scheme is the page's own path with that query (URL standard, "special relative or
+    // authority state"): it depends on more than the directory.
+    let places = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
+    for report_links in [true, false] {
+        let (asked, ..) = run(&places, 1000, None, report_links);
+        for url in ["http://site.example/a/x1?q=1", "http://site.example/a/x2?q=1"] {
+            assert!(
+                asked.iter().any(|asked| asked == url),
+                "with all links offered: {report_links}: {url} is not among {asked:?}"
+            );
+        }
+    }
+}
