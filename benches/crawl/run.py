@@ -126,14 +126,15 @@ def copy_of(name, root):
 
 def build(arguments):
     target = TARGET
-    cargo = ["cargo", "build", "--release", "--quiet"]
+    cargo = ["cargo", "build", "--quiet"]
     if not arguments.crawler:
-        subprocess.run([*cargo, "--manifest-path", ROOT / "Cargo.toml"], check=True)
-    programs = {"ours": arguments.crawler or target / "release/crawler"}
+        dist = ["--profile", "dist", "--features", "jemalloc"]
+        subprocess.run([*cargo, *dist, "--manifest-path", ROOT / "Cargo.toml"], check=True)
+    programs = {"ours": arguments.crawler or target / "dist/crawler"}
     if {"list", "spider"} & set(arguments.peers):
         manifest = HERE / "peers/Cargo.toml"
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
-        subprocess.run([*cargo, "--locked", "--manifest-path", manifest], check=True, env=environment)
+        subprocess.run([*cargo, "--release", "--locked", "--manifest-path", manifest], check=True, env=environment)
         for name in ["fetch_list", "spider_peer"]:
             programs[name] = target / "crawl-peers/release" / name
     return programs

@@ -262,7 +262,7 @@ def path_of(url):
 
 def parser(description):
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--crawler", default=TARGET / "release/crawler", help="the command that is judged")
+    made.add_argument("--crawler", default=TARGET / "dist/crawler", help="the command that is judged")
     made.add_argument("--short", action="store_true", help="the small version for CI")
     return made
 

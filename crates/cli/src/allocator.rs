@@ -1,4 +1,4 @@
-//! The command's allocator: jemalloc. The library leaves the choice to whoever uses it.
+//! jemalloc, the allocator of shipped binaries (feature `jemalloc`). Users of the library choose their own.
 //!
 //! What one thread reads another frees: with glibc's allocator, threads spend an eighth of their time waiting for its locks.
 

@@ -1,6 +1,6 @@
 //! The command: arguments → configuration → run → exit code.
 
-#[cfg(not(target_env = "msvc"))]
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
 mod config_file;
 mod logging;

@@ -28,9 +28,13 @@ impl Host {
         }
     }
 
-    /// The served host that a `Host` header (with or without a port) means.
+    /// The served host that a `Host` header (with or without a port) means. `localhost` is the first of them: other programs
+    /// need not know that RFC 6761 sends names below it to loopback.
     pub(super) fn from_header(header: &str) -> Option<Host> {
         let name = header.split(':').next()?;
+        if name.eq_ignore_ascii_case("localhost") {
+            return Some(Host::Www);
+        }
         Self::SERVED
             .into_iter()
             .find(|host| host.name().eq_ignore_ascii_case(name))

@@ -1,0 +1,136 @@
+//! The README and docs/ of the project: programs are those in `examples/` and run against the demo's site, fields are those of
+//! the code.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawler_cli::demo;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap()
+}
+
+const PROGRAMS: [&str; 3] = ["embed_sieve", "embed_frontier", "embed_crawler"];
+
+#[test]
+fn the_programs_of_the_readme_are_the_examples() {
+    let readme = read("README.md");
+    let programs: Vec<&str> = readme
+        .split("```rust\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    assert_eq!(programs.len(), PROGRAMS.len());
+    for (name, shown) in PROGRAMS.iter().zip(programs) {
+        let example = read(&format!("examples/{name}.rs"));
+        let code = example
+            .trim_start_matches(|_| false)
+            .lines()
+            .skip_while(|line| line.starts_with("//!") || line.is_empty());
+        let code = code.collect::<Vec<_>>().join("\n");
+        assert_eq!(
+            shown.trim_end(),
+            code,
+            "the program in the README differs from examples/{name}.rs"
+        );
+    }
+}
+
+/// Runs an example against the demo's site until it ends, or until it has printed so many lines.
+fn first_lines(example: &str, lines: usize) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = runtime.block_on(demo::serve()).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_crawler"))
+        .with_file_name("examples")
+        .join(example);
+    let mut child = Command::new(program)
+        .arg(format!("http://localhost:{}/", server.address().port()))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let found = std::io::BufRead::lines(output)
+        .take(lines)
+        .map(Result::unwrap)
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    found
+}
+
+#[test]
+fn the_sieve_in_a_crawler_of_ones_own_fetches_each_page_once() {
+    let lines = first_lines("embed_sieve", 100);
+    assert!(lines.iter().all(|line| line.contains("new links")), "{lines:?}");
+    let distinct: std::collections::BTreeSet<_> = lines.iter().collect();
+    assert_eq!(distinct.len(), 100);
+}
+
+#[test]
+fn the_frontier_with_a_fetcher_of_ones_own_asks_robots_txt_first() {
+    let lines = first_lines("embed_frontier", 2);
+    assert!(lines[0].contains("/robots.txt: Ok("), "{lines:?}");
+    assert!(lines[1].contains("/: Ok("), "{lines:?}");
+}
+
+#[test]
+fn the_crawler_as_a_library_prints_pages() {
+    let lines = first_lines("embed_crawler", 2);
+    assert!(
+        lines.iter().all(|line| line.starts_with("200 http://localhost:")),
+        "{lines:?}"
+    );
+}
+
+/// The names in the first column of the table below a heading.
+fn documented(file: &str, heading: &str) -> std::collections::BTreeSet<String> {
+    let text = read(file);
+    let section = text.split(heading).nth(1).unwrap();
+    let rows = section.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect()
+}
+
+fn keys(object: &serde_json::Value) -> std::collections::BTreeSet<String> {
+    object.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn every_field_of_every_output_is_documented() {
+    let page = serde_json::to_value(crawler::PageRecord::default()).unwrap();
+    assert_eq!(documented("docs/output.md", "### A page"), keys(&page));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (links, refused) = (folder.join("documented-links"), folder.join("documented-refused"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+    command
+        .args(["demo", "-q", "--links"])
+        .arg(&links)
+        .arg("--refused")
+        .arg(&refused);
+    assert!(command.output().unwrap().status.success());
+    for (file, heading) in [(links, "### A link"), (refused, "### A URL that was not fetched")] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let line = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(documented("docs/output.md", heading), keys(&line), "{heading}");
+    }
+}
+
+#[test]
+fn the_readme_is_short() {
+    let words = read("README.md").split_whitespace().count();
+    assert!(words <= 1300, "{words} words");
+}
