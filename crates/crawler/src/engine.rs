@@ -270,7 +270,7 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
-        let mut hosts: Vec<_> = self.frontier.receipts().collect();
+        let mut hosts: Vec<_> = self.frontier.host_reports().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
         let summary = Summary {
             elapsed: self.clock.elapsed(),

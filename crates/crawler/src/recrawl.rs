@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Earlier, Link, Validators};
+use frontier::{Canonicalizer, Link, PreviousFetch, Validators};
 use serde::Deserialize;
 
 use crate::fetch::MAX_VALIDATOR_BYTES;
@@ -86,13 +86,13 @@ impl PreviousPage {
             })
         };
         let redirected_from = self.redirected_from.as_ref().or(self.was_redirected_from.as_ref());
-        let earlier = Earlier {
+        let earlier = PreviousFetch {
             validators: self.validators(),
             redirected_from: redirected_from.cloned(),
         };
         let answered = link(&self.url).map(|link| Link {
             lastmod: self.lastmod.as_deref().and_then(parse_date),
-            earlier: (earlier != Earlier::default()).then(|| Arc::new(earlier)),
+            previous: (earlier != PreviousFetch::default()).then(|| Arc::new(earlier)),
             ..link
         });
         let linked_to = redirected_from.and_then(|url| link(url));

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{FailureKind, HostReceipt, NotFetched, Refusal, Report};
+use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
 
@@ -88,7 +88,7 @@ pub struct Summary {
     /// The frontier's numbers.
     pub report: Report,
     /// What each host was asked, and how politely; the most asked first.
-    pub hosts: Vec<HostReceipt>,
+    pub hosts: Vec<HostReport>,
     /// The first thing that went wrong, for a crawl that fetched nothing.
     pub first_failure: Option<String>,
     /// The most memory the process had resident, in bytes, where the system tells.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::link::{Earlier, Link};
+use crate::link::{Link, PreviousFetch};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
@@ -63,7 +63,7 @@ pub struct Metadata {
     /// When it last changed, by the word of the sitemap that named it.
     pub lastmod: Option<Time>,
     /// What is known of it from an earlier crawl.
-    pub earlier: Option<Arc<Earlier>>,
+    pub previous: Option<Arc<PreviousFetch>>,
 }
 
 impl Entry {
@@ -88,13 +88,13 @@ impl Entry {
                 seed: link.seed,
                 embedded: link.embedded,
                 lastmod: link.lastmod,
-                earlier: link.earlier.clone(),
+                previous: link.previous.clone(),
             },
         }
     }
 
     /// Makes the entry for what must be known before anything else of a place can be asked for.
-    pub(crate) fn ahead(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
+    pub(crate) fn prerequisite(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
         Self {
             queue,
             url,
@@ -143,7 +143,7 @@ impl Entry {
             embedded: self.metadata.embedded,
             lastmod: self.metadata.lastmod,
             // It is of what was at the first place.
-            earlier: None,
+            previous: None,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,
@@ -154,10 +154,10 @@ impl Entry {
     /// Returns the one target of a redirect that leads to another spelling of the same key, such as from `/%7Eann` to `/~ann`.
     ///
     /// The server has told the two apart, so the page is at the second; the number of hops bounds how often they alternate.
-    pub(crate) fn respelled_by<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
+    pub(crate) fn same_key_target<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
         let [target] = targets else { return None };
-        let is_respelled = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
-        is_respelled.then_some(target)
+        let has_same_key = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
+        has_same_key.then_some(target)
     }
 
     /// Returns what the entry is deduplicated on.

@@ -1,7 +1,7 @@
 //! The frontier: offer, lease, settle.
 
-mod hand_out;
 mod inspect;
+mod lease;
 mod offer;
 mod settle;
 
@@ -12,7 +12,7 @@ use sieve::{SeenSet, Sieve};
 
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::Purpose;
-use crate::hosts::{HostQueues, HostRules, Taken};
+use crate::hosts::{HostQueues, HostRules, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, Leasing, NotFetched};
 use crate::link::Link;
@@ -67,7 +67,7 @@ pub struct Frontier {
     retries: RetryPolicy,
     max_pages: Option<u64>,
     compare_one_of: u32,
-    leases: HashMap<LeaseId, Taken>,
+    leases: HashMap<LeaseId, LeasedEntry>,
     leased_pages: u64,
     next_lease: u64,
     /// The last answer was about what was dropped: what can be fetched comes first now.
@@ -151,7 +151,7 @@ impl Frontier {
     pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
         self.commit(|frontier| {
             frontier.scope.add_seed(url);
-            let verdicts = frontier.take_in(&[Link::seed(url.clone())], false, now);
+            let verdicts = frontier.offer_links(&[Link::seed(url.clone())], false, now);
             verdicts.first().copied().unwrap_or(Verdict::Seen)
         })
     }
@@ -167,7 +167,7 @@ impl Frontier {
     ///
     /// Only when the frontier is poisoned.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        self.commit(|frontier| frontier.take_in(links, false, now))
+        self.commit(|frontier| frontier.offer_links(links, false, now))
     }
 
     /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back. When `up_to` is 0, an empty
@@ -177,7 +177,7 @@ impl Frontier {
     ///
     /// Only when the frontier is poisoned.
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
-        self.commit(|frontier| frontier.hand_out(now, up_to))
+        self.commit(|frontier| frontier.lease_ready(now, up_to))
     }
 
     /// Settles leases, each with the links that it led to, and says what became of them. One commit.

@@ -1,6 +1,6 @@
 //! Whose turn it is: the queues of all hosts, with their due times, delays, blocks and failures.
 //!
-//! A host is in exactly one [`Place`]: **due** (in the round of hosts that can be asked now), **waiting** for its time,
+//! A host is in exactly one [`HostState`]: **due** (in the round of hosts that can be asked now), **waiting** for its time,
 //! **held** (as many requests in flight as it may have, or its robots.txt is asked for), or **idle** with nothing queued. An idle
 //! host rests until its next time has passed, so that a new link cannot jump the delay, and is kept for longer when
 //! something is known of it that must not be lost: a delay of its own, a page count, that it was given up.
@@ -14,19 +14,19 @@
 //! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
 
 mod addresses;
-mod away;
+mod dropped;
 mod host;
 mod incidents;
 mod jitter;
-mod kept_rules;
-mod leaving;
 mod origin_queue;
+mod outage;
 mod pace;
 mod packed_entries;
+mod robots;
 mod round_robin;
 mod sieve_queue;
 mod timers;
-mod waiting;
+mod why;
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -34,11 +34,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use addresses::Addresses;
+use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
-pub(crate) use jitter::spread;
-use kept_rules::KeptRules;
-use leaving::Leaving;
+pub(crate) use jitter::with_jitter;
 use origin_queue::OriginId;
+use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 use timers::Timers;
 
@@ -49,7 +49,7 @@ use crate::scope::Refusal;
 use crate::time::Time;
 use crate::traps::Traps;
 use crate::url::HostKey;
-use host::{Host, Place};
+use host::{Host, HostState};
 
 /// The rules that all hosts share.
 #[derive(Debug, Clone)]
@@ -84,14 +84,14 @@ pub(crate) struct HostQueues {
     postponed: u64,
     /// Where something is postponed, in the order in which it was.
     postponed_at: VecDeque<(HostKey, OriginId)>,
-    leaving: Leaving,
-    kept_rules: KeptRules,
+    dropped: DroppedEntries,
+    rules_memory: RulesMemory,
     traps: Traps,
 }
 
 /// An entry that was handed out.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct LeasedEntry {
     pub(crate) entry: Entry,
     /// How long after the end of the host's last request.
     gap: Option<Duration>,
@@ -118,8 +118,8 @@ impl HostQueues {
             has_crowded_hosts: false,
             postponed: 0,
             postponed_at: VecDeque::new(),
-            leaving: Leaving::default(),
-            kept_rules: KeptRules::default(),
+            dropped: DroppedEntries::default(),
+            rules_memory: RulesMemory::default(),
         }
     }
 
@@ -153,7 +153,7 @@ impl HostQueues {
 
     /// Returns how many entries wait, those behind everything else included, and those that were dropped and are to be handed over.
     pub(crate) fn len(&self) -> u64 {
-        self.queued + self.postponed + self.leaving()
+        self.queued + self.postponed + self.dropped_len()
     }
 
     /// Says whether anything waits that is not behind everything else.
@@ -233,25 +233,25 @@ impl HostQueues {
     }
 
     /// A request has ended, and the host's delay counts from now.
-    pub(crate) fn ended(&mut self, taken: &Taken, now: Time) {
-        if let Some(address) = taken.address {
+    pub(crate) fn request_ended(&mut self, leased: &LeasedEntry, now: Time) {
+        if let Some(address) = leased.address {
             self.addresses.end(address, now);
         }
-        self.change(&taken.entry.queue, now, |host, _| {
-            host.ended(&taken.entry, taken.gap, now);
+        self.change(&leased.entry.queue, now, |host, _| {
+            host.request_ended(&leased.entry, leased.gap, now);
         });
-        self.serve(taken.address, now);
+        self.admit_waiting(leased.address, now);
     }
 
     /// A lease came back without a request having been made: it spends no delay.
-    pub(crate) fn unused(&mut self, taken: &Taken, now: Time) {
-        if let Some(address) = taken.address {
-            self.addresses.take_back(address, taken.started);
+    pub(crate) fn request_not_made(&mut self, leased: &LeasedEntry, now: Time) {
+        if let Some(address) = leased.address {
+            self.addresses.take_back(address, leased.started);
         }
-        self.change(&taken.entry.queue, now, |host, _| {
-            host.unused(&taken.entry, taken.started);
+        self.change(&leased.entry.queue, now, |host, _| {
+            host.request_not_made(&leased.entry, leased.started);
         });
-        self.serve(taken.address, now);
+        self.admit_waiting(leased.address, now);
     }
 
     /// Sets the delay of one host; it counts where it is longer than the delay of all.
@@ -319,35 +319,35 @@ impl HostQueues {
         self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
         self.queued = self.queued + host.queued() - queued;
         self.postponed = self.postponed + host.postponed() - postponed;
-        self.place(key, now);
+        self.update_state(key, now);
     }
 
-    fn place(&mut self, key: &HostKey, now: Time) {
+    fn update_state(&mut self, key: &HostKey, now: Time) {
         let Some(host) = self.hosts.get_mut(key) else { return };
-        if matches!(host.place, Place::Due | Place::InLine) {
+        if matches!(host.state, HostState::Due | HostState::WaitingForAddress) {
             // It is looked at anew when its turn comes.
             return;
         }
-        let mut place = host.next_place(now, &self.rules);
-        let address = host.shared_address(now).filter(|_| place == Place::Due);
+        let mut state = host.next_state(now, &self.rules);
+        let address = host.shared_address(now).filter(|_| state == HostState::Due);
         if address.is_some() {
-            place = Place::InLine;
+            state = HostState::WaitingForAddress;
         }
-        if place == host.place {
+        if state == host.state {
             return;
         }
-        host.place = place;
+        host.state = state;
         // All that is kept of a host shares one copy of its name.
         let key = self.hosts.get_key_value(key).map_or(key, |(own, _)| own);
-        match place {
-            Place::Due => self.due.push_back(key.clone()),
-            Place::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
-            Place::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
-            Place::Held | Place::Idle | Place::InLine => {}
+        match state {
+            HostState::Due => self.due.push_back(key.clone()),
+            HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
+            HostState::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
+            HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
         }
         if let Some(address) = address {
-            self.addresses.line_up(address, key.clone());
-            self.serve(Some(address), now);
+            self.addresses.enqueue(address, key.clone());
+            self.admit_waiting(Some(address), now);
         }
         self.sweep();
     }

@@ -25,7 +25,7 @@ impl Validators {
 
 /// What an earlier crawl has told of a page. The frontier keeps it for whoever fetches the page again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Earlier {
+pub struct PreviousFetch {
     /// What tells the version that was had.
     pub validators: Validators,
     /// The URL that was linked to, when redirects led from there to here.
@@ -53,7 +53,7 @@ pub struct Link {
     /// When the page last changed, by the word of the sitemap that names it.
     pub lastmod: Option<Time>,
     /// What is known from an earlier crawl; `None` when nothing is.
-    pub earlier: Option<Arc<Earlier>>,
+    pub previous: Option<Arc<PreviousFetch>>,
     /// The origin whose sitemap it leads to; `None` when it leads to a page.
     pub sitemap_of: Option<Origin>,
 }
@@ -71,7 +71,7 @@ impl Link {
             redirected_from: None,
             seed: true,
             lastmod: None,
-            earlier: None,
+            previous: None,
             sitemap_of: None,
         }
     }
@@ -89,7 +89,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
-            earlier: None,
+            previous: None,
             sitemap_of: None,
         }
     }
@@ -107,7 +107,7 @@ impl Link {
             redirected_from: None,
             seed: false,
             lastmod: None,
-            earlier: None,
+            previous: None,
             sitemap_of: Some(of),
         }
     }

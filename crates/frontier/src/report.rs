@@ -100,7 +100,7 @@ pub struct Report {
 /// What one host was asked, and how politely.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
-pub struct HostReceipt {
+pub struct HostReport {
     /// The host.
     pub host: HostKey,
     /// Requests that have ended, those for robots.txt included.

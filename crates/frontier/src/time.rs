@@ -36,8 +36,8 @@ impl Time {
     }
 
     /// Returns how long after `earlier` this is; zero when it is not after.
-    pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, previous: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(previous.0))
     }
 }
 

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 pub(crate) use clusters::Clusters;
 pub use clusters::ResemblanceCounts;
-pub(crate) use near_duplicates::{LinksFrom, Member};
+pub(crate) use near_duplicates::{ClusterMember, LinkTreatment};
 pub use path_prefix::path_prefix;
 pub(crate) use redirect_loops::RedirectLoops;
 
@@ -131,7 +131,7 @@ impl Traps {
     }
 
     /// Counts a page that belongs to a cluster, and returns what is done with its links.
-    pub(crate) fn count_member(&mut self, entry: &Entry, member: &Member<'_>) -> LinksFrom {
+    pub(crate) fn count_member(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
         self.near_duplicates.count(entry, member)
     }
 

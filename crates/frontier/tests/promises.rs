@@ -432,7 +432,7 @@ fn receipts_show_the_shortest_pause_that_was_left() {
         let lease = only(&mut frontier, at(start));
         settle(&mut frontier, &lease, Outcome::Done, at(end));
     }
-    let receipt = frontier.receipts().next().unwrap();
+    let receipt = frontier.host_reports().next().unwrap();
     assert_eq!(
         (receipt.requests, receipt.delay, receipt.shortest_gap),
         (3, DELAY, Some(DELAY))

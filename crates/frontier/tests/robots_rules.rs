@@ -400,7 +400,7 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
         };
         answer(&mut frontier, &lease, RobotsOutcome::known(rules), now);
     }
-    let receipt = frontier.receipts().next().unwrap();
+    let receipt = frontier.host_reports().next().unwrap();
     assert_eq!(receipt.delay, Duration::from_secs(7));
 }
 

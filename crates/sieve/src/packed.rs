@@ -7,11 +7,11 @@
 
 mod accepts;
 mod bound;
+#[cfg_attr(not(feature = "compressed-queue"), path = "packed/no_compression.rs")]
+mod compression;
 mod item;
 mod packing;
 mod prefix;
-#[cfg_attr(not(feature = "compressed-queue"), path = "packed/no_press.rs")]
-mod press;
 mod segment;
 
 use std::collections::VecDeque;
@@ -22,10 +22,10 @@ use std::mem;
 use crate::queue::{Fifo, Queue};
 pub use bound::{BoundTooSmall, QueueFull};
 use bound::{IDLE_PLACES, more_places};
+use compression::{CompressedSegment, Compressor};
 pub use item::PackedItem;
 pub use packing::Packing;
 use prefix::Previous;
-use press::{Press, Pressed};
 use segment::{MAX_KEY, Segment};
 
 /// How many drained segments are kept to be written again. A queue that neither grows nor shrinks needs one.
@@ -85,7 +85,7 @@ pub struct PackedQueue<T = String> {
     tail: Segment,
     writing: Previous,
     spares: [Segment; SPARES],
-    press: Press,
+    compress: Compressor,
     item: PhantomData<fn() -> T>,
 }
 
@@ -94,7 +94,7 @@ pub struct PackedQueue<T = String> {
 enum Cold {
     Plain(Segment),
     /// While there is one, the head has memory to expand it into.
-    Pressed(Pressed),
+    Compressed(CompressedSegment),
     Long(Box<[u8]>),
 }
 
@@ -102,7 +102,7 @@ impl Cold {
     fn held(&self) -> usize {
         match self {
             Self::Plain(segment) => segment.held(),
-            Self::Pressed(pressed) => pressed.held(),
+            Self::Compressed(compressed_segment) => compressed_segment.held(),
             Self::Long(key) => key.len(),
         }
     }
@@ -125,7 +125,7 @@ impl<T: PackedItem> PackedQueue<T> {
             tail: Segment::default(),
             writing: Previous::new(packing.is_front_coded()),
             spares: Default::default(),
-            press: Press::new(packing.is_compressed()),
+            compress: Compressor::new(packing.is_compressed()),
             item: PhantomData,
         }
     }
@@ -214,12 +214,12 @@ impl<T> PackedQueue<T> {
         if self.is_head_idle() {
             self.turn();
         } else if !self.tail.used().is_empty() {
-            if let Some(pressed) = self.press.press(&self.tail) {
+            if let Some(compressed_segment) = self.compress.compress(&self.tail) {
                 if !self.head.is_allocated() {
                     self.head = self.segment();
                 }
                 self.tail.clear();
-                self.put_away(Cold::Pressed(pressed));
+                self.put_away(Cold::Compressed(compressed_segment));
             } else {
                 let full = mem::take(&mut self.tail);
                 self.put_away(Cold::Plain(full));
@@ -260,7 +260,7 @@ impl<T> PackedQueue<T> {
                 let drained = mem::replace(&mut self.head, segment);
                 self.keep(drained);
             }
-            Cold::Pressed(pressed) => pressed.expand(&mut self.head),
+            Cold::Compressed(compressed_segment) => compressed_segment.expand(&mut self.head),
         }
         self.at = 0;
         None

@@ -13,10 +13,10 @@ pub const GROWTH: u64 = 2;
 pub const TIGHTENING: f64 = 0.8;
 
 /// No layer is smaller: a page of memory is what the system gives at the least, and loses next to nothing.
-const LEAST_BYTES: u64 = 4096;
+const MIN_LAYER_BYTES: u64 = 4096;
 
 /// How many times the memory of a layer the next one takes at most. It is little more than [`GROWTH`], but for rounding.
-const MOST_GROWTH: u64 = 4;
+const MAX_GROWTH: u64 = 4;
 
 /// A Bloom filter without a fixed capacity: when a layer is full, a larger one is added.
 ///
@@ -149,9 +149,9 @@ impl ScalableBloomFilter {
     /// Says whether the next layer would be as much larger than the newest as it should be.
     ///
     /// A file can claim a rate that its layers never had. The first key after loading would allocate what that rate needs.
-    pub(crate) fn grows_steadily(&self) -> bool {
+    pub(crate) fn next_layer_is_plausible(&self) -> bool {
         self.next_sizing().map_or(true, |next| {
-            next.memory_bytes() / MOST_GROWTH <= self.newest.sizing().memory_bytes().max(LEAST_BYTES)
+            next.memory_bytes() / MAX_GROWTH <= self.newest.sizing().memory_bytes().max(MIN_LAYER_BYTES)
         })
     }
 
@@ -161,7 +161,7 @@ impl ScalableBloomFilter {
         let first = layers.next()?;
         let mut filter = Self::with_layer(first, rate, hashing);
         for layer in layers {
-            filter.put_on_top(layer);
+            filter.add_layer(layer);
         }
         filter.hidden.resume(hidden);
         Some(filter)
@@ -182,7 +182,7 @@ impl ScalableBloomFilter {
         }
     }
 
-    fn put_on_top(&mut self, next: BloomFilter) {
+    fn add_layer(&mut self, next: BloomFilter) {
         self.grow_at = full_at(&next);
         let full = std::mem::replace(&mut self.newest, next);
         self.older_ones += full.ones();
@@ -206,7 +206,7 @@ impl ScalableBloomFilter {
             self.grow_at = u64::MAX;
             return;
         };
-        self.put_on_top(next);
+        self.add_layer(next);
     }
 
     fn next_sizing(&self) -> Result<Sizing, ConfigError> {
@@ -228,20 +228,20 @@ impl ScalableBloomFilter {
 fn layer_sizing(capacity: u64, total_rate: f64, number: i32) -> Result<Sizing, ConfigError> {
     let rate = total_rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
     let sizing = Sizing::for_rate(capacity, rate)?;
-    if sizing.memory_bytes() < LEAST_BYTES {
-        return a_page(&sizing, rate);
+    if sizing.memory_bytes() < MIN_LAYER_BYTES {
+        return page_sized_layer(&sizing, rate);
     }
     Ok(sizing)
 }
 
 /// A layer of a page in the place of one that needs less, with eight probes where they keep the rate: they cost the least time.
-fn a_page(needed: &Sizing, rate: f64) -> Result<Sizing, ConfigError> {
+fn page_sized_layer(needed: &Sizing, rate: f64) -> Result<Sizing, ConfigError> {
     let hashes = match needed.layout() {
         // Such a rate no number of probes in blocks may keep.
         Layout::Classic => return Ok(*needed),
         Layout::Blocks => needed.hashes(),
     };
-    let of = |hashes| Sizing::explicit_blocks(LEAST_BYTES / 64, hashes)?.with_capacity(needed.capacity());
+    let of = |hashes| Sizing::explicit_blocks(MIN_LAYER_BYTES / 64, hashes)?.with_capacity(needed.capacity());
     let fast = of(8)?;
     // More blocks with the same probes are never worse than what was sized for the rate.
     if fast.expected_rate() <= rate {

@@ -54,7 +54,7 @@ impl<S: Fetcher> Crawl<S> {
 
 /// What tells the version of a page that an earlier crawl had, if there is something to tell it by.
 fn known_version(entry: &Entry) -> Option<Validators> {
-    let earlier = entry.metadata.earlier.as_ref()?;
+    let earlier = entry.metadata.previous.as_ref()?;
     (!earlier.validators.is_empty()).then(|| earlier.validators.clone())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use frontier::HostReceipt;
+use frontier::HostReport;
 
 use super::{SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
@@ -201,7 +201,7 @@ impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
 }
 
 /// The shortest gap that was left to any host, against what was owed to it.
-struct Politest<'a>(&'a [HostReceipt]);
+struct Politest<'a>(&'a [HostReport]);
 
 impl fmt::Display for Politest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use super::Frontier;
 use crate::link::Link;
-use crate::report::{HostReceipt, Report, Why};
+use crate::report::{HostReport, Report, Why};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
@@ -59,9 +59,9 @@ impl Frontier {
     }
 
     /// Goes through the hosts that are remembered, each with what it was asked and how politely.
-    pub fn receipts(&self) -> impl Iterator<Item = HostReceipt> {
+    pub fn host_reports(&self) -> impl Iterator<Item = HostReport> {
         let rules = self.sieve.queue().rules();
-        self.sieve.queue().iter().map(move |(key, host)| HostReceipt {
+        self.sieve.queue().iter().map(move |(key, host)| HostReport {
             host: key.clone(),
             requests: host.requests(),
             delay: host.delay(rules),

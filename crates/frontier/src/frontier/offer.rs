@@ -14,13 +14,13 @@ use crate::time::Time;
 
 impl Frontier {
     /// Scope first, then the filter's test-and-set with the queue behind it, all links of a page in one batch.
-    pub(super) fn take_in(&mut self, links: &[Link], is_postponed: bool, now: Time) -> Vec<Verdict> {
+    pub(super) fn offer_links(&mut self, links: &[Link], is_postponed: bool, now: Time) -> Vec<Verdict> {
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
         let mut verdicts = Vec::with_capacity(links.len());
         let mut admitted = Vec::with_capacity(links.len());
         for (at, link) in links.iter().enumerate() {
             verdicts.push(match self.scope.judge(link) {
-                Ok(()) if link.sitemap_of.is_some() => self.take_in_sitemap(link, now),
+                Ok(()) if link.sitemap_of.is_some() => self.offer_sitemap(link, now),
                 Ok(()) if self.sitemaps.has_read(link.url.key()) => Verdict::Seen,
                 Ok(()) => {
                     admitted.push(at);
@@ -50,7 +50,7 @@ impl Frontier {
                 }),
             };
         });
-        self.forgive_seen(links, &mut verdicts);
+        self.seen_over_refused(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count_link(link, *verdict);
         }
@@ -71,7 +71,7 @@ impl Frontier {
     }
 
     /// Sitemaps have a seen-set of their own, which is exact.
-    fn take_in_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
+    fn offer_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
         if let Err(refusal) = self.sieve.queue().admit(link) {
             return Verdict::Refused(refusal);
         }
@@ -83,9 +83,9 @@ impl Frontier {
     }
 
     /// A link that leads to what was seen loses nothing by being refused: on another way the page was fetched, or will be.
-    fn forgive_seen(&self, links: &[Link], verdicts: &mut [Verdict]) {
+    fn seen_over_refused(&self, links: &[Link], verdicts: &mut [Verdict]) {
         for (link, verdict) in links.iter().zip(verdicts) {
-            if matches!(verdict, Verdict::Refused(why) if !why.is_of_place())
+            if matches!(verdict, Verdict::Refused(why) if !why.is_out_of_reach())
                 && link.sitemap_of.is_none()
                 && self.sieve.contains(link.url.key())
             {
@@ -98,7 +98,7 @@ impl Frontier {
     pub(super) fn refuse_new(&mut self, links: &[Link], why: Refusal) -> Vec<Verdict> {
         let judge = |link: &Link| Verdict::Refused(self.scope.judge(link).err().unwrap_or(why));
         let mut verdicts: Vec<_> = links.iter().map(judge).collect();
-        self.forgive_seen(links, &mut verdicts);
+        self.seen_over_refused(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count_link(link, *verdict);
         }
@@ -106,7 +106,7 @@ impl Frontier {
     }
 
     /// Queues the target of a redirect that the filter would take for its own source.
-    pub(super) fn take_in_respelled(&mut self, link: &Link, now: Time) -> Verdict {
+    pub(super) fn offer_same_key_target(&mut self, link: &Link, now: Time) -> Verdict {
         let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
         let verdict = match admitted {
             Ok(()) => {

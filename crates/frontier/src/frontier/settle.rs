@@ -8,100 +8,100 @@ use std::time::Duration;
 use super::Frontier;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure, FailureKind};
-use crate::hosts::{Consequence, Taken, spread};
+use crate::hosts::{Consequence, LeasedEntry, with_jitter};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::scope::Refusal;
 use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
 use crate::time::Time;
-use crate::traps::{LinksFrom, Member};
+use crate::traps::{ClusterMember, LinkTreatment};
 
 impl Frontier {
     pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
-        let is_meant = self.leases.get(&settlement.lease).is_some_and(|taken| {
+        let is_meant = self.leases.get(&settlement.lease).is_some_and(|leased| {
             matches!(
-                (&taken.entry.purpose, &settlement.end),
+                (&leased.entry.purpose, &settlement.end),
                 (Purpose::Page, End::Page(_))
                     | (Purpose::Robots(_), End::Robots(_))
                     | (Purpose::Address, End::Address(..))
                     | (Purpose::Sitemap(_), End::Sitemap(_))
             )
         });
-        let taken = is_meant.then(|| self.leases.remove(&settlement.lease)).flatten();
-        let Some(taken) = taken else {
+        let leased = is_meant.then(|| self.leases.remove(&settlement.lease)).flatten();
+        let Some(leased) = leased else {
             return Settled::new(Fate::Stale);
         };
-        match (&taken.entry.purpose, &settlement.end) {
+        match (&leased.entry.purpose, &settlement.end) {
             (Purpose::Robots(origin), End::Robots(outcome)) => {
                 let origin = origin.clone();
-                self.settle_robots(taken, &origin, outcome, &settlement.links, now)
+                self.settle_robots(leased, &origin, outcome, &settlement.links, now)
             }
             (_, End::Address(address, lifetime)) => {
-                self.hosts().unused(&taken, now);
+                self.hosts().request_not_made(&leased, now);
                 let until = now + *lifetime;
-                self.hosts().address_known(&taken.entry.queue, *address, until, now);
+                self.hosts().address_known(&leased.entry.queue, *address, until, now);
                 Settled::new(Fate::Final)
             }
-            (_, End::Page(outcome) | End::Sitemap(outcome)) => self.settle_page(taken, outcome, settlement, now),
+            (_, End::Page(outcome) | End::Sitemap(outcome)) => self.settle_page(leased, outcome, settlement, now),
             _ => Settled::new(Fate::Stale),
         }
     }
 
     /// Ends the request of a lease, or takes it back if none was made.
-    fn end_request(&mut self, taken: &Taken, was_made: bool, now: Time) {
+    fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         if was_made {
-            self.hosts().ended(taken, now);
+            self.hosts().request_ended(leased, now);
         } else {
-            self.hosts().unused(taken, now);
-            self.hosts().probe_was_unused(taken, now);
+            self.hosts().request_not_made(leased, now);
+            self.hosts().probe_not_sent(leased, now);
         }
     }
 
     /// Notes that the origin has answered, and with what it should.
-    fn note_answer(&mut self, taken: &Taken, notices: &mut Vec<Notice>, now: Time) {
-        notices.extend(self.hosts().answered(taken, now));
-        self.hosts().is_calm(taken, now);
+    fn note_answer(&mut self, leased: &LeasedEntry, notices: &mut Vec<Notice>, now: Time) {
+        notices.extend(self.hosts().answered(leased, now));
+        self.hosts().reset_throttles(leased, now);
     }
 
-    fn settle_page(&mut self, taken: Taken, outcome: &Outcome, settlement: &Settlement, now: Time) -> Settled {
-        let is_page = taken.entry.purpose == Purpose::Page;
+    fn settle_page(&mut self, leased: LeasedEntry, outcome: &Outcome, settlement: &Settlement, now: Time) -> Settled {
+        let is_page = leased.entry.purpose == Purpose::Page;
         self.leased_pages -= u64::from(is_page);
-        self.end_request(&taken, was_made(outcome), now);
+        self.end_request(&leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let links = &settlement.links;
         let is_redirect = *outcome == Outcome::Redirected;
-        if is_redirect && taken.entry.metadata.seed {
+        if is_redirect && leased.entry.metadata.seed {
             links.iter().for_each(|target| self.scope.add_seed(&target.url));
         }
-        let respelled = if is_redirect {
-            taken.entry.respelled_by(links)
+        let same_key_target = if is_redirect {
+            leased.entry.same_key_target(links)
         } else {
             None
         };
-        let from = self.compare(&taken.entry, settlement, &mut settled);
-        let (host, url) = (taken.entry.queue.clone(), taken.entry.url.clone());
+        let from = self.compare(&leased.entry, settlement, &mut settled);
+        let (host, url) = (leased.entry.queue.clone(), leased.entry.url.clone());
         settled.fate = match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
-                self.note_answer(&taken, &mut settled.notices, now);
-                self.count_final(&taken.entry, outcome);
+                self.note_answer(&leased, &mut settled.notices, now);
+                self.count_final(&leased.entry, outcome);
                 Fate::Final
             }
             Outcome::NotFetched(why) => {
-                self.count_not_fetched(&taken.entry.purpose, *why);
+                self.count_not_fetched(&leased.entry.purpose, *why);
                 Fate::Final
             }
             Outcome::Failed { failure, retry_after } => {
-                self.settle_failed(taken, failure, *retry_after, &mut settled.notices, now)
+                self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now)
             }
         };
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
         if is_page && is_spent && self.hosts().count_page(&host, now) {
             self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
         }
-        settled.verdicts = match respelled {
-            Some(link) => vec![self.take_in_respelled(link, now)],
+        settled.verdicts = match same_key_target {
+            Some(link) => vec![self.offer_same_key_target(link, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
-            None => self.take_in(links, from.is_postponed, now),
+            None => self.offer_links(links, from.is_postponed, now),
         };
         self.count_known(settlement.links_known);
         settled.notices.extend(from.notices);
@@ -125,18 +125,18 @@ impl Frontier {
     }
 
     /// Compares a page with those before it, and decides what is done with its links.
-    fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinksFrom {
+    fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinkTreatment {
         let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
         let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done) else {
-            return LinksFrom::default();
+            return LinkTreatment::default();
         };
-        let resemblance = self.clusters.place(&entry.url, fingerprint);
+        let resemblance = self.clusters.classify(&entry.url, fingerprint);
         settled.duplicate_of = resemblance.duplicate_of;
         settled.near_duplicate_of = resemblance.near_duplicate_of;
         let leads_on = !settlement.links.is_empty() || settlement.links_known > 0;
         let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
-            return LinksFrom::default();
+            return LinkTreatment::default();
         }
         let stands_for = if self.sieve.queue().traps().suspects(&entry.queue) {
             1
@@ -144,7 +144,7 @@ impl Frontier {
             self.compare_one_of
         };
         let first = settled.near_duplicate_of.clone();
-        let member = Member {
+        let member = ClusterMember {
             cluster: resemblance.cluster.filter(|_| !is_alone),
             first: first.as_deref().unwrap_or(&entry.url),
             stands_for,
@@ -155,7 +155,7 @@ impl Frontier {
     /// Decides what becomes of an entry whose request has failed: the table of [`failure`](crate::failure).
     fn settle_failed(
         &mut self,
-        taken: Taken,
+        leased: LeasedEntry,
         failure: &Failure,
         retry_after: Option<Duration>,
         notices: &mut Vec<Notice>,
@@ -164,36 +164,36 @@ impl Frontier {
         match failure.kind.blame() {
             Blame::Page => {
                 if failure.kind == FailureKind::Panic {
-                    self.hosts().probe_was_unused(&taken, now);
+                    self.hosts().probe_not_sent(&leased, now);
                 } else {
-                    self.note_answer(&taken, notices, now);
+                    self.note_answer(&leased, notices, now);
                 }
-                self.retry(taken.entry, retry_after, now)
+                self.retry(leased.entry, retry_after, now)
             }
             Blame::Origin | Blame::SilentPage => {
-                let is_last = taken.entry.attempts >= self.retries.max_attempts.get();
+                let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
                 let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-                match self.hosts().failed(&taken, &cause, is_last, &retries, now) {
-                    Consequence::Counts => self.retry(taken.entry, retry_after, now),
+                match self.hosts().failed(&leased, &cause, is_last, &retries, now) {
+                    Consequence::Counts => self.retry(leased.entry, retry_after, now),
                     Consequence::Deferred(notice) => {
                         notices.extend(notice);
                         // A probe is what asks, not what is asked for.
-                        self.defer(taken.entry, u32::from(!taken.is_probe), now, now)
+                        self.defer(leased.entry, u32::from(!leased.is_probe), now, now)
                     }
                     Consequence::GivenUp(notice) => {
                         notices.extend(notice);
-                        self.abandon(&taken.entry)
+                        self.abandon(&leased.entry)
                     }
                 }
             }
             Blame::Traffic => {
-                let until = self.rest(&taken, failure, retry_after, notices, now);
-                self.defer(taken.entry, 1, until, now)
+                let until = self.rest(&leased, failure, retry_after, notices, now);
+                self.defer(leased.entry, 1, until, now)
             }
             Blame::Us => {
-                let wait = self.retries.wait_after(taken.entry.deferrals.saturating_add(1));
-                let due = now + self.spread(wait, &taken.entry);
-                self.defer(taken.entry, 1, due, now)
+                let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
+                let due = now + self.with_jitter(wait, &leased.entry);
+                self.defer(leased.entry, 1, due, now)
             }
         }
     }
@@ -201,29 +201,29 @@ impl Frontier {
     /// Lets a host rest that asked for less traffic. Returns until when.
     fn rest(
         &mut self,
-        taken: &Taken,
+        leased: &LeasedEntry,
         failure: &Failure,
         retry_after: Option<Duration>,
         notices: &mut Vec<Notice>,
         now: Time,
     ) -> Time {
-        notices.extend(self.hosts().answered(taken, now));
+        notices.extend(self.hosts().answered(leased, now));
         let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-        let (throttles, given_up) = self.hosts().throttled(taken, &cause, &retries, now);
+        let (throttles, given_up) = self.hosts().throttled(leased, &cause, &retries, now);
         notices.extend(given_up);
         let wait = retries.rest_after(throttles, retry_after);
         let wait = if retry_after.is_none() {
-            self.spread(wait, &taken.entry)
+            self.with_jitter(wait, &leased.entry)
         } else {
             wait
         };
-        self.hosts().block(&taken.entry.queue, now + wait, now);
+        self.hosts().block(&leased.entry.queue, now + wait, now);
         now + wait
     }
 
-    fn spread(&self, wait: Duration, entry: &Entry) -> Duration {
+    fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {
         let times = entry.attempts.wrapping_add(entry.deferrals);
-        spread(wait, self.retries.jitter_percent, &entry.url, times)
+        with_jitter(wait, self.retries.jitter_percent, &entry.url, times)
     }
 
     /// Queues an entry again, past the filter, unless it failed as often as it may.
@@ -233,7 +233,7 @@ impl Frontier {
         }
         let wait = retry_after.unwrap_or_else(|| {
             let wait = self.retries.wait_after(entry.attempts);
-            self.spread(wait, &entry)
+            self.with_jitter(wait, &entry)
         });
         let longest = self.retries.longest_wait;
         entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };

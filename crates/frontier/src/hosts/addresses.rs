@@ -30,11 +30,11 @@ pub(crate) enum Address {
 struct Shared {
     pace: Pace,
     /// Hosts whose own turn has come.
-    line: VecDeque<HostKey>,
+    waiting: VecDeque<HostKey>,
     /// Hosts that were let into the round and have not had their turn.
-    let_in: u32,
+    admitted: u32,
     /// When it is looked at next, for the sake of its line.
-    mark: Option<Time>,
+    timer: Option<Time>,
 }
 
 /// All addresses, and the rules that they share.
@@ -43,7 +43,7 @@ pub(crate) struct Addresses {
     most: u32,
     delay: Duration,
     shared: HashMap<IpAddr, Shared>,
-    marks: BinaryHeap<Reverse<(Time, IpAddr)>>,
+    timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
     /// How many the last sweep has left.
     kept: usize,
 }
@@ -55,14 +55,14 @@ impl Addresses {
             most,
             delay,
             shared: HashMap::new(),
-            marks: BinaryHeap::new(),
+            timers: BinaryHeap::new(),
             kept: 0,
         }
     }
 
     /// Lets a host wait for its address.
-    pub(crate) fn line_up(&mut self, address: IpAddr, host: HostKey) {
-        self.shared.entry(address).or_default().line.push_back(host);
+    pub(crate) fn enqueue(&mut self, address: IpAddr, host: HostKey) {
+        self.shared.entry(address).or_default().waiting.push_back(host);
     }
 
     /// Returns the host that may join the round now, if one waits and the address is free, or notes when it will be.
@@ -70,29 +70,32 @@ impl Addresses {
         let shared = self.shared.get_mut(&address)?;
         // Each start moves the time of the next.
         let at_once = if self.delay.is_zero() { self.most } else { 1 };
-        if shared.line.is_empty() || shared.let_in >= at_once || shared.pace.in_flight() + shared.let_in >= self.most {
+        if shared.waiting.is_empty()
+            || shared.admitted >= at_once
+            || shared.pace.in_flight() + shared.admitted >= self.most
+        {
             return None;
         }
         let free = shared.pace.free_from(self.delay, self.most);
         if free > now {
-            if shared.mark != Some(free) {
-                shared.mark = Some(free);
-                self.marks.push(Reverse((free, address)));
+            if shared.timer != Some(free) {
+                shared.timer = Some(free);
+                self.timers.push(Reverse((free, address)));
             }
             return None;
         }
-        shared.line.pop_front()
+        shared.waiting.pop_front()
     }
 
     /// Notes that a host has joined the round.
-    pub(crate) fn let_in(&mut self, address: IpAddr) {
-        self.shared.entry(address).or_default().let_in += 1;
+    pub(crate) fn admit(&mut self, address: IpAddr) {
+        self.shared.entry(address).or_default().admitted += 1;
     }
 
     /// Notes that a host has left the round.
-    pub(crate) fn leave(&mut self, address: IpAddr) {
+    pub(crate) fn left_round(&mut self, address: IpAddr) {
         if let Some(shared) = self.shared.get_mut(&address) {
-            shared.let_in = shared.let_in.saturating_sub(1);
+            shared.admitted = shared.admitted.saturating_sub(1);
         }
     }
 
@@ -118,14 +121,17 @@ impl Addresses {
 
     /// Takes out an address whose time has come, if one waits for that.
     pub(crate) fn wake(&mut self, now: Time) -> Option<IpAddr> {
-        while let Some(Reverse((time, address))) = self.marks.peek().copied() {
+        while let Some(Reverse((time, address))) = self.timers.peek().copied() {
             if time > now {
                 return None;
             }
-            self.marks.pop();
-            let shared = self.shared.get_mut(&address).filter(|shared| shared.mark == Some(time));
+            self.timers.pop();
+            let shared = self
+                .shared
+                .get_mut(&address)
+                .filter(|shared| shared.timer == Some(time));
             if let Some(shared) = shared {
-                shared.mark = None;
+                shared.timer = None;
                 return Some(address);
             }
         }
@@ -134,14 +140,18 @@ impl Addresses {
 
     /// Returns when the next address with a line will be free.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
-        while let Some(Reverse((time, address))) = self.marks.peek().copied() {
-            let is_waited_for = |shared: &Shared| shared.mark == Some(time) && !shared.line.is_empty();
+        while let Some(Reverse((time, address))) = self.timers.peek().copied() {
+            let is_waited_for = |shared: &Shared| shared.timer == Some(time) && !shared.waiting.is_empty();
             if self.shared.get(&address).is_some_and(is_waited_for) {
                 return Some(time);
             }
-            self.marks.pop();
-            if let Some(shared) = self.shared.get_mut(&address).filter(|shared| shared.mark == Some(time)) {
-                shared.mark = None;
+            self.timers.pop();
+            if let Some(shared) = self
+                .shared
+                .get_mut(&address)
+                .filter(|shared| shared.timer == Some(time))
+            {
+                shared.timer = None;
             }
         }
         None
@@ -154,7 +164,7 @@ impl Addresses {
         }
         let (delay, most) = (self.delay, self.most);
         self.shared.retain(|_, shared| {
-            let is_in_use = shared.pace.in_flight() > 0 || shared.let_in > 0 || !shared.line.is_empty();
+            let is_in_use = shared.pace.in_flight() > 0 || shared.admitted > 0 || !shared.waiting.is_empty();
             is_in_use || shared.pace.free_from(delay, most) > now
         });
         self.kept = self.shared.len();

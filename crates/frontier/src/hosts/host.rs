@@ -15,7 +15,7 @@ use delayed::Delayed;
 
 use super::HostRules;
 use super::addresses::Address;
-use super::origin_queue::{OriginId, OriginQueue, Turn};
+use super::origin_queue::{OriginId, OriginQueue, OriginTurn};
 use super::pace::Pace;
 use crate::entry::{Entry, Purpose};
 use crate::failure::Failure;
@@ -25,18 +25,18 @@ use crate::url::HostKey;
 
 /// Where a host stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Place {
+pub(crate) enum HostState {
     /// Nothing can be handed out, and it is kept for what is known of it.
     #[default]
     Idle,
     /// In the round of hosts that can be asked now.
     Due,
     /// In line at its address, which other hosts share.
-    InLine,
+    WaitingForAddress,
     /// Waiting for its time.
     Waiting(Time),
     /// Nothing can be handed out until something is settled: all its leases are in flight, or its robots.txt is being asked for.
-    Held,
+    WaitingForSettlement,
     /// Nothing is queued, and it can be forgotten after this time.
     Resting(Time),
 }
@@ -44,7 +44,7 @@ pub(crate) enum Place {
 /// The queue and the politeness state of one host.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    pub(crate) place: Place,
+    pub(crate) state: HostState,
     /// By their ids.
     origins: Vec<OriginQueue>,
     rare: Option<Box<Rare>>,
@@ -95,12 +95,12 @@ struct Rare {
     /// host whose turns are far apart would be looked up again and again and never be asked for anything.
     address_is_fresh: bool,
     /// The address that let it into the round, until its turn comes.
-    let_in_by: Option<IpAddr>,
+    admitted_by: Option<IpAddr>,
 }
 
 /// What a host's turn brings.
 #[derive(Debug)]
-pub(crate) enum Taking {
+pub(crate) enum HostTurn {
     /// To be handed out.
     Fetch {
         entry: Entry,
@@ -165,9 +165,9 @@ impl Host {
     }
 
     /// Takes out what is handed out next, or what must be known before it. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<Taking> {
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<HostTurn> {
         self.bring_due(now, rules);
-        let fetch = |entry| Taking::Fetch { entry, is_probe: false };
+        let fetch = |entry| HostTurn::Fetch { entry, is_probe: false };
         if rules.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
@@ -197,20 +197,20 @@ impl Host {
             };
             self.refresh(id, now, rules);
             match turn {
-                Some(Turn::Robots) => {
+                Some(OriginTurn::Robots) => {
                     let Some(origin) = id.origin(key) else { continue };
                     let url = origin.robots_url().as_str().into();
-                    let mut entry = Entry::ahead(key.clone(), url, Purpose::Robots(origin));
+                    let mut entry = Entry::prerequisite(key.clone(), url, Purpose::Robots(origin));
                     entry.attempts = u32::from(robots_attempts);
-                    return Some(Taking::Fetch { entry, is_probe });
+                    return Some(HostTurn::Fetch { entry, is_probe });
                 }
-                Some(Turn::Fetch(entry)) => {
+                Some(OriginTurn::Fetch(entry)) => {
                     self.left(&entry);
-                    return Some(Taking::Fetch { entry, is_probe });
+                    return Some(HostTurn::Fetch { entry, is_probe });
                 }
-                Some(Turn::Drop(entry, why, cause)) => {
+                Some(OriginTurn::Drop(entry, why, cause)) => {
                     self.left(&entry);
-                    return Some(Taking::Drop(entry, why, cause));
+                    return Some(HostTurn::Drop(entry, why, cause));
                 }
                 None => {}
             }
@@ -239,7 +239,7 @@ impl Host {
         if std::mem::replace(&mut origin.is_given_up, true) {
             return false;
         }
-        origin.trouble_mut().away = None;
+        origin.health_mut().outage = None;
         self.rare().origins_given_up += 1;
         true
     }
@@ -262,19 +262,19 @@ impl Host {
     }
 
     /// Returns where the host belongs, now that something has changed.
-    pub(crate) fn next_place(&mut self, now: Time, rules: &HostRules) -> Place {
+    pub(crate) fn next_state(&mut self, now: Time, rules: &HostRules) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
-            return self.idle_place(now, rules);
+            return self.idle_state(now, rules);
         }
         if self.pace.in_flight() >= rules.per_host || (rules.per_address && self.address() == Address::Asking) {
-            return Place::Held;
+            return HostState::WaitingForSettlement;
         }
         self.bring_due(now, rules);
         match self.first_due(now, rules) {
-            None => Place::Held,
+            None => HostState::WaitingForSettlement,
             Some(due) => match due.max(self.free_from(rules)) {
-                time if time <= now => Place::Due,
-                time => Place::Waiting(time),
+                time if time <= now => HostState::Due,
+                time => HostState::Waiting(time),
             },
         }
     }
@@ -306,14 +306,14 @@ impl Host {
     }
 
     /// Returns the address that let it into the round.
-    pub(crate) fn let_in_by(&self) -> Option<IpAddr> {
-        self.rare.as_ref()?.let_in_by
+    pub(crate) fn admitted_by(&self) -> Option<IpAddr> {
+        self.rare.as_ref()?.admitted_by
     }
 
     /// Notes the address that let it into the round, or that it has left it.
-    pub(crate) fn set_let_in_by(&mut self, address: Option<IpAddr>) {
+    pub(crate) fn set_admitted_by(&mut self, address: Option<IpAddr>) {
         if address.is_some() || self.rare.is_some() {
-            self.rare().let_in_by = address;
+            self.rare().admitted_by = address;
         }
     }
 
@@ -327,21 +327,21 @@ impl Host {
             let urgent = self.rare.as_ref()?.urgent.first()?;
             Some(crate::entry::origin_text(&urgent.url).to_owned())
         })?;
-        Some(Entry::ahead(key.clone(), url.into(), Purpose::Address))
+        Some(Entry::prerequisite(key.clone(), url.into(), Purpose::Address))
     }
 
-    fn idle_place(&self, now: Time, rules: &HostRules) -> Place {
+    fn idle_state(&self, now: Time, rules: &HostRules) -> HostState {
         let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
             || self.gave_up_any()
             || self.postponed() > 0
             || self.origins.iter().any(OriginQueue::must_be_kept)
             || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
         if must_be_kept {
-            return Place::Idle;
+            return HostState::Idle;
         }
         let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
         let until = known.map(|known| known.until).max().unwrap_or_default();
-        Place::Resting(until.max(self.free_from(rules)).max(now))
+        HostState::Resting(until.max(self.free_from(rules)).max(now))
     }
 
     fn rare(&mut self) -> &mut Rare {

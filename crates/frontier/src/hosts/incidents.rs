@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::away::{Failed, Incident, Patience};
 use super::host::Host;
-use super::jitter::thousandths;
+use super::jitter::jitter_thousandths;
 use super::origin_queue::OriginId;
-use super::{HostQueues, Taken, origin_of};
+use super::outage::{Failed, Incident, Patience};
+use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
 use crate::lease::NotFetched;
@@ -30,26 +30,26 @@ pub(crate) enum Consequence {
 
 impl HostQueues {
     /// The origin that was asked has answered. Returns what is to be said if it was away.
-    pub(crate) fn answered(&mut self, taken: &Taken, now: Time) -> Option<Notice> {
-        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+    pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
+        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
         self.get(&key)?.find(id)?;
         let after = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             origin.has_answered = true;
-            let is_page = super::is_page(&taken.entry);
-            origin.trouble()?.answered(taken.started, taken.is_probe, is_page, now)
+            let is_page = super::is_page(&leased.entry);
+            origin.health()?.answered(leased.started, leased.is_probe, is_page, now)
         });
         let origin = id.origin(&key)?;
         after.flatten().map(|after| Notice::Back { origin, after })
     }
 
     /// The origin that was asked has answered with something else than that it wants less traffic.
-    pub(crate) fn is_calm(&mut self, taken: &Taken, now: Time) {
-        let (key, id) = (&taken.entry.queue, origin_of(&taken.entry));
+    pub(crate) fn reset_throttles(&mut self, leased: &LeasedEntry, now: Time) {
+        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
         let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
         if self.get(key).is_some_and(is_throttling) {
             self.change_origin(&key.clone(), id, now, |host| {
-                host.origin(id).trouble_mut().throttles = 0;
+                host.origin(id).health_mut().throttles = 0;
             });
         }
     }
@@ -57,13 +57,13 @@ impl HostQueues {
     /// A request has failed without an answer. `is_last` says that the attempts at its page are spent by that.
     pub(crate) fn failed(
         &mut self,
-        taken: &Taken,
+        leased: &LeasedEntry,
         failure: &Arc<Failure>,
         is_last: bool,
         retries: &RetryPolicy,
         now: Time,
     ) -> Consequence {
-        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
         let Some(origin) = self.get(&key).and_then(|host| host.find(id)) else {
             return Consequence::Counts;
         };
@@ -78,27 +78,27 @@ impl HostQueues {
         let patience = Patience {
             retries,
             limit,
-            jitter: thousandths(&taken.entry.url, now.as_millis() as u32),
+            jitter: jitter_thousandths(&leased.entry.url, now.as_millis() as u32),
         };
-        let page = self.traps.hash().of(&*taken.entry.url);
-        let is_first_word = !origin.has_answered && !super::is_page(&taken.entry);
+        let page = self.traps.hash().of(&*leased.entry.url);
+        let is_first_word = !origin.has_answered && !super::is_page(&leased.entry);
         let failed = Failed {
             failure,
-            started: taken.started,
-            is_probe: taken.is_probe,
+            started: leased.started,
+            is_probe: leased.is_probe,
             now,
         };
         let incident = self.change_origin(&key, id, now, |host| {
-            let trouble = host.origin(id).trouble_mut();
+            let health = host.origin(id).health_mut();
             match failure.kind.blame() {
-                Blame::SilentPage if !is_first_word => trouble.page_was_silent(page, is_last, failed, &patience),
-                _ => trouble.failed(failed, &patience),
+                Blame::SilentPage if !is_first_word => health.page_was_silent(page, is_last, failed, &patience),
+                _ => health.failed(failed, &patience),
             }
         });
         // What a page was silent for before its origin was found to be away has cost it attempts.
         let has_suffered = || {
             let origin = self.get(&key).and_then(|host| host.find(id));
-            taken.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
+            leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
         };
         match incident.unwrap_or(Incident::None) {
             Incident::None if is_last && has_suffered() => Consequence::Deferred(None),
@@ -114,17 +114,17 @@ impl HostQueues {
     }
 
     /// A probe came back without having asked.
-    pub(crate) fn probe_was_unused(&mut self, taken: &Taken, now: Time) {
-        if taken.is_probe {
-            self.end_probe(&taken.entry.queue.clone(), origin_of(&taken.entry), now);
+    pub(crate) fn probe_not_sent(&mut self, leased: &LeasedEntry, now: Time) {
+        if leased.is_probe {
+            self.end_probe(&leased.entry.queue.clone(), origin_of(&leased.entry), now);
         }
     }
 
     /// Nothing asks any longer whether an origin is back.
     pub(super) fn end_probe(&mut self, key: &HostKey, id: OriginId, now: Time) {
         self.change_origin(key, id, now, |host| {
-            if let Some(trouble) = host.origin(id).trouble() {
-                trouble.probe_was_unused();
+            if let Some(health) = host.origin(id).health() {
+                health.probe_not_sent();
             }
         });
     }
@@ -134,19 +134,19 @@ impl HostQueues {
     /// Answers to what was in flight when the host began to rest are no further reason.
     pub(crate) fn throttled(
         &mut self,
-        taken: &Taken,
+        leased: &LeasedEntry,
         cause: &Arc<Failure>,
         retries: &RetryPolicy,
         now: Time,
     ) -> (u32, Option<Notice>) {
-        let (key, id) = (taken.entry.queue.clone(), origin_of(&taken.entry));
+        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
         let throttles = self.change_origin(&key, id, now, |host| {
             let is_resting = host.blocked_until() > now;
-            let trouble = host.origin(id).trouble_mut();
-            if !is_resting || trouble.throttles == 0 {
-                trouble.throttles = trouble.throttles.saturating_add(1);
+            let health = host.origin(id).health_mut();
+            if !is_resting || health.throttles == 0 {
+                health.throttles = health.throttles.saturating_add(1);
             }
-            trouble.throttles
+            health.throttles
         });
         let throttles = throttles.unwrap_or(1);
         let notice = if throttles >= retries.max_throttles.get() {
@@ -164,7 +164,7 @@ impl HostQueues {
 
     /// Gives an origin up, with all that waits for it.
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
-        let away = self.get(key)?.find(id)?.away();
+        let away = self.get(key)?.find(id)?.outage();
         let after = away.map(|away| now.since(away.since)).unwrap_or_default();
         let is_new = self.change_origin(key, id, now, |host| host.give_up(id));
         if is_new != Some(true) {

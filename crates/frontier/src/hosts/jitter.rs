@@ -9,13 +9,13 @@ use std::time::Duration;
 use siphasher::sip::SipHasher13;
 
 /// Returns a wait with up to so many percent of it added, evenly spread over URLs and attempts.
-pub(crate) fn spread(wait: Duration, percent: u8, url: &str, attempt: u32) -> Duration {
+pub(crate) fn with_jitter(wait: Duration, percent: u8, url: &str, attempt: u32) -> Duration {
     let most = wait.saturating_mul(u32::from(percent)) / 100;
-    wait.saturating_add(most.saturating_mul(thousandths(url, attempt)) / 1_000)
+    wait.saturating_add(most.saturating_mul(jitter_thousandths(url, attempt)) / 1_000)
 }
 
 /// Returns a share for each URL and attempt, evenly spread from 0 to 999.
-pub(crate) fn thousandths(url: &str, attempt: u32) -> u32 {
+pub(crate) fn jitter_thousandths(url: &str, attempt: u32) -> u32 {
     let mut hasher = SipHasher13::new();
     (url, attempt).hash(&mut hasher);
     u32::try_from(hasher.finish() % 1_000).unwrap_or_default()
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn waits_are_spread_evenly_over_a_quarter_and_never_shortened() {
         let wait = Duration::from_secs(8);
-        let of = |n: u32| spread(wait, 25, &format!("http://h{n}.example/"), n % 3);
+        let of = |n: u32| with_jitter(wait, 25, &format!("http://h{n}.example/"), n % 3);
         let mut in_tenths = [0; 10];
         for added in (0..10_000).map(|n| of(n) - wait) {
             assert!(added < Duration::from_secs(2));
@@ -41,16 +41,16 @@ mod tests {
         );
         assert_eq!(of(7), of(7));
         assert_ne!(
-            spread(wait, 25, "http://a.example/", 1),
-            spread(wait, 25, "http://a.example/", 2)
+            with_jitter(wait, 25, "http://a.example/", 1),
+            with_jitter(wait, 25, "http://a.example/", 2)
         );
     }
 
     #[test]
     fn no_share_and_no_wait_add_nothing_and_the_longest_wait_stays() {
         let (minute, none) = (Duration::from_secs(60), Duration::ZERO);
-        assert_eq!(spread(minute, 0, "http://a.example/", 1), minute);
-        assert_eq!(spread(none, 25, "http://a.example/", 1), none);
-        assert_eq!(spread(Duration::MAX, 255, "http://a.example/", 1), Duration::MAX);
+        assert_eq!(with_jitter(minute, 0, "http://a.example/", 1), minute);
+        assert_eq!(with_jitter(none, 25, "http://a.example/", 1), none);
+        assert_eq!(with_jitter(Duration::MAX, 255, "http://a.example/", 1), Duration::MAX);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::away::{Away, Trouble};
-use super::packed_entries::{PackedEntries, Place};
+use super::outage::{OriginHealth, Outage};
+use super::packed_entries::{OriginRef, PackedEntries};
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -97,12 +97,12 @@ struct Rare {
     retries: VecDeque<Entry>,
     /// What waits behind everything else of the crawl.
     postponed: PackedEntries,
-    trouble: Trouble,
+    health: OriginHealth,
 }
 
 /// What an origin hands out.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum OriginTurn {
     /// Its robots.txt must be asked for.
     Robots,
     /// This is to be fetched.
@@ -138,7 +138,7 @@ impl OriginQueue {
             let origin = origin_text(&entry.url);
             self.pages.push(
                 &entry,
-                Place {
+                OriginRef {
                     host: &entry.queue,
                     origin,
                 },
@@ -151,7 +151,7 @@ impl OriginQueue {
         let origin = origin_text(&entry.url);
         self.rare().postponed.push(
             entry,
-            Place {
+            OriginRef {
                 host: &entry.queue,
                 origin,
             },
@@ -161,7 +161,7 @@ impl OriginQueue {
     /// Takes back the oldest page that was postponed.
     pub(crate) fn take_postponed(&mut self, host: &HostKey) -> Option<Entry> {
         let origin = self.id.text(host);
-        self.rare.as_mut()?.postponed.pop(Place { host, origin: &origin })
+        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin: &origin })
     }
 
     /// Returns from when on something of it can be handed out; `None` if that needs a settlement first.
@@ -169,7 +169,7 @@ impl OriginQueue {
         if self.is_given_up || self.is_empty() {
             return None;
         }
-        if let Some(away) = self.away() {
+        if let Some(away) = self.outage() {
             return (!away.is_probing && !self.is_asking).then_some(away.next);
         }
         if ask_robots && !self.knows_robots(now) {
@@ -180,17 +180,17 @@ impl OriginQueue {
 
     /// Takes out what is to be handed out next: a sitemap and a page in turn, as long as there are both; then what was asked for
     /// before. While the origin is away, this is its probe.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, ask_robots: bool) -> Option<Turn> {
-        if let Some(away) = self.rare.as_mut().and_then(|rare| rare.trouble.away.as_mut()) {
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, ask_robots: bool) -> Option<OriginTurn> {
+        if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
             away.is_probing = true;
             if ask_robots {
                 self.is_asking = true;
-                return Some(Turn::Robots);
+                return Some(OriginTurn::Robots);
             }
         }
         if ask_robots && !self.knows_robots(now) {
             self.is_asking = true;
-            return Some(Turn::Robots);
+            return Some(OriginTurn::Robots);
         }
         let entry = self.take_entry(host)?;
         self.rules_are_fresh = false;
@@ -199,8 +199,8 @@ impl OriginQueue {
             Some((why, known.policy.cause()))
         });
         Some(match forbidden {
-            Some((why, cause)) => Turn::Drop(entry, why, cause),
-            None => Turn::Fetch(entry),
+            Some((why, cause)) => OriginTurn::Drop(entry, why, cause),
+            None => OriginTurn::Fetch(entry),
         })
     }
 
@@ -213,7 +213,7 @@ impl OriginQueue {
         let first = sitemap
             .or_else(|| {
                 let origin = self.id.text(host);
-                self.pages.pop(Place { host, origin: &origin })
+                self.pages.pop(OriginRef { host, origin: &origin })
             })
             .or_else(|| self.take_rare(|rare| &mut rare.retries))
             .or_else(|| self.take_rare(|rare| &mut rare.sitemaps))?;
@@ -232,19 +232,19 @@ impl OriginQueue {
 
     /// Goes through all that waits, in no particular order. Costs a copy of each.
     pub(crate) fn waiting<'a>(&'a self, host: &'a HostKey, origin: &'a str) -> impl Iterator<Item = Entry> + 'a {
-        let place = Place { host, origin };
+        let origin_ref = OriginRef { host, origin };
         let rare = self.rare.iter();
-        let postponed = rare.clone().flat_map(move |rare| rare.postponed.iter(place));
+        let postponed = rare.clone().flat_map(move |rare| rare.postponed.iter(origin_ref));
         let others = rare.flat_map(|rare| rare.sitemaps.iter().chain(&rare.retries).cloned());
-        self.pages.iter(place).chain(postponed).chain(others)
+        self.pages.iter(origin_ref).chain(postponed).chain(others)
     }
 
     /// Says whether a key waits behind everything else of the crawl. Costs a look at all that does.
     pub(crate) fn is_postponed(&self, host: &HostKey, key: &str) -> bool {
         let origin = self.id.text(host);
-        let place = Place { host, origin: &origin };
+        let origin_ref = OriginRef { host, origin: &origin };
         let rare = self.rare.iter();
-        rare.flat_map(|rare| rare.postponed.iter(place))
+        rare.flat_map(|rare| rare.postponed.iter(origin_ref))
             .any(|entry| entry.key() == key)
     }
 
@@ -279,33 +279,33 @@ impl OriginQueue {
 
     /// Says whether something is known of it that would be lost with it, but for its robots.txt.
     pub(crate) fn must_be_kept(&self) -> bool {
-        let is_over = |rare: &Rare| rare.postponed.is_empty() && rare.trouble.is_over();
+        let is_over = |rare: &Rare| rare.postponed.is_empty() && rare.health.is_over();
         self.is_given_up || self.is_asking || !self.rare.as_deref().is_none_or(is_over)
     }
 
     /// Returns since when it is away, and how it was found out.
-    pub(crate) fn away(&self) -> Option<&Away> {
-        self.rare.as_ref()?.trouble.away.as_ref()
+    pub(crate) fn outage(&self) -> Option<&Outage> {
+        self.rare.as_ref()?.health.outage.as_ref()
     }
 
     /// Returns what went wrong of late, if anything did.
-    pub(crate) fn trouble(&mut self) -> Option<&mut Trouble> {
-        self.rare.as_mut().map(|rare| &mut rare.trouble)
+    pub(crate) fn health(&mut self) -> Option<&mut OriginHealth> {
+        self.rare.as_mut().map(|rare| &mut rare.health)
     }
 
     /// Returns what went wrong of late, to add to it.
-    pub(crate) fn trouble_mut(&mut self) -> &mut Trouble {
-        &mut self.rare().trouble
+    pub(crate) fn health_mut(&mut self) -> &mut OriginHealth {
+        &mut self.rare().health
     }
 
     /// Says whether it was away before.
     pub(crate) fn was_away(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.trouble.was_away())
+        self.rare.as_ref().is_some_and(|rare| rare.health.was_away())
     }
 
     /// Returns how often in a row it has asked for less traffic.
     pub(crate) fn throttles(&self) -> u32 {
-        self.rare.as_ref().map_or(0, |rare| rare.trouble.throttles)
+        self.rare.as_ref().map_or(0, |rare| rare.health.throttles)
     }
 
     /// Sets when its robots.txt is to be asked for.
@@ -332,7 +332,7 @@ impl OriginQueue {
     }
 
     pub(crate) fn is_away(&self) -> bool {
-        self.away().is_some()
+        self.outage().is_some()
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -26,7 +26,7 @@ const SEGMENT_BYTES: usize = 4096;
 
 /// Which origin the entries belong to: its texts, which are not written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct OriginRef<'a> {
     pub(crate) host: &'a HostKey,
     /// As in `https://example.com`.
     pub(crate) origin: &'a str,
@@ -62,19 +62,19 @@ impl PackedEntries {
     }
 
     /// Writes a page behind all others. What retries know, attempts and due times, is not kept.
-    pub(crate) fn push(&mut self, entry: &Entry, place: Place<'_>) {
+    pub(crate) fn push(&mut self, entry: &Entry, origin_ref: OriginRef<'_>) {
         if self.open.len() >= SEGMENT_BYTES {
             self.close();
         }
         let is_first = self.open.is_empty();
-        let most = most_bytes(entry, place.origin);
+        let most = most_bytes(entry, origin_ref.origin);
         if self.open.capacity() - self.open.len() < most {
             // Most hosts have a few URLs only: the first takes as much as it needs.
             self.open.reserve_exact(most.max(self.open.len() / 4));
         }
         let mut writer = Writer {
             to: &mut self.open,
-            origin: place.origin,
+            origin: origin_ref.origin,
         };
         let (flags, rare) = flags_of(entry);
         let flags_at = writer.to.len();
@@ -83,7 +83,11 @@ impl PackedEntries {
             writer.to.push(rare);
         }
         writer.number(u64::from(entry.depth));
-        let path = entry.url.strip_prefix(place.origin).unwrap_or(&entry.url).as_bytes();
+        let path = entry
+            .url
+            .strip_prefix(origin_ref.origin)
+            .unwrap_or(&entry.url)
+            .as_bytes();
         if is_first {
             writer.number(0);
             writer.number(path.len() as u64);
@@ -118,13 +122,13 @@ impl PackedEntries {
     }
 
     /// Takes out the oldest page.
-    pub(crate) fn pop(&mut self, place: Place<'_>) -> Option<Entry> {
+    pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
             let (segment, is_open) = match self.closed.as_ref().and_then(|closed| closed.front()) {
                 Some(segment) => (&**segment, false),
                 None => (self.open.as_slice(), true),
             };
-            let mut reader = Reader::new(segment, self.head as usize, place);
+            let mut reader = Reader::new(segment, self.head as usize, origin_ref);
             let entry = reader.entry();
             let is_read = reader.at >= segment.len();
             self.head = u32::try_from(reader.at).unwrap_or(u32::MAX);
@@ -149,7 +153,7 @@ impl PackedEntries {
     }
 
     /// Goes through all that waits, the oldest first. Costs a copy of each.
-    pub(crate) fn iter<'a>(&'a self, place: Place<'a>) -> impl Iterator<Item = Entry> + 'a {
+    pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
         let segments = self
             .closed
             .iter()
@@ -158,7 +162,7 @@ impl PackedEntries {
         let segments = segments.chain(std::iter::once(self.open.as_slice()));
         let head = self.head as usize;
         segments.enumerate().flat_map(move |(at, segment)| {
-            let mut reader = Reader::new(segment, if at == 0 { head } else { 0 }, place);
+            let mut reader = Reader::new(segment, if at == 0 { head } else { 0 }, origin_ref);
             std::iter::from_fn(move || reader.entry())
         })
     }
@@ -200,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::entry::{Metadata, Purpose};
-    use crate::link::{Earlier, Validators};
+    use crate::link::{PreviousFetch, Validators};
     use crate::time::Time;
     use proptest::prelude::*;
     use url::Url;
@@ -228,37 +232,39 @@ mod tests {
         ];
         let numbers = (any::<u32>(), 0_u8..4, 0_u8..3, prop::option::of(any::<u64>()));
         let referrers = prop_oneof![3 => Just(None), 3 => (0_u8..3).prop_map(Some)];
-        let earlier = prop::option::of((texts(), texts(), texts()));
+        let previous = prop::option::of((texts(), texts(), texts()));
         (
             path,
             numbers,
             referrers,
             texts(),
             texts(),
-            earlier,
+            previous,
             any::<(bool, bool)>(),
         )
             .prop_map(
-                |(path, (depth, hops, embedded, lastmod), referrer, redirect, key, earlier, (seed, postponed))| Entry {
-                    url: (ORIGIN.to_owned() + &path).into(),
-                    key: key.map(Into::into),
-                    depth,
-                    hops,
-                    postponed,
-                    metadata: Metadata {
-                        referrer: referrer.map(|n| format!("{ORIGIN}/page-{n}").into()),
-                        redirected_from: redirect.map(Into::into),
-                        seed,
-                        embedded,
-                        lastmod: lastmod.map(Time::from_millis),
-                        earlier: earlier.map(|(etag, last_modified, redirected_from)| {
-                            Arc::new(Earlier {
-                                validators: Validators { etag, last_modified },
-                                redirected_from,
-                            })
-                        }),
-                    },
-                    ..Entry::ahead(host(), "".into(), Purpose::Page)
+                |(path, (depth, hops, embedded, lastmod), referrer, redirect, key, previous, (seed, postponed))| {
+                    Entry {
+                        url: (ORIGIN.to_owned() + &path).into(),
+                        key: key.map(Into::into),
+                        depth,
+                        hops,
+                        postponed,
+                        metadata: Metadata {
+                            referrer: referrer.map(|n| format!("{ORIGIN}/page-{n}").into()),
+                            redirected_from: redirect.map(Into::into),
+                            seed,
+                            embedded,
+                            lastmod: lastmod.map(Time::from_millis),
+                            previous: previous.map(|(etag, last_modified, redirected_from)| {
+                                Arc::new(PreviousFetch {
+                                    validators: Validators { etag, last_modified },
+                                    redirected_from,
+                                })
+                            }),
+                        },
+                        ..Entry::prerequisite(host(), "".into(), Purpose::Page)
+                    }
                 },
             )
     }
@@ -271,30 +277,30 @@ mod tests {
             steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
         ) {
             let host = host();
-            let place = Place { host: &host, origin: ORIGIN };
+            let origin_ref = OriginRef { host: &host, origin: ORIGIN };
             let (mut packed, mut model) = (PackedEntries::default(), VecDeque::new());
             for step in steps {
                 match step {
                     Some(entry) => {
-                        packed.push(&entry, place);
+                        packed.push(&entry, origin_ref);
                         model.push_back(entry);
                     }
-                    None => prop_assert_eq!(packed.pop(place), model.pop_front()),
+                    None => prop_assert_eq!(packed.pop(origin_ref), model.pop_front()),
                 }
                 prop_assert_eq!(packed.len(), model.len() as u64);
             }
-            prop_assert_eq!(packed.iter(place).collect::<Vec<_>>(), Vec::from(model.clone()));
+            prop_assert_eq!(packed.iter(origin_ref).collect::<Vec<_>>(), Vec::from(model.clone()));
             while let Some(entry) = model.pop_front() {
-                prop_assert_eq!(packed.pop(place), Some(entry));
+                prop_assert_eq!(packed.pop(origin_ref), Some(entry));
             }
-            prop_assert_eq!(packed.pop(place), None);
+            prop_assert_eq!(packed.pop(origin_ref), None);
         }
     }
 
     #[test]
     fn a_long_queue_of_short_differences_takes_a_fraction_of_its_urls() {
         let host = host();
-        let place = Place {
+        let origin_ref = OriginRef {
             host: &host,
             origin: ORIGIN,
         };
@@ -311,15 +317,15 @@ mod tests {
                     referrer: Some(format!("{ORIGIN}/documentation/reference/chapter-{}/index.html", n / 5).into()),
                     ..Metadata::default()
                 },
-                ..Entry::ahead(host.clone(), "".into(), Purpose::Page)
+                ..Entry::prerequisite(host.clone(), "".into(), Purpose::Page)
             };
             bytes += entry.url.len();
-            packed.push(&entry, place);
+            packed.push(&entry, origin_ref);
         }
         let closed = packed.closed.as_ref().unwrap();
         let held: usize = closed.iter().map(|segment| segment.len() + 16).sum();
         assert!(held < bytes * 3 / 5, "{held} bytes for {bytes} of URLs");
-        (0..100_000).for_each(|_| assert!(packed.pop(place).is_some()));
+        (0..100_000).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
         assert_eq!((packed.closed.is_none(), packed.open.capacity()), (true, 0));
     }
 }

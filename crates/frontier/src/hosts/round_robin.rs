@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::host::{Place, Taking};
-use super::{HostQueues, Taken, origin_of};
+use super::host::{HostState, HostTurn};
+use super::{HostQueues, LeasedEntry, origin_of};
 use crate::entry::Entry;
 use crate::lease::NotFetched;
 use crate::time::Time;
@@ -13,19 +13,19 @@ use crate::url::HostKey;
 impl HostQueues {
     /// Hands out the next entry that may be asked for now. With the last lease a host may have, it is taken away. What is not to be
     /// fetched is dropped, or waits behind everything else, on the way.
-    pub(crate) fn take(&mut self, now: Time) -> Option<Taken> {
-        while !self.is_leaving_full() {
+    pub(crate) fn take(&mut self, now: Time) -> Option<LeasedEntry> {
+        while !self.is_dropped_full() {
             let key = self.first_due(now)?;
-            let let_in_by = self.leave_round();
+            let admitted_by = self.leave_round();
             let host = self.hosts.get_mut(&key)?;
             let before = host.queued();
             let taking = host.take(&key, now, &self.rules);
             // Taking may have found out that it is to be looked up, and handing out ends its being fresh.
             let address = host.shared_address(now);
             self.queued = self.queued + host.queued() - before;
-            let taken = taking.and_then(|taking| self.screen(&key, taking, now));
-            let taken = taken.and_then(|(entry, is_probe)| {
-                Some(Taken {
+            let leased = taking.and_then(|taking| self.screen(&key, taking, now));
+            let leased = leased.and_then(|(entry, is_probe)| {
+                Some(LeasedEntry {
                     gap: self.hosts.get_mut(&key)?.lease(&entry, now),
                     address,
                     entry,
@@ -33,26 +33,26 @@ impl HostQueues {
                     is_probe,
                 })
             });
-            if let (Some(address), Some(_)) = (address, &taken) {
+            if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);
             }
-            self.place(&key, now);
-            self.serve(let_in_by, now);
-            if taken.is_some() {
-                return taken;
+            self.update_state(&key, now);
+            self.admit_waiting(admitted_by, now);
+            if leased.is_some() {
+                return leased;
             }
         }
         None
     }
 
     /// Decides whether what has its turn is fetched after all.
-    fn screen(&mut self, key: &HostKey, taking: Taking, now: Time) -> Option<(Entry, bool)> {
+    fn screen(&mut self, key: &HostKey, taking: HostTurn, now: Time) -> Option<(Entry, bool)> {
         let (entry, is_probe) = match taking {
-            Taking::Drop(entry, why, cause) => {
+            HostTurn::Drop(entry, why, cause) => {
                 self.drop_entry(entry, why, cause);
                 return None;
             }
-            Taking::Fetch { entry, is_probe } => (entry, is_probe),
+            HostTurn::Fetch { entry, is_probe } => (entry, is_probe),
         };
         let screening = self.traps.screen(&entry);
         if screening == Screening::Fetch {
@@ -79,15 +79,15 @@ impl HostQueues {
         self.wake(now);
         while let Some(key) = self.due.front().cloned() {
             if let Some(host) = self.hosts.get_mut(&key) {
-                let is_due = host.next_place(now, &self.rules) == Place::Due;
-                let address = host.let_in_by();
+                let is_due = host.next_state(now, &self.rules) == HostState::Due;
+                let address = host.admitted_by();
                 if is_due && address.is_none_or(|address| self.addresses.is_free(address, now)) {
                     return Some(key);
                 }
                 // What made it due has changed since.
-                let let_in_by = self.leave_round();
-                self.place(&key, now);
-                self.serve(let_in_by, now);
+                let admitted_by = self.leave_round();
+                self.update_state(&key, now);
+                self.admit_waiting(admitted_by, now);
             } else {
                 self.due.pop_front();
             }
@@ -102,26 +102,26 @@ impl HostQueues {
             self.due.shrink_to(self.due.capacity() / 2);
         }
         let host = self.hosts.get_mut(&key)?;
-        host.place = Place::Idle;
-        let address = host.let_in_by()?;
-        host.set_let_in_by(None);
-        self.addresses.leave(address);
+        host.state = HostState::Idle;
+        let address = host.admitted_by()?;
+        host.set_admitted_by(None);
+        self.addresses.left_round(address);
         Some(address)
     }
 
     /// Lets hosts of an address into the round, as many as it may be asked by now.
-    pub(super) fn serve(&mut self, address: Option<IpAddr>, now: Time) {
+    pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
         while let Some(key) = self.addresses.next(address, now) {
             let Some(host) = self.hosts.get_mut(&key) else { continue };
-            host.place = Place::Idle;
-            if host.shared_address(now) == Some(address) && host.next_place(now, &self.rules) == Place::Due {
-                host.place = Place::Due;
-                host.set_let_in_by(Some(address));
-                self.addresses.let_in(address);
+            host.state = HostState::Idle;
+            if host.shared_address(now) == Some(address) && host.next_state(now, &self.rules) == HostState::Due {
+                host.state = HostState::Due;
+                host.set_admitted_by(Some(address));
+                self.addresses.admit(address);
                 self.due.push_back(key);
             } else {
-                self.place(&key, now);
+                self.update_state(&key, now);
             }
         }
     }

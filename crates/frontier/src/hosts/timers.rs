@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::HostQueues;
-use super::host::{Host, Place};
+use super::host::{Host, HostState};
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -25,7 +25,7 @@ impl HostQueues {
             if self
                 .hosts
                 .get(key)
-                .is_some_and(|host| host.place == Place::Waiting(*time))
+                .is_some_and(|host| host.state == HostState::Waiting(*time))
             {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
@@ -41,14 +41,14 @@ impl HostQueues {
     pub(super) fn sweep(&mut self) {
         let most = 2 * self.hosts.len() + FEW_MARKS;
         if self.waiting.len() > most {
-            self.waiting = timers(&self.hosts, |place| match place {
-                Place::Waiting(time) => Some(time),
+            self.waiting = timers(&self.hosts, |state| match state {
+                HostState::Waiting(time) => Some(time),
                 _ => None,
             });
         }
         if self.resting.len() > most {
-            self.resting = timers(&self.hosts, |place| match place {
-                Place::Resting(time) => Some(time),
+            self.resting = timers(&self.hosts, |state| match state {
+                HostState::Resting(time) => Some(time),
                 _ => None,
             });
         }
@@ -61,14 +61,14 @@ impl HostQueues {
             if let Some(host) = self
                 .hosts
                 .get_mut(&key)
-                .filter(|host| host.place == Place::Waiting(time))
+                .filter(|host| host.state == HostState::Waiting(time))
             {
-                host.place = Place::Idle;
-                self.place(&key, now);
+                host.state = HostState::Idle;
+                self.update_state(&key, now);
             }
         }
         while let Some(address) = self.addresses.wake(now) {
-            self.serve(Some(address), now);
+            self.admit_waiting(Some(address), now);
         }
         let kept = HOSTS_KEPT.min(self.rules.max_hosts / 2);
         while self.hosts.len() > kept
@@ -77,7 +77,7 @@ impl HostQueues {
             if self
                 .hosts
                 .get(&key)
-                .is_some_and(|host| host.place == Place::Resting(time))
+                .is_some_and(|host| host.state == HostState::Resting(time))
             {
                 self.forget(&key);
             }
@@ -86,10 +86,10 @@ impl HostQueues {
 }
 
 /// One mark for each host whose place has a time of the kind asked for.
-fn timers(hosts: &HashMap<HostKey, Box<Host>>, time_of: impl Fn(Place) -> Option<Time>) -> Timers {
+fn timers(hosts: &HashMap<HostKey, Box<Host>>, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts
         .iter()
-        .filter_map(|(key, host)| Some(Reverse((time_of(host.place)?, key.clone()))));
+        .filter_map(|(key, host)| Some(Reverse((time_of(host.state)?, key.clone()))));
     marks.collect()
 }
 

@@ -55,7 +55,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Says whether the place of the URL alone decides: then no link to it was ever taken.
-    pub(crate) fn is_of_place(self) -> bool {
+    pub(crate) fn is_out_of_reach(self) -> bool {
         matches!(self, Self::OtherHost | Self::OtherSite | Self::OutsidePrefix)
     }
 

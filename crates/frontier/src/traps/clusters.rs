@@ -112,7 +112,7 @@ impl Clusters {
     /// Returns which earlier page this one resembles, and remembers it.
     ///
     /// A page with an empty fingerprint resembles none, and is neither counted nor remembered.
-    pub(crate) fn place(&mut self, url: &str, fingerprint: Fingerprint) -> Resemblance {
+    pub(crate) fn classify(&mut self, url: &str, fingerprint: Fingerprint) -> Resemblance {
         if fingerprint == Fingerprint::default() {
             return Resemblance::default();
         }
@@ -133,7 +133,7 @@ impl Clusters {
             first: Arc::clone(&url),
         });
         if let Some(simhash) = fingerprint.text.filter(|_| found.is_none()) {
-            self.lead(simhash, cluster.clone());
+            self.add_leader(simhash, cluster.clone());
         }
         if let Some(content) = fingerprint.content {
             self.remember(content, Original { url, cluster });
@@ -176,18 +176,18 @@ impl Clusters {
         self.leaders.get(usize::try_from(at).ok()?).filter(|_| number != 0)
     }
 
-    fn lead(&mut self, simhash: SimHash, cluster: Cluster) {
+    fn add_leader(&mut self, simhash: SimHash, cluster: Cluster) {
         if self.leaders.len() == self.room {
             self.leaders.pop_front();
             self.oldest += 1;
         }
         if self.leaders.is_empty() {
-            self.lay_out();
+            self.rebuild_tables();
         } else if self.leaders.len() >> self.bits > 0 && self.bits < BLOCK_BITS {
             self.bits += 1;
-            self.lay_out();
+            self.rebuild_tables();
         }
-        let before = self.enter(simhash, self.leaders.len());
+        let before = self.insert_into_tables(simhash, self.leaders.len());
         self.leaders.push_back(Leader {
             simhash,
             cluster,
@@ -196,19 +196,19 @@ impl Clusters {
     }
 
     /// Makes the tables anew, with as many bits as `bits` says now.
-    fn lay_out(&mut self) {
+    fn rebuild_tables(&mut self) {
         // Written, not just set aside as zeros: what is read before it is written is mapped twice.
         self.latest = [(); BLOCKS].map(|()| (0..1 << self.bits).map(|_| black_box(0)).collect());
         for at in 0..self.leaders.len() {
             if let Some(simhash) = self.leaders.get(at).map(|leader| leader.simhash) {
-                let before = self.enter(simhash, at);
+                let before = self.insert_into_tables(simhash, at);
                 self.leaders[at].before = before;
             }
         }
     }
 
     /// Makes a leader the latest one at its places, and returns the numbers of those that were.
-    fn enter(&mut self, simhash: SimHash, at: usize) -> [u32; BLOCKS] {
+    fn insert_into_tables(&mut self, simhash: SimHash, at: usize) -> [u32; BLOCKS] {
         let number = (self.oldest + at as u64) as u32;
         std::array::from_fn(|block| {
             let place = self.place_of(simhash, block);
@@ -252,20 +252,20 @@ mod tests {
     fn every_difference_of_three_bits_is_found_and_none_of_four() {
         let mut clusters = Clusters::new(1_000_000);
         let first = 0x0123_4567_89AB_CDEF;
-        clusters.place("first", page(0, first));
+        clusters.classify("first", page(0, first));
         let mut n = 0;
         for a in 0..64 {
             for b in a + 1..64 {
                 for c in b + 1..64 {
                     n += 1;
                     let flipped = first ^ (1 << a) ^ (1 << b) ^ (1 << c);
-                    let resemblance = clusters.place("near", page(n, flipped));
+                    let resemblance = clusters.classify("near", page(n, flipped));
                     assert_eq!(resemblance.near_duplicate_of.as_deref(), Some("first"));
                     assert_eq!((resemblance.duplicate_of, resemblance.cluster), (None, Some(1)));
                 }
             }
         }
-        let far = clusters.place("far", page(u64::MAX, first ^ 0x8001_0000_0001_8000));
+        let far = clusters.classify("far", page(u64::MAX, first ^ 0x8001_0000_0001_8000));
         assert_eq!(far, Resemblance::default());
         assert_eq!((clusters.counts().near, clusters.counts().exact), (n, 0));
     }
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn an_exact_duplicate_is_in_the_cluster_of_its_original() {
         let mut clusters = Clusters::new(100);
-        clusters.place("first", page(1, 0b000));
-        clusters.place("second", page(2, 0b011));
-        let resemblance = clusters.place("third", page(2, 0b011));
+        clusters.classify("first", page(1, 0b000));
+        clusters.classify("second", page(2, 0b011));
+        let resemblance = clusters.classify("third", page(2, 0b011));
         assert_eq!(resemblance.duplicate_of.as_deref(), Some("second"));
         assert_eq!(resemblance.near_duplicate_of.as_deref(), Some("first"));
         assert_eq!(resemblance.cluster, Some(1));
@@ -286,16 +286,16 @@ mod tests {
         let mut clusters = Clusters::new(10);
         let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for n in 0..1_000 {
-            assert_eq!(clusters.place("page", page(n, spread(n))), Resemblance::default());
+            assert_eq!(clusters.classify("page", page(n, spread(n))), Resemblance::default());
         }
-        assert!(clusters.place("page", page(999, spread(999))).duplicate_of.is_some());
+        assert!(clusters.classify("page", page(999, spread(999))).duplicate_of.is_some());
         assert!(
             clusters
-                .place("page", page(5_000, spread(995)))
+                .classify("page", page(5_000, spread(995)))
                 .near_duplicate_of
                 .is_some()
         );
-        assert_eq!(clusters.place("page", page(0, spread(0))), Resemblance::default());
+        assert_eq!(clusters.classify("page", page(0, spread(0))), Resemblance::default());
         assert!(clusters.counts().forgotten > 980);
         assert!(clusters.leaders.len() <= 10 && clusters.exact.len() <= 10 && clusters.in_order.len() <= 10);
     }
@@ -306,11 +306,11 @@ mod tests {
         let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let leaders = 70_000;
         for n in 0..leaders {
-            let resemblance = clusters.place(&n.to_string(), page(n, spread(n)));
+            let resemblance = clusters.classify(&n.to_string(), page(n, spread(n)));
             assert_eq!(resemblance, Resemblance::default(), "{n} is far from all before");
         }
         for n in 0..leaders {
-            let near = clusters.place("near", page(leaders + n, spread(n) ^ 0x8000_0000_0001_0001));
+            let near = clusters.classify("near", page(leaders + n, spread(n) ^ 0x8000_0000_0001_0001));
             assert_eq!(near.near_duplicate_of, Some(n.to_string().into()));
         }
         assert_eq!((clusters.bits, clusters.counts().cut_short), (BLOCK_BITS, 0));
@@ -323,12 +323,12 @@ mod tests {
         for others in [0, 3_000] {
             let mut clusters = Clusters::new(1_000_000);
             for (name, simhash) in leaders {
-                clusters.place(name, page(simhash, simhash));
+                clusters.classify(name, page(simhash, simhash));
             }
             for n in 0..others {
-                clusters.place("other", page(n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+                clusters.classify("other", page(n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
             }
-            let found = clusters.place("asked", page(u64::MAX, asked));
+            let found = clusters.classify("asked", page(u64::MAX, asked));
             assert_eq!(found.near_duplicate_of.as_deref(), Some("a"), "among {others} others");
         }
     }
@@ -340,7 +340,7 @@ mod tests {
         for n in 0..many {
             // Far from each other in the upper blocks, one value in the lowest.
             let upper = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) << 16;
-            clusters.place("page", page(1_000 + n, upper | 0x1234));
+            clusters.classify("page", page(1_000 + n, upper | 0x1234));
         }
         assert!(clusters.counts().cut_short > many / 2, "{:?}", clusters.counts());
     }
@@ -349,7 +349,10 @@ mod tests {
     fn a_page_with_an_empty_fingerprint_resembles_nothing() {
         let mut clusters = Clusters::new(10);
         for _ in 0..2 {
-            assert_eq!(clusters.place("empty", Fingerprint::default()), Resemblance::default());
+            assert_eq!(
+                clusters.classify("empty", Fingerprint::default()),
+                Resemblance::default()
+            );
         }
         assert_eq!(clusters.counts().compared, 0);
     }

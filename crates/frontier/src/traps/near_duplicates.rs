@@ -24,14 +24,14 @@ use crate::notice::Notice;
 const CLUSTERS_COUNTED: usize = 65_536;
 
 /// Sites that are suspect at a time; if there are more, all are.
-const MOST_SUSPECTS: usize = 65_536;
+const MAX_SUSPECTS: usize = 65_536;
 
 /// Prefixes and sites that are closed, or postponed, at a time; the oldest is opened again when there are more.
-const MOST_PLACES: usize = 65_536;
+const MAX_PLACES: usize = 65_536;
 
 /// A page of a cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Member<'a> {
+pub(crate) struct ClusterMember<'a> {
     /// The number of the cluster; `None` for the cluster of pages that have too few words.
     pub(crate) cluster: Option<u64>,
     /// The first page of the cluster, as far as that is known.
@@ -42,7 +42,7 @@ pub(crate) struct Member<'a> {
 
 /// What is done with the links of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LinksFrom {
+pub(crate) struct LinkTreatment {
     /// They wait behind everything else of the crawl.
     pub(crate) is_postponed: bool,
     /// The new ones are refused.
@@ -52,13 +52,13 @@ pub(crate) struct LinksFrom {
 
 /// Prefixes or sites of which something is known.
 #[derive(Debug, Default)]
-struct Places {
+struct RecentPlaces {
     known: HashSet<u64>,
     in_order: VecDeque<u64>,
     ever: u64,
 }
 
-impl Places {
+impl RecentPlaces {
     /// Adds a place. Says whether it is new.
     fn add(&mut self, place: u64) -> bool {
         if !self.known.insert(place) {
@@ -66,7 +66,7 @@ impl Places {
         }
         self.ever += 1;
         self.in_order.push_back(place);
-        if self.known.len() > MOST_PLACES
+        if self.known.len() > MAX_PLACES
             && let Some(oldest) = self.in_order.pop_front()
         {
             self.known.remove(&oldest);
@@ -87,10 +87,10 @@ pub(crate) struct NearDuplicates {
     of_site: FrequentItems,
     /// How many members a cluster of a site may have, compared or not.
     guessed: FrequentItems,
-    postponed: Places,
-    closed: Places,
+    postponed: RecentPlaces,
+    closed: RecentPlaces,
     /// Sites of which something was said.
-    sites_told: Places,
+    reported_sites: RecentPlaces,
     suspects: HashSet<u64>,
     hash: KeyedHash,
 }
@@ -104,9 +104,9 @@ impl NearDuplicates {
             of_prefix: FrequentItems::new(CLUSTERS_COUNTED),
             of_site: FrequentItems::new(CLUSTERS_COUNTED),
             guessed: FrequentItems::new(CLUSTERS_COUNTED),
-            postponed: Places::default(),
-            closed: Places::default(),
-            sites_told: Places::default(),
+            postponed: RecentPlaces::default(),
+            closed: RecentPlaces::default(),
+            reported_sites: RecentPlaces::default(),
             suspects: HashSet::new(),
             hash,
         }
@@ -119,8 +119,8 @@ impl NearDuplicates {
     /// Counts a page of a cluster.
     ///
     /// That others resemble it is a guess, which makes a site suspect; what is fetched is decided by pages that were compared.
-    pub(crate) fn count(&mut self, entry: &Entry, member: &Member<'_>) -> LinksFrom {
-        let mut links = LinksFrom::default();
+    pub(crate) fn count(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
+        let mut links = LinkTreatment::default();
         // What the user named is followed, however alike it is.
         if entry.metadata.seed || !self.is_bounded() {
             return links;
@@ -131,7 +131,7 @@ impl NearDuplicates {
         let of_cluster = self.hash.of((site, member.cluster));
         let of_site = self.of_site.add(of_cluster);
         let guessed = self.guessed.add_times(of_cluster, member.stands_for);
-        if guessed >= self.most.min(self.most_in_all) && self.suspects.len() < MOST_SUSPECTS {
+        if guessed >= self.most.min(self.most_in_all) && self.suspects.len() < MAX_SUSPECTS {
             self.suspects.insert(self.hash.of(site));
         }
         let key = self.hash.of(&*prefix);
@@ -146,8 +146,8 @@ impl NearDuplicates {
         links.is_postponed = of_site > self.most;
         // Where the prefix was told of, that was all there is to say.
         let limit = if links.is_refused { self.most_in_all } else { self.most };
-        let is_told = !links.is_postponed && !links.is_refused || of_prefix > limit;
-        if !is_told && self.sites_told.add(self.hash.of((of_cluster, links.is_refused))) {
+        let is_reported = !links.is_postponed && !links.is_refused || of_prefix > limit;
+        if !is_reported && self.reported_sites.add(self.hash.of((of_cluster, links.is_refused))) {
             let notice = if links.is_refused { closed } else { postponed };
             links.notices.push(notice(site, member));
         }
@@ -171,7 +171,7 @@ impl NearDuplicates {
 
     /// Says whether a site has repeated a page so often that it may be a trap.
     pub(crate) fn suspects(&self, site: &str) -> bool {
-        self.suspects.len() >= MOST_SUSPECTS || self.suspects.contains(&self.hash.of(site))
+        self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains(&self.hash.of(site))
     }
 
     /// Returns how many prefixes were closed, and how many were postponed.
@@ -180,14 +180,14 @@ impl NearDuplicates {
     }
 }
 
-fn postponed(place: &str, member: &Member<'_>) -> Notice {
+fn postponed(place: &str, member: &ClusterMember<'_>) -> Notice {
     Notice::Postponed {
         place: place.into(),
         first: member.first.into(),
     }
 }
 
-fn closed(place: &str, member: &Member<'_>) -> Notice {
+fn closed(place: &str, member: &ClusterMember<'_>) -> Notice {
     Notice::PrefixClosed {
         place: place.into(),
         first: member.first.into(),

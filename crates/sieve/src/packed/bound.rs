@@ -55,7 +55,7 @@ impl<T> PackedQueue<T> {
     pub fn memory_bytes(&self) -> usize {
         let segments = self.head.held() + self.tail.held() + self.spare_count() * SEGMENT_BYTES;
         let list = self.cold.capacity() * size_of::<Cold>();
-        let memories = self.reading.held() + self.writing.held() + self.press.held();
+        let memories = self.reading.held() + self.writing.held() + self.compress.held();
         size_of::<Self>() + segments + self.cold_bytes + list + memories
     }
 
@@ -105,13 +105,13 @@ impl<T> PackedQueue<T> {
     /// The bytes that putting the tail away costs, and a long key behind it without its own bytes.
     fn closing_demand(&self) -> usize {
         let compressed = self.packing.is_compressed();
-        let pressed = if compressed { SEGMENT_BYTES } else { 0 };
+        let compressed_segment = if compressed { SEGMENT_BYTES } else { 0 };
         let expanded = if compressed && !self.head.is_allocated() {
             SEGMENT_BYTES
         } else {
             0
         };
-        pressed + expanded + self.list_demand()
+        compressed_segment + expanded + self.list_demand()
     }
 
     /// The bytes of a larger list of cold segments, if it lacks places for two more: the tail and a long key.

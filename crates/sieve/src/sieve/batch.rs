@@ -20,7 +20,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     pub(super) fn sift_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
-        mut tell: impl FnMut(Sifted<'_, T, Q::Refusal>),
+        mut report: impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -39,17 +39,17 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
                 count += 1;
             }
             let (batch, digests) = (&mut batch[..count], &digests[..count]);
-            if self.is_calm() {
-                self.sift_calmly(batch, digests, &mut tell);
+            if self.needs_no_checks() {
+                self.sift_unchecked(batch, digests, &mut report);
             } else {
-                self.sift_one_by_one(batch, digests, &mut tell);
+                self.sift_one_by_one(batch, digests, &mut report);
             }
         }
     }
 
     /// Says whether a batch can be sifted without refusing any of it, and without reaching anything that must be told.
     #[inline]
-    fn is_calm<T: AsRef<[u8]>>(&self) -> bool
+    fn needs_no_checks<T: AsRef<[u8]>>(&self) -> bool
     where
         Q: Accepts<T>,
     {
@@ -65,11 +65,11 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ///
     /// Whether the next item is new, no processor can foresee. Here it decides where a number is written, not which way to go.
     #[inline]
-    fn sift_calmly<T: AsRef<[u8]>>(
+    fn sift_unchecked<T: AsRef<[u8]>>(
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
+        report: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
@@ -90,7 +90,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.tally.seen += (batch.len() - new) as u64;
         self.tally.accepted += new as u64;
         self.follow_up(new as u64);
-        tell(Sifted::OfBatch {
+        report(Sifted::OfBatch {
             new,
             is_new: &is_new[..batch.len()],
         });
@@ -101,13 +101,13 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        tell: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
+        report: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
         for (slot, digest) in batch.iter_mut().zip(digests) {
             if let Some(item) = slot.take() {
-                tell(Sifted::Of(self.sift(item, *digest)));
+                report(Sifted::Of(self.sift(item, *digest)));
             }
         }
     }

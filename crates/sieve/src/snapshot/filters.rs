@@ -130,7 +130,7 @@ fn load_scalable(
         layers.push(layer);
     }
     let filter = ScalableBloomFilter::from_layers(layers, rate, hidden, hashing).ok_or(SnapshotError::Damaged)?;
-    if !filter.grows_steadily() {
+    if !filter.next_layer_is_plausible() {
         return Err(SnapshotError::Field("rate"));
     }
     if filter.newest().sizing() != header.sizing()? {

@@ -133,7 +133,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         redirected_from: entry.metadata.redirected_from.as_deref().map(str::to_owned),
         was_redirected_from: entry
             .metadata
-            .earlier
+            .previous
             .as_ref()
             .and_then(|earlier| earlier.redirected_from.clone()),
         status: answer.status,
@@ -162,7 +162,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
 /// What tells the version of a page: of one that is still the same, what its server says now, or else has said before.
 fn version(entry: &Entry, answer: &Response) -> Validators {
     let now = answer.validators.clone();
-    match &entry.metadata.earlier {
+    match &entry.metadata.previous {
         Some(earlier) if answer.status == 304 => Validators {
             etag: now.etag.or_else(|| earlier.validators.etag.clone()),
             last_modified: now.last_modified.or_else(|| earlier.validators.last_modified.clone()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Frontier;
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::{Blame, Failure, FailureKind};
-use crate::hosts::{Consequence, Taken};
+use crate::hosts::{Consequence, LeasedEntry};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::rules::{MAX_ROBOTS_REDIRECTS, Policy, ROBOTS_LIFETIME, without_robots};
@@ -20,7 +20,7 @@ const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl Frontier {
     pub(super) fn settle_robots(
         &mut self,
-        taken: Taken,
+        leased: LeasedEntry,
         origin: &Origin,
         outcome: &RobotsOutcome,
         sitemaps: &[Link],
@@ -32,21 +32,21 @@ impl Frontier {
             RobotsOutcome::Failed { failure, .. } => failure.kind.blame() != Blame::Us,
             _ => true,
         };
-        self.end_request(&taken, was_made, now);
+        self.end_request(&leased, was_made, now);
         let notices = &mut settled.notices;
         match outcome {
             RobotsOutcome::Known { rules, lifetime } => {
-                self.note_answer(&taken, notices, now);
+                self.note_answer(&leased, notices, now);
                 let until = now + (*lifetime).min(LONGEST_LIFETIME);
                 let policy = Policy::Rules(Arc::clone(rules));
                 self.hosts().robots_known(origin, policy, until, now);
             }
-            RobotsOutcome::Redirected(target) if taken.entry.hops < MAX_ROBOTS_REDIRECTS => {
-                self.note_answer(&taken, notices, now);
-                self.follow(&taken.entry, origin, target, now);
+            RobotsOutcome::Redirected(target) if leased.entry.hops < MAX_ROBOTS_REDIRECTS => {
+                self.note_answer(&leased, notices, now);
+                self.follow(&leased.entry, origin, target, now);
             }
             RobotsOutcome::Redirected(_) | RobotsOutcome::Unavailable => {
-                self.note_answer(&taken, notices, now);
+                self.note_answer(&leased, notices, now);
                 let until = now + ROBOTS_LIFETIME;
                 self.hosts().robots_known(origin, Policy::AllowAll, until, now);
             }
@@ -56,17 +56,17 @@ impl Frontier {
                     .decided_without(origin, Policy::Closed(*why, None), until, now);
             }
             RobotsOutcome::Failed { failure, retry_after } => {
-                settled.fate = self.robots_failed(taken, origin, failure, *retry_after, notices, now);
+                settled.fate = self.robots_failed(leased, origin, failure, *retry_after, notices, now);
             }
         }
-        settled.verdicts = self.take_in(sitemaps, false, now);
+        settled.verdicts = self.offer_links(sitemaps, false, now);
         settled
     }
 
     /// Asks for a robots.txt where its own place redirects to. It passes filter and budgets by.
     fn follow(&mut self, from: &Entry, origin: &Origin, target: &CanonicalUrl, now: Time) {
         let url = target.url().as_str().into();
-        let mut entry = Entry::ahead(target.host(), url, Purpose::Robots(origin.clone()));
+        let mut entry = Entry::prerequisite(target.host(), url, Purpose::Robots(origin.clone()));
         entry.hops = from.hops.saturating_add(1);
         self.hosts().robots_redirected(origin, now);
         self.hosts().enqueue(entry, now);
@@ -74,7 +74,7 @@ impl Frontier {
 
     fn robots_failed(
         &mut self,
-        taken: Taken,
+        leased: LeasedEntry,
         origin: &Origin,
         failure: &Failure,
         retry_after: Option<Duration>,
@@ -82,27 +82,27 @@ impl Frontier {
         now: Time,
     ) -> Fate {
         let cause = Arc::new(failure.clone());
-        let is_own = origin_text(&taken.entry.url) == origin.as_str();
+        let is_own = origin_text(&leased.entry.url) == origin.as_str();
         match failure.kind.blame() {
             Blame::Us => {
-                let wait = self.retries.wait_after(taken.entry.deferrals.saturating_add(1));
-                let due = now + self.spread(wait, &taken.entry);
-                self.defer_robots(taken.entry, origin, &cause, due, notices, now)
+                let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
+                let due = now + self.with_jitter(wait, &leased.entry);
+                self.defer_robots(leased.entry, origin, &cause, due, notices, now)
             }
             Blame::Traffic => {
-                let until = self.rest(&taken, failure, retry_after, notices, now);
-                if self.sieve.queue().gave_up(&taken.entry.queue, &taken.entry.url) {
+                let until = self.rest(&leased, failure, retry_after, notices, now);
+                if self.sieve.queue().gave_up(&leased.entry.queue, &leased.entry.url) {
                     return self.give_up_robots(is_own, origin, &cause, notices, now);
                 }
-                self.defer_robots(taken.entry, origin, &cause, until, notices, now)
+                self.defer_robots(leased.entry, origin, &cause, until, notices, now)
             }
             Blame::Origin | Blame::SilentPage if is_own => {
                 let retries = self.retries;
-                match self.hosts().failed(&taken, &cause, false, &retries, now) {
-                    Consequence::Counts => self.retry_robots(taken, origin, &cause, retry_after, notices, now),
+                match self.hosts().failed(&leased, &cause, false, &retries, now) {
+                    Consequence::Counts => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
                     Consequence::Deferred(notice) => {
                         notices.extend(notice);
-                        let attempts = taken.entry.attempts.saturating_sub(1);
+                        let attempts = leased.entry.attempts.saturating_sub(1);
                         self.hosts().ask_robots_again(origin, attempts, now, now);
                         Fate::Requeued { due: now }
                     }
@@ -112,14 +112,14 @@ impl Frontier {
                     }
                 }
             }
-            Blame::Origin | Blame::SilentPage => self.retry_robots(taken, origin, &cause, retry_after, notices, now),
+            Blame::Origin | Blame::SilentPage => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
             Blame::Page => {
                 if failure.kind == FailureKind::Panic {
-                    self.hosts().probe_was_unused(&taken, now);
+                    self.hosts().probe_not_sent(&leased, now);
                 } else {
-                    self.note_answer(&taken, notices, now);
+                    self.note_answer(&leased, notices, now);
                 }
-                self.retry_robots(taken, origin, &cause, retry_after, notices, now)
+                self.retry_robots(leased, origin, &cause, retry_after, notices, now)
             }
         }
     }
@@ -143,19 +143,19 @@ impl Frontier {
     /// Asks for a robots.txt again, or, if that was done as often as it may be, closes its origin for a while.
     fn retry_robots(
         &mut self,
-        taken: Taken,
+        leased: LeasedEntry,
         origin: &Origin,
         cause: &Arc<Failure>,
         retry_after: Option<Duration>,
         notices: &mut Vec<Notice>,
         now: Time,
     ) -> Fate {
-        let mut entry = taken.entry;
+        let mut entry = leased.entry;
         if entry.attempts >= self.retries.max_robots_attempts.get() {
             return self.close(origin, cause, notices, now);
         }
         let wait = retry_after.map_or_else(
-            || self.spread(self.retries.wait_after(entry.attempts), &entry),
+            || self.with_jitter(self.retries.wait_after(entry.attempts), &entry),
             |after| after.min(self.retries.longest_wait),
         );
         let due = now + wait;

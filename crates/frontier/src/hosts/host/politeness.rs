@@ -18,7 +18,7 @@ impl Host {
     }
 
     /// Notes that a request has ended, which had started `gap` after the end of the one before.
-    pub(crate) fn ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
+    pub(crate) fn request_ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
         self.give_back(entry);
         self.pace.end(now);
         self.requests = self.requests.saturating_add(1);
@@ -27,7 +27,7 @@ impl Host {
     }
 
     /// Notes that a lease came back without a request having been made.
-    pub(crate) fn unused(&mut self, entry: &Entry, started: Time) {
+    pub(crate) fn request_not_made(&mut self, entry: &Entry, started: Time) {
         self.give_back(entry);
         self.pace.take_back(started);
     }

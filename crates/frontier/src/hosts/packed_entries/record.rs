@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Place;
+use super::OriginRef;
 use crate::entry::{Entry, Metadata, Purpose};
-use crate::link::{Earlier, Validators};
+use crate::link::{PreviousFetch, Validators};
 use crate::time::Time;
 
 pub(super) const HAS_KEY: u8 = 1;
@@ -28,18 +28,18 @@ pub(super) const HAS_EARLIER_REDIRECT: u8 = 1 << 6;
 pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let metadata = &entry.metadata;
-    let earlier = metadata.earlier.as_deref();
+    let previous = metadata.previous.as_deref();
     let rare = flag(entry.hops > 0, HAS_HOPS)
         | flag(metadata.embedded > 0, HAS_EMBEDDED)
         | flag(metadata.lastmod.is_some(), HAS_LASTMOD)
-        | flag(earlier.is_some(), HAS_EARLIER)
-        | flag(earlier.is_some_and(|e| e.validators.etag.is_some()), HAS_ETAG)
+        | flag(previous.is_some(), HAS_EARLIER)
+        | flag(previous.is_some_and(|e| e.validators.etag.is_some()), HAS_ETAG)
         | flag(
-            earlier.is_some_and(|e| e.validators.last_modified.is_some()),
+            previous.is_some_and(|e| e.validators.last_modified.is_some()),
             HAS_LAST_MODIFIED,
         )
         | flag(
-            earlier.is_some_and(|e| e.redirected_from.is_some()),
+            previous.is_some_and(|e| e.redirected_from.is_some()),
             HAS_EARLIER_REDIRECT,
         );
     let flags = flag(entry.key.is_some(), HAS_KEY)
@@ -98,11 +98,11 @@ impl Writer<'_> {
         if let Some(time) = metadata.lastmod {
             self.number(time.as_millis());
         }
-        let Some(earlier) = &metadata.earlier else { return };
+        let Some(previous) = &metadata.previous else { return };
         let texts = [
-            &earlier.validators.etag,
-            &earlier.validators.last_modified,
-            &earlier.redirected_from,
+            &previous.validators.etag,
+            &previous.validators.last_modified,
+            &previous.redirected_from,
         ];
         for text in texts.into_iter().flatten() {
             self.text(text);
@@ -145,17 +145,17 @@ impl<'a> Bytes<'a> {
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
-    place: Place<'a>,
+    origin_ref: OriginRef<'a>,
     /// The last referrer, and where it stands: links of one page share it.
     referrer: Option<(usize, Arc<str>)>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize, place: Place<'a>) -> Self {
+    pub(super) fn new(bytes: &'a [u8], at: usize, origin_ref: OriginRef<'a>) -> Self {
         Self {
             bytes,
             at,
-            place,
+            origin_ref,
             referrer: None,
         }
     }
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
     fn text(&self, bytes: &mut Bytes<'a>) -> Option<String> {
         let number = bytes.number()?;
         let rest = std::str::from_utf8(bytes.take(usize::try_from(number / 2).ok()?)?).ok()?;
-        let origin = if number % 2 == 1 { self.place.origin } else { "" };
+        let origin = if number % 2 == 1 { self.origin_ref.origin } else { "" };
         Some([origin, rest].concat())
     }
 
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         let shared = usize::try_from(bytes.number()?).ok()?;
         let length = usize::try_from(bytes.number()?).ok()?;
         let start = if shared > 0 { self.anchor()?.get(..shared)? } else { &[] };
-        let path = [self.place.origin.as_bytes(), start, bytes.take(length)?].concat();
+        let path = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
         let url = String::from_utf8(path).ok()?.into_boxed_str();
         let key = if flags & HAS_KEY != 0 {
             Some(self.text(&mut bytes)?.into_boxed_str())
@@ -228,8 +228,8 @@ impl<'a> Reader<'a> {
                 Some(None)
             }
         };
-        let earlier = if rare & HAS_EARLIER != 0 {
-            Some(Arc::new(Earlier {
+        let previous = if rare & HAS_EARLIER != 0 {
+            Some(Arc::new(PreviousFetch {
                 validators: Validators {
                     etag: text_if(rare & HAS_ETAG != 0)?,
                     last_modified: text_if(rare & HAS_LAST_MODIFIED != 0)?,
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         };
         self.at = bytes.at;
         Some(Entry {
-            queue: self.place.host.clone(),
+            queue: self.origin_ref.host.clone(),
             url,
             key,
             due: Time::EPOCH,
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
                 seed: flags & IS_SEED != 0,
                 embedded,
                 lastmod,
-                earlier,
+                previous,
             },
         })
     }

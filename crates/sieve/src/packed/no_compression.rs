@@ -4,9 +4,9 @@ use super::segment::Segment;
 
 /// A compressed segment, of which there is none.
 #[derive(Clone)]
-pub(super) enum Pressed {}
+pub(super) enum CompressedSegment {}
 
-impl Pressed {
+impl CompressedSegment {
     pub(super) fn held(&self) -> usize {
         match *self {}
     }
@@ -18,9 +18,9 @@ impl Pressed {
 
 /// Needs no memory.
 #[derive(Clone, Default)]
-pub(super) struct Press;
+pub(super) struct Compressor;
 
-impl Press {
+impl Compressor {
     pub(super) fn new(_works: bool) -> Self {
         Self
     }
@@ -29,7 +29,7 @@ impl Press {
         0
     }
 
-    pub(super) fn press(&mut self, _segment: &Segment) -> Option<Pressed> {
+    pub(super) fn compress(&mut self, _segment: &Segment) -> Option<CompressedSegment> {
         None
     }
 }

@@ -9,9 +9,9 @@ const TABLE_BYTES: usize = 4096 * 2;
 
 /// A compressed segment.
 #[derive(Clone)]
-pub(super) struct Pressed(Box<[u8]>);
+pub(super) struct CompressedSegment(Box<[u8]>);
 
-impl Pressed {
+impl CompressedSegment {
     pub(super) fn held(&self) -> usize {
         self.0.len()
     }
@@ -19,9 +19,9 @@ impl Pressed {
 
 /// The memory that compression works in; a queue that does not compress has none.
 #[derive(Default)]
-pub(super) struct Press(Option<(CompressTable, Box<[u8]>)>);
+pub(super) struct Compressor(Option<(CompressTable, Box<[u8]>)>);
 
-impl Press {
+impl Compressor {
     pub(super) fn new(works: bool) -> Self {
         let space = || vec![0; get_maximum_output_size(SEGMENT_BYTES)].into_boxed_slice();
         Self(works.then(|| (CompressTable::small(), space())))
@@ -32,14 +32,14 @@ impl Press {
     }
 
     /// Returns the segment compressed, or nothing where that would not make it smaller.
-    pub(super) fn press(&mut self, segment: &Segment) -> Option<Pressed> {
+    pub(super) fn compress(&mut self, segment: &Segment) -> Option<CompressedSegment> {
         let (table, space) = self.0.as_mut()?;
         let len = compress_into_with_table(segment.used(), space, table).ok()?;
-        (len < segment.held()).then(|| Pressed(space[..len].into()))
+        (len < segment.held()).then(|| CompressedSegment(space[..len].into()))
     }
 }
 
-impl Pressed {
+impl CompressedSegment {
     /// Writes the compressed segment into one that has memory, in the place of what was there.
     pub(super) fn expand(&self, segment: &mut Segment) {
         segment.fill(|bytes| match decompress_into(&self.0, bytes) {
@@ -49,7 +49,7 @@ impl Pressed {
     }
 }
 
-impl Clone for Press {
+impl Clone for Compressor {
     fn clone(&self) -> Self {
         Self::new(self.0.is_some())
     }
@@ -72,18 +72,18 @@ mod tests {
             }
             bytes.len()
         });
-        assert!(Press::new(true).press(&noise).is_none());
+        assert!(Compressor::new(true).compress(&noise).is_none());
     }
 
     #[test]
     fn the_table_stays_the_small_one_whose_bytes_are_counted() {
         let mut full = Segment::allocate();
         full.fill(|bytes| bytes.len());
-        let mut press = Press::new(true);
-        let pressed = press.press(&full).unwrap();
-        assert!(matches!(press.0, Some((CompressTable::Small(_), _))));
+        let mut compress = Compressor::new(true);
+        let compressed_segment = compress.compress(&full).unwrap();
+        assert!(matches!(compress.0, Some((CompressTable::Small(_), _))));
         let mut back = Segment::allocate();
-        pressed.expand(&mut back);
+        compressed_segment.expand(&mut back);
         assert_eq!(back.used(), full.used());
     }
 }

@@ -33,7 +33,7 @@ impl HostQueues {
         if screening == Screening::Drop {
             return Some(Why::WillBeDropped(NotFetched::NearDuplicates));
         }
-        if let Some(away) = origin.away() {
+        if let Some(away) = origin.outage() {
             return Some(queued(Wait::Away {
                 since: away.since,
                 cause: away.cause.message.clone(),

@@ -9,9 +9,9 @@ use crate::time::Time;
 const IDS_PER_MILLISECOND_BITS: u32 = 20;
 
 impl Frontier {
-    pub(super) fn hand_out(&mut self, now: Time, up_to: usize) -> Leasing {
+    pub(super) fn lease_ready(&mut self, now: Time, up_to: usize) -> Leasing {
         if self.sieve.queue().has_dropped() && !self.has_just_dropped {
-            return self.hand_over_dropped();
+            return self.return_dropped();
         }
         self.has_just_dropped = false;
         loop {
@@ -20,7 +20,7 @@ impl Frontier {
                 return Leasing::Ready(ready);
             }
             if self.sieve.queue().has_dropped() {
-                return self.hand_over_dropped();
+                return self.return_dropped();
             }
             if self.is_drained() {
                 return Leasing::Drained;
@@ -45,22 +45,24 @@ impl Frontier {
     fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
         let mut ready = Vec::new();
         while ready.len() < up_to && self.budget_left() > 0 {
-            let Some(mut taken) = self.hosts().take(now) else { break };
-            taken.entry.attempts += 1;
+            let Some(mut leased) = self.hosts().take(now) else {
+                break;
+            };
+            leased.entry.attempts += 1;
             let id = self.next_id(now);
-            self.leased_pages += u64::from(taken.entry.purpose == Purpose::Page);
+            self.leased_pages += u64::from(leased.entry.purpose == Purpose::Page);
             ready.push(Lease {
                 id,
-                attempt: taken.entry.attempts,
-                wants_fingerprint: self.is_compared(&taken.entry),
-                entry: taken.entry.clone(),
+                attempt: leased.entry.attempts,
+                wants_fingerprint: self.is_compared(&leased.entry),
+                entry: leased.entry.clone(),
             });
-            self.leases.insert(id, taken);
+            self.leases.insert(id, leased);
         }
         ready
     }
 
-    fn hand_over_dropped(&mut self) -> Leasing {
+    fn return_dropped(&mut self) -> Leasing {
         let dropped = self.hosts().take_dropped();
         for one in &dropped {
             self.count_not_fetched(&one.entry.purpose, one.why);

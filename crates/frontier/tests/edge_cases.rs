@@ -135,7 +135,7 @@ fn large(delay: Option<Duration>) -> RobotsOutcome {
 fn an_evicted_file_keeps_its_crawl_delay_until_it_is_read_again() {
     let mut frontier = with_pages(asking(), &[link("http://a.example/1")]);
     let host = url("http://a.example/").host();
-    let delay = |frontier: &Frontier| frontier.receipts().find(|one| one.host == host).unwrap().delay;
+    let delay = |frontier: &Frontier| frontier.host_reports().find(|one| one.host == host).unwrap().delay;
     let robots = one(&mut frontier, START);
     answer(&mut frontier, &robots, large(Some(Duration::from_secs(30))), START);
     let page = one(&mut frontier, at(30));

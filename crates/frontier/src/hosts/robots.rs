@@ -8,11 +8,11 @@ use crate::url::{HostKey, Origin};
 
 /// How much memory the rules of all origins take.
 #[derive(Debug, Default)]
-pub(super) struct KeptRules {
+pub(super) struct RulesMemory {
     bytes: usize,
 }
 
-impl KeptRules {
+impl RulesMemory {
     fn forget(&mut self, known: Option<&KnownRules>) {
         let bytes = known.map_or(0, |known| known.policy.bytes());
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -39,9 +39,9 @@ impl HostQueues {
             host.update_crawl_delay(most);
             old
         });
-        self.kept_rules.forget(old.flatten().as_ref());
-        self.kept_rules.bytes += bytes;
-        if self.kept_rules.bytes > MAX_RULES_BYTES {
+        self.rules_memory.forget(old.flatten().as_ref());
+        self.rules_memory.bytes += bytes;
+        if self.rules_memory.bytes > MAX_RULES_BYTES {
             self.make_room(now);
         }
     }
@@ -51,8 +51,8 @@ impl HostQueues {
     pub(crate) fn decided_without(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
         self.change_origin(&key, id, now, |host| {
-            if let Some(trouble) = host.origin(id).trouble() {
-                trouble.away = None;
+            if let Some(health) = host.origin(id).health() {
+                health.outage = None;
             }
         });
         self.robots_known(origin, policy, until, now);
@@ -85,7 +85,7 @@ impl HostQueues {
     pub(super) fn forget(&mut self, key: &HostKey) {
         let Some(host) = self.hosts.remove(key) else { return };
         for origin in host.origins() {
-            self.kept_rules.forget(origin.known.as_ref());
+            self.rules_memory.forget(origin.known.as_ref());
         }
     }
 
@@ -109,16 +109,16 @@ impl HostQueues {
         fresh.sort_unstable_by(|one, other| other.cmp(one));
         fresh.pop();
         for (_, key, id) in used.into_iter().chain(fresh) {
-            if self.kept_rules.bytes <= MAX_RULES_BYTES / 4 * 3 {
+            if self.rules_memory.bytes <= MAX_RULES_BYTES / 4 * 3 {
                 break;
             }
             let old = self.change_origin(&key, id, now, |host| host.origin(id).known.take());
-            self.kept_rules.forget(old.flatten().as_ref());
+            self.rules_memory.forget(old.flatten().as_ref());
         }
     }
 
     /// Returns the bytes that the rules of all origins take.
     pub(crate) fn rules_bytes(&self) -> usize {
-        self.kept_rules.bytes
+        self.rules_memory.bytes
     }
 }

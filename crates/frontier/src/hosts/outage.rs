@@ -16,8 +16,8 @@ pub(crate) const SILENT_PAGES: usize = 3;
 
 /// What went wrong at an origin of late.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble {
-    pub(crate) away: Option<Away>,
+pub(crate) struct OriginHealth {
+    pub(crate) outage: Option<Outage>,
     /// Pages that were silent since the last answer, as hashes of their URLs.
     silent: Vec<u64>,
     /// How often pages were silent since the last answer.
@@ -32,7 +32,7 @@ pub(crate) struct Trouble {
 
 /// An incident.
 #[derive(Debug)]
-pub(crate) struct Away {
+pub(crate) struct Outage {
     pub(crate) since: Time,
     pub(crate) cause: Arc<Failure>,
     probes: u32,
@@ -74,10 +74,10 @@ pub(crate) struct Failed<'a> {
     pub(crate) now: Time,
 }
 
-impl Trouble {
+impl OriginHealth {
     /// Says whether nothing is wrong.
     pub(crate) fn is_over(&self) -> bool {
-        self.away.is_none() && self.silences == 0 && self.throttles == 0
+        self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
     /// Says whether it was away before.
@@ -87,13 +87,13 @@ impl Trouble {
 
     /// Says whether the origin is away.
     pub(crate) fn is_away(&self) -> bool {
-        self.away.is_some()
+        self.outage.is_some()
     }
 
     /// A request has failed in a way that says that the origin is away.
     pub(crate) fn failed(&mut self, failed: Failed<'_>, patience: &Patience<'_>) -> Incident {
         let now = failed.now;
-        let Some(away) = &mut self.away else {
+        let Some(outage) = &mut self.outage else {
             if failed.started < self.back_at {
                 return Incident::Known;
             }
@@ -102,7 +102,7 @@ impl Trouble {
             let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
             let goes_on = self.unproven.filter(|_| is_refused && is_soon);
             let (since, probes) = goes_on.unwrap_or((now, 0));
-            let mut away = Away {
+            let mut outage = Outage {
                 since,
                 cause: Arc::clone(failed.failure),
                 probes,
@@ -110,8 +110,8 @@ impl Trouble {
                 is_probing: false,
             };
             let is_too_long = now >= since + patience.limit && probes > 0;
-            away.wait(now, patience);
-            self.away = Some(away);
+            outage.wait(now, patience);
+            self.outage = Some(outage);
             return if is_too_long {
                 Incident::TooLong
             } else {
@@ -121,12 +121,12 @@ impl Trouble {
         if !failed.is_probe {
             return Incident::Known;
         }
-        away.is_probing = false;
-        away.cause = Arc::clone(failed.failure);
-        if now >= away.since + patience.limit {
+        outage.is_probing = false;
+        outage.cause = Arc::clone(failed.failure);
+        if now >= outage.since + patience.limit {
             return Incident::TooLong;
         }
-        away.wait(now, patience);
+        outage.wait(now, patience);
         Incident::Known
     }
 
@@ -160,26 +160,26 @@ impl Trouble {
         self.silent = Vec::new();
         self.silences = 0;
         // What was asked for before it went away may be answered late, and proves nothing.
-        let away = self.away.take_if(|away| is_probe || started >= away.since);
+        let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
         if is_page {
             self.unproven = None;
-        } else if let Some(away) = &away {
-            self.unproven = Some((away.since, away.probes));
+        } else if let Some(outage) = &outage {
+            self.unproven = Some((outage.since, outage.probes));
         }
-        let away = away?;
+        let outage = outage?;
         self.back_at = now;
-        Some(now.since(away.since))
+        Some(now.since(outage.since))
     }
 
     /// A probe came back without having asked.
-    pub(crate) fn probe_was_unused(&mut self) {
-        if let Some(away) = &mut self.away {
-            away.is_probing = false;
+    pub(crate) fn probe_not_sent(&mut self) {
+        if let Some(outage) = &mut self.outage {
+            outage.is_probing = false;
         }
     }
 }
 
-impl Away {
+impl Outage {
     /// Sets the time of the next probe: later each time, and once more when patience ends.
     fn wait(&mut self, now: Time, patience: &Patience<'_>) {
         self.probes += 1;
@@ -233,16 +233,16 @@ mod tests {
     fn probes_come_later_and_later_and_once_more_when_patience_ends() {
         let retries = policy();
         let patience = patience(&retries);
-        let mut trouble = Trouble::default();
+        let mut health = OriginHealth::default();
         assert_eq!(
-            trouble.failed(failed(&refused(), at(0), false, at(0)), &patience),
+            health.failed(failed(&refused(), at(0), false, at(0)), &patience),
             Incident::Begun
         );
         let mut probes = Vec::new();
         loop {
-            let next = trouble.away.as_ref().unwrap().next;
+            let next = health.outage.as_ref().unwrap().next;
             probes.push(next.since(at(0)).as_secs());
-            match trouble.failed(failed(&refused(), next, true, next), &patience) {
+            match health.failed(failed(&refused(), next, true, next), &patience) {
                 Incident::Known => {}
                 Incident::TooLong => break,
                 other => panic!("{other:?}"),
@@ -255,30 +255,27 @@ mod tests {
     fn what_was_in_flight_when_an_origin_went_away_changes_nothing() {
         let retries = policy();
         let patience = patience(&retries);
-        let mut trouble = Trouble::default();
-        trouble.failed(failed(&refused(), at(0), false, at(5)), &patience);
+        let mut health = OriginHealth::default();
+        health.failed(failed(&refused(), at(0), false, at(5)), &patience);
         for _ in 0..100 {
             assert_eq!(
-                trouble.failed(failed(&refused(), at(1), false, at(400)), &patience),
+                health.failed(failed(&refused(), at(1), false, at(400)), &patience),
                 Incident::Known
             );
         }
         assert_eq!(
-            trouble.answered(at(4), false, true, at(6)),
+            health.answered(at(4), false, true, at(6)),
             None,
             "an answer from before"
         );
+        assert_eq!(health.answered(at(6), false, true, at(7)), Some(Duration::from_secs(2)));
         assert_eq!(
-            trouble.answered(at(6), false, true, at(7)),
-            Some(Duration::from_secs(2))
-        );
-        assert_eq!(
-            trouble.failed(failed(&refused(), at(4), false, at(9)), &patience),
+            health.failed(failed(&refused(), at(4), false, at(9)), &patience),
             Incident::Known,
             "it belongs to what is over"
         );
         assert_eq!(
-            trouble.failed(failed(&refused(), at(8), false, at(9)), &patience),
+            health.failed(failed(&refused(), at(8), false, at(9)), &patience),
             Incident::Begun
         );
     }
@@ -287,25 +284,25 @@ mod tests {
     fn several_silent_pages_or_all_attempts_at_one_make_an_origin_away() {
         let retries = policy();
         let patience = patience(&retries);
-        let silent = |trouble: &mut Trouble, page, is_last, time| {
-            trouble.page_was_silent(page, is_last, failed(&refused(), at(time), false, at(time)), &patience)
+        let silent = |health: &mut OriginHealth, page, is_last, time| {
+            health.page_was_silent(page, is_last, failed(&refused(), at(time), false, at(time)), &patience)
         };
-        let mut trouble = Trouble::default();
+        let mut health = OriginHealth::default();
         for page in 0..2 {
-            assert_eq!(silent(&mut trouble, page, false, page), Incident::None);
+            assert_eq!(silent(&mut health, page, false, page), Incident::None);
         }
-        trouble.answered(at(4), false, true, at(4));
+        health.answered(at(4), false, true, at(4));
         for page in 0..2 {
-            assert_eq!(silent(&mut trouble, page, false, page + 5), Incident::None);
+            assert_eq!(silent(&mut health, page, false, page + 5), Incident::None);
             assert_eq!(
-                silent(&mut trouble, page, false, page + 5),
+                silent(&mut health, page, false, page + 5),
                 Incident::None,
                 "the same page"
             );
         }
-        assert_eq!(silent(&mut trouble, 9, false, 9), Incident::Begun);
+        assert_eq!(silent(&mut health, 9, false, 9), Incident::Begun);
 
-        let mut alone = Trouble::default();
+        let mut alone = OriginHealth::default();
         let incidents = [false, false, true].map(|is_last| silent(&mut alone, 1, is_last, 0));
         assert_eq!(incidents, [Incident::None, Incident::None, Incident::Begun]);
     }
@@ -314,22 +311,22 @@ mod tests {
     fn a_host_of_which_only_robots_txt_answers_is_not_back() {
         let retries = policy();
         let patience = patience(&retries);
-        let mut trouble = Trouble::default();
+        let mut health = OriginHealth::default();
         let mut now = at(0);
         let mut incidents = 0;
-        while trouble.failed(failed(&refused(), now, false, now), &patience) == Incident::Begun {
+        while health.failed(failed(&refused(), now, false, now), &patience) == Incident::Begun {
             incidents += 1;
-            now = trouble.away.as_ref().unwrap().next;
-            assert!(trouble.answered(now, true, false, now).is_some());
+            now = health.outage.as_ref().unwrap().next;
+            assert!(health.answered(now, true, false, now).is_some());
         }
         assert_eq!((incidents, now.since(at(0)).as_secs()), (10, 300));
 
-        trouble.answered(now, false, true, now);
-        trouble.away = None;
+        health.answered(now, false, true, now);
+        health.outage = None;
         assert_eq!(
-            trouble.failed(failed(&refused(), now, false, now), &patience),
+            health.failed(failed(&refused(), now, false, now), &patience),
             Incident::Begun
         );
-        assert_eq!(trouble.away.unwrap().since, now, "a page was answered in between");
+        assert_eq!(health.outage.unwrap().since, now, "a page was answered in between");
     }
 }
