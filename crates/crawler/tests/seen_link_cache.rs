@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use sieve::SeenSet;
 
 /// Ways to write links: the same page in several, different pages in the same one from different places.
-const WORDS: [&str; 31] = [
+const WORDS: [&str; 33] = [
     "x1",
     "x2",
     "./x1",
@@ -51,6 +51,8 @@ const WORDS: [&str; 31] = [
     "http://other.example/x1",
     "http://..",
     "http:?q=1",
+    "x1 ",
+    "x1 #top",
 ];
 
 const BASES: [&str; 5] = ["/a/", "http://site.example/a/b/x9?z", "../", "mailto:nobody", "x1"];

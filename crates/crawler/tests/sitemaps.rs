@@ -116,6 +116,8 @@ fn a_location_is_read_as_xml_has_it_and_where_it_is_sloppy_as_it_is_meant() {
         ("/a", "http://a.example/a"),
         ("b", "http://a.example/maps/b"),
         ("https://other.example/", "https://other.example/"),
+        ("///other.example/c", "http://other.example/c"),
+        ("/C:/../c", "http://a.example/c"),
     ] {
         assert_eq!(urls(&sitemap(urlset(&[written]))), [meant], "{written}");
     }

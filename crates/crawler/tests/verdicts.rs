@@ -241,6 +241,38 @@ fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_de
 }
 
 #[test]
+fn a_redirect_and_a_refresh_are_followed_to_where_a_link_in_the_same_words_leads() {
+    for (text, asked) in [
+        ("///a.example/x", "/x"),
+        ("////a.example/x", "/x"),
+        ("\\\\a.example\\x", "/x"),
+        ("/\\a.example/x", "/x"),
+        ("http:///a.example/x", "/x"),
+        ("http:x", "/x"),
+        ("/x #e", "/x%20"),
+        ("/C:/../x", "/x"),
+        ("/\t/\t/a.example/x", "/x"),
+    ] {
+        let answers = [
+            page(&format!("<a href='{text}'></a>")),
+            Response {
+                status: 302,
+                location: Some(text.to_owned()),
+                ..Response::default()
+            },
+            Response {
+                refresh: Some(format!("0; url={text}")),
+                ..page("")
+            },
+        ];
+        for start in answers {
+            let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
+            assert_eq!(run.paths(), ["/", asked], "{text:?}");
+        }
+    }
+}
+
+#[test]
 fn a_redirect_to_what_cannot_be_crawled_is_reported_in_a_few_words_however_long_it_is() {
     let run = run(|_, _| {
         Ok(Response {

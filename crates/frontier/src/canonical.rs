@@ -23,8 +23,8 @@
 //! fetched, and there a `^` in the path is escaped as browsers do it; otherwise the escapes change
 //! in the key only.
 //!
-//! One corner is known to be wrong: the `url` crate takes a segment such as `C:` for a drive letter,
-//! which `..` does not leave (only `file:` has them).
+//! Texts are parsed by [`reference::resolve`](crate::reference::resolve), which corrects the parser where it differs from
+//! the standard.
 //!
 //! **On request**, because some servers do tell the difference: see [`Rules`]. By default the query
 //! is kept as it is, with its order, its duplicates, `+` next to `%20`, and `/?` next to `/`; the
@@ -38,6 +38,7 @@ use percent_encoding::percent_encode_byte;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::reference;
 use crate::url::{CanonicalUrl, host_name, is_web, remove_credentials};
 
 /// How much of a foreign scheme an error repeats, in bytes: the text is a stranger's, and may be of
@@ -140,7 +141,7 @@ impl Canonicalizer {
     /// When the text is not an absolute URL, or for the reasons of
     /// [`canonicalize`](Self::canonicalize).
     pub fn parse(&self, text: &str) -> Result<CanonicalUrl, NotCrawlable> {
-        self.canonicalize(Url::parse(text).map_err(NotCrawlable::NotAUrl)?)
+        self.canonicalize(reference::resolve(None, text, None).map_err(NotCrawlable::NotAUrl)?)
     }
 
     /// Canonicalizes a URL that was parsed, or resolved against its page, before.

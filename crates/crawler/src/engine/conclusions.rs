@@ -18,6 +18,7 @@ use crate::engine::fetch_task::Fetched;
 use crate::event::SitemapRecord;
 use crate::fetch::Capture;
 use crate::fetch::{FetchError, Response};
+use crate::page::links::resolve_reference;
 pub(crate) use pages::PageReport;
 
 /// How long the address of a host counts before it is looked up again.
@@ -87,9 +88,9 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     }
 }
 
-/// Resolves a `Location` (RFC 9110, section 10.2.2).
+/// Resolves a `Location` (RFC 9110, section 10.2.2) as the links of a page are resolved.
 fn redirect_target(entry: &Entry, answer: &Response, canonicalizer: &Canonicalizer) -> Option<CanonicalUrl> {
     let from = Url::parse(&entry.url).ok()?;
-    let to = from.join(answer.location.as_deref()?).ok()?;
+    let to = resolve_reference(&from, answer.location.as_deref()?).ok()?;
     canonicalizer.canonicalize(to).ok()
 }

@@ -30,6 +30,7 @@ use url::Url;
 use collector::Collector;
 pub use construction::NeedsTree;
 use resolve::Resolver;
+pub use resolve::{UnresolvedReference, resolve_reference};
 pub use robots_meta::RobotsMeta;
 pub use scan::extract_without_tree;
 pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
@@ -210,7 +211,7 @@ pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions<'_>)
 
 /// Reads a `Refresh` header, which browsers obey like the meta element (HTML standard, 7.4.6, "load a document").
 pub(crate) fn of_refresh_header(value: &str, page_url: &Url) -> Option<FoundLink> {
-    let mut url = page_url.join(refresh::parse(value)??).ok()?;
+    let mut url = resolve_reference(page_url, refresh::parse(value)??).ok()?;
     url.set_fragment(None);
     matches!(url.scheme(), "http" | "https").then_some(FoundLink {
         url,

@@ -32,7 +32,7 @@ impl RobotsTxt {
     /// Reads a robots.txt for the crawler with this product token. Any bytes are a robots.txt; at most 500 KiB are read.
     pub fn parse(body: &[u8], product_token: &str) -> Self {
         Self {
-            rules: robotxt::Robots::parse(&lines::tidy(body), product_token),
+            rules: robotxt::Robots::parse(&lines::tidy(body, product_token), product_token),
             bytes: body.len(),
         }
     }

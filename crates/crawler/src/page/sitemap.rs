@@ -22,6 +22,8 @@ use std::io::BufRead;
 use frontier::Time;
 use url::Url;
 
+use crate::page::links::resolve_reference;
+
 pub(crate) use date::{parse as parse_date, rfc3339};
 
 /// The most of a sitemap that is read, in bytes after unpacking, unless set: what the protocol allows.
@@ -150,7 +152,9 @@ impl<'a> Found<'a> {
     /// Takes a URL as it is written, be it relative, and the date beside it.
     fn push(&mut self, location: &str, lastmod: &str) {
         let location = location.trim();
-        let url = self.base.join(location).ok().filter(|_| !location.is_empty());
+        let url = resolve_reference(self.base, location)
+            .ok()
+            .filter(|_| !location.is_empty());
         self.push_url(url, lastmod);
     }
 

@@ -10,7 +10,7 @@ use indexmap::map::Entry;
 use url::Url;
 
 use super::assets::{self, Asset, Loaded};
-use super::resolve::Resolver;
+use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::Hashed;
 use super::tag::{Attribute, Element, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
@@ -269,8 +269,7 @@ impl<'a> Collector<'a> {
 
     fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool) -> bool {
         self.base_used = true;
-        // What follows a `#` is not asked for.
-        let target = target.split('#').next().unwrap_or_default();
+        let target = without_fragment(target);
         if self.to_resolve == 0 {
             self.extracted.dropped += 1;
             return false;
@@ -280,7 +279,7 @@ impl<'a> Collector<'a> {
                 self.to_resolve = self.to_resolve.saturating_sub(url.as_str().len());
                 self.add_url(url, source, nofollow)
             }
-            None => self.add_uncrawlable(target, |count| &mut count.unresolvable),
+            None => self.add_uncrawlable(target.trim_end_matches('#'), |count| &mut count.unresolvable),
         }
     }
 

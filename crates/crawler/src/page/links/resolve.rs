@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
-use url::Url;
+use frontier::reference;
+use memchr::memchr;
+use url::{EncodingOverride, ParseError, Url};
 
 use super::seen_cache::{Directory, SeenLinkCache};
 
@@ -12,6 +14,62 @@ use super::seen_cache::{Directory, SeenLinkCache};
 /// A short link on top of a long base gives a long URL: a base of a megabyte under a thousand links would fill a
 /// gigabyte. Nothing that servers accept is so long.
 const URL_BYTES: usize = 16 * 1024;
+
+/// Why a reference leads to no URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnresolvedReference {
+    /// The text is no URL, or the base cannot have relative ones.
+    #[error("not a URL: {0}")]
+    NotAUrl(ParseError),
+    /// The text, or the URL, is longer than 16 KiB.
+    #[error("longer than {URL_BYTES} bytes")]
+    TooLong,
+}
+
+/// Resolves one reference against a base URL, exactly as the links of a page are resolved.
+///
+/// Redirects, refreshes and sitemaps are resolved by it, too. The rules are those of browsers (WHATWG URL Standard,
+/// section 4.4; [`frontier::reference`]): white space around the text and the number and kind of slashes before a host do
+/// not matter. The query is written in UTF-8, and the fragment is kept. Any scheme is returned.
+///
+/// # Errors
+///
+/// When the text is no URL, and when the text or the URL is longer than 16 KiB.
+///
+/// ```
+/// use crawler::page::links::resolve_reference;
+///
+/// let base = url::Url::parse("https://a.example/dir/page")?;
+/// assert_eq!(resolve_reference(&base, " ../x #top")?.as_str(), "https://a.example/x%20#top");
+/// assert_eq!(resolve_reference(&base, r"\\b.example\x")?.as_str(), "https://b.example/x");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn resolve_reference(base: &Url, text: &str) -> Result<Url, UnresolvedReference> {
+    resolve(base, text, None)
+}
+
+fn resolve(base: &Url, text: &str, encode_query: EncodingOverride<'_>) -> Result<Url, UnresolvedReference> {
+    if text.len() > URL_BYTES {
+        return Err(UnresolvedReference::TooLong);
+    }
+    let url = reference::resolve(Some(base), text, encode_query).map_err(UnresolvedReference::NotAUrl)?;
+    if url.as_str().len() > URL_BYTES {
+        return Err(UnresolvedReference::TooLong);
+    }
+    Ok(url)
+}
+
+/// Returns the part of a reference that is requested: what comes before its fragment.
+///
+/// The `#` stays behind a space, which it makes a part of the path: white space is ignored only at the end of the whole
+/// reference.
+pub(super) fn without_fragment(text: &str) -> &str {
+    let (before, fragment) = text.split_at(memchr(b'#', text.as_bytes()).unwrap_or(text.len()));
+    let is_last = fragment.is_empty() || !before.ends_with(|c| c <= ' ');
+    let kept = before.len() + usize::from(!is_last);
+    text.get(..kept).unwrap_or(before)
+}
 
 /// Resolves the links of one document.
 pub(super) struct Resolver {
@@ -59,41 +117,9 @@ impl Resolver {
     }
 
     fn parse_on(&self, base: &Url, text: &str) -> Option<Url> {
-        if text.len() > URL_BYTES {
-            return None;
-        }
         let in_page_encoding: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encoded(self.encoding, query));
-        let mut options = Url::options().base_url(Some(base));
-        if self.encoding != UTF_8 {
-            options = options.encoding_override(Some(in_page_encoding));
-        }
-        options
-            .parse(&two_slashes(base, text))
-            .ok()
-            .filter(|url| url.as_str().len() <= URL_BYTES)
-    }
-}
-
-/// A reference to another host with no more than two slashes before it.
-///
-/// URL standard, "special authority ignore slashes state": `///h.test` is `//h.test` on a page of a scheme like http,
-/// in backslashes as well. url 2.5.8 takes the host for empty then.
-fn two_slashes<'a>(base: &Url, text: &'a str) -> Cow<'a, str> {
-    // Tabs and newlines count nowhere in a URL, controls and spaces not before it.
-    let mut slashes = 0;
-    let host = text
-        .trim_start_matches(|c: char| c <= ' ')
-        .trim_start_matches(|c: char| match c {
-            '/' | '\\' => {
-                slashes += 1;
-                true
-            }
-            _ => matches!(c, '\t' | '\n' | '\r'),
-        });
-    if slashes > 2 && matches!(base.scheme(), "http" | "https" | "ftp" | "ws" | "wss") {
-        Cow::Owned(format!("//{host}"))
-    } else {
-        Cow::Borrowed(text)
+        let encode_query = (self.encoding != UTF_8).then_some(in_page_encoding);
+        resolve(base, text, encode_query).ok()
     }
 }
 

@@ -11,7 +11,7 @@ use super::collector::{self, Collector, Kind};
 use super::construction::{Construction, Element, NeedsTree};
 use super::references::{Place, decoded};
 use super::repeats::Repeats;
-use super::resolve::Resolver;
+use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::Directory;
 use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
 use super::tokens::{self, Next, Sink};
@@ -148,7 +148,7 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
         let nofollow = collector::is_nofollow(attributes);
         let target = attributes
             .raw(Attribute::Href)
-            .map(without_fragment)
+            .map(without_plain_fragment)
             .unwrap_or_default();
         if self.repeats.is_known(target, nofollow) {
             return;
@@ -195,10 +195,10 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// The part before the first `#`, if the first one is easily found: that of `&#35;` is none.
-fn without_fragment(href: &str) -> &str {
+/// Returns the part that is requested, if no character reference comes before the first `#`: that of `&#35;` starts no fragment.
+fn without_plain_fragment(href: &str) -> &str {
     match memchr2(b'#', b'&', href.as_bytes()) {
-        Some(at) if href.as_bytes().get(at) == Some(&b'#') => href.get(..at).unwrap_or(href),
+        Some(at) if href.as_bytes().get(at) == Some(&b'#') => without_fragment(href),
         _ => href,
     }
 }

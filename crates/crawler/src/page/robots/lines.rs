@@ -7,8 +7,9 @@ const MAX_BYTES: usize = 500 * 1024;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Names that Google's parser takes for these, misspelt as they often are.
+/// Names that Google's parser, and of a delay ours, takes for these, misspelt as they often are.
 const AGENT: [&str; 3] = ["user-agent", "useragent", "user agent"];
+const DELAY: [&str; 3] = ["crawl-delay", "crawl delay", "crawldelay"];
 const RULE: [&str; 7] = [
     "allow",
     "disallow",
@@ -26,18 +27,71 @@ const NO_RULE: &[u8] = b"Disallow:";
 /// * the byte order mark is taken off, as much of it as there is, and what lies beyond 500 KiB, from the last line end before;
 /// * a line ends at CR or LF, and the rest of it is dropped after a NUL;
 /// * a line without a colon counts only if it has exactly two words;
+/// * only a rule ends the agents of a group, not a delay (section 2.2.4);
 /// * of an agent its product token counts, the letters, `-` and `_` that it starts with (section 2.2.1); of `* x` the asterisk;
 /// * a rule that starts with neither `/` nor `*` matches nothing (section 2.2);
 /// * bytes beyond ASCII are escaped, and so is a `$` that is not the last (section 2.2.3).
-pub(super) fn tidy(body: &[u8]) -> Vec<u8> {
+pub(super) fn tidy(body: &[u8], product_token: &str) -> Vec<u8> {
     let mut tidied = Vec::with_capacity(body.len().min(MAX_BYTES));
+    let mut agents = Agents::new(product_token);
     for line in within_limit(unmarked(body)).split(|byte| matches!(byte, b'\r' | b'\n')) {
         if let Some((name, value)) = parts(line) {
-            write(&mut tidied, name, value);
+            write(&mut tidied, name, value, &mut agents);
             tidied.push(b'\n');
         }
     }
     tidied
+}
+
+/// The agents that the next rule is for: those of the lines before it, back to the last rule.
+///
+/// Only rules end such a run of agents; other records must not interfere with it (RFC 9309, section 2.2.4). Our parser ends
+/// it at a `Crawl-delay`, too, which counts for the agents before it. So what matters of these is written again if more
+/// agents follow.
+struct Agents<'a> {
+    product_token: &'a [u8],
+    /// Whether our token, or an asterisk, is among them.
+    is_ours: bool,
+    is_any: bool,
+    /// Whether a rule has come since.
+    is_over: bool,
+    /// Whether our parser takes them for over.
+    is_split: bool,
+}
+
+impl<'a> Agents<'a> {
+    fn new(product_token: &'a str) -> Self {
+        Self {
+            product_token: product_token.trim().as_bytes(),
+            is_ours: false,
+            is_any: false,
+            is_over: true,
+            is_split: false,
+        }
+    }
+
+    /// Adds an agent; the first one after a rule starts a new run.
+    fn add(&mut self, agent: &[u8], to: &mut Vec<u8>) {
+        if self.is_over {
+            *self = Self {
+                is_over: false,
+                is_ours: false,
+                is_any: false,
+                is_split: false,
+                ..*self
+            };
+        }
+        if std::mem::take(&mut self.is_split) {
+            let again = [(self.is_ours, self.product_token), (self.is_any, b"*")];
+            for (_, agent) in again.iter().filter(|(is_named, _)| *is_named) {
+                write_agent(to, agent);
+                to.push(b'\n');
+            }
+        }
+        self.is_ours |= agent.eq_ignore_ascii_case(self.product_token);
+        self.is_any |= agent == b"*";
+        write_agent(to, agent);
+    }
 }
 
 fn unmarked(body: &[u8]) -> &[u8] {
@@ -69,12 +123,15 @@ fn parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
     words.next().is_none().then_some((name, value))
 }
 
-fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8], agents: &mut Agents<'_>) {
     let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     if is_one_of(&AGENT) {
-        to.extend_from_slice(b"User-agent: ");
-        to.extend_from_slice(agent(value));
-    } else if !is_one_of(&RULE) {
+        agents.add(agent(value), to);
+        return;
+    }
+    agents.is_split |= is_one_of(&DELAY);
+    agents.is_over |= is_one_of(&RULE);
+    if !is_one_of(&RULE) {
         to.extend_from_slice(name);
         to.extend_from_slice(b": ");
         to.extend_from_slice(value);
@@ -85,6 +142,11 @@ fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     } else {
         to.extend_from_slice(NO_RULE);
     }
+}
+
+fn write_agent(to: &mut Vec<u8>, agent: &[u8]) {
+    to.extend_from_slice(b"User-agent: ");
+    to.extend_from_slice(agent);
 }
 
 fn agent(value: &[u8]) -> &[u8] {

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use url::Url;
+use frontier::reference;
 
 use super::unpack::Text;
 use super::{Found, Lists, NotASitemap, Sitemap};
@@ -20,7 +20,7 @@ pub(super) fn read(text: &mut Text<'_>, mut found: Found<'_>) -> Result<Sitemap,
                 let url = url.trim();
                 if !url.is_empty() {
                     let is_short = line.len() <= MAX_LINE_BYTES;
-                    found.push_url(Url::parse(url).ok().filter(|_| is_short), "");
+                    found.push_url(reference::resolve(None, url, None).ok().filter(|_| is_short), "");
                 }
             }
             Ok(false) => break None,
