@@ -72,7 +72,7 @@ pub struct FrontierConfig {
     /// The least time between the end of one request to a host and the start of the next. With a `per_host` above one,
     /// starts keep the same distance.
     pub delay: Duration,
-    /// The longest `Crawl-delay` of a robots.txt that is obeyed.
+    /// The longest `Crawl-delay` of a robots.txt that is obeyed; longer ones count as this. With zero, none is.
     pub max_crawl_delay: Duration,
     /// URLs that may wait at a time; further ones are refused.
     pub max_queued: u64,

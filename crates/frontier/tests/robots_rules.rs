@@ -383,6 +383,33 @@ fn the_longest_crawl_delay_counts_up_to_a_limit_and_an_operators_may_be_longer()
 }
 
 #[test]
+fn with_a_longest_crawl_delay_of_zero_only_the_own_delays_count() {
+    let wait_of = |own: u64, operators: Option<u64>| {
+        let config = FrontierConfig {
+            delay: Duration::from_secs(own),
+            max_crawl_delay: Duration::ZERO,
+            ..config()
+        };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+        let rules = Forbid {
+            delay: Some(Duration::from_secs(30)),
+            ..Forbid::nothing()
+        };
+        robots(&mut frontier, RobotsOutcome::known(rules), START);
+        if let Some(seconds) = operators {
+            let host = url("https://a.example/").host();
+            frontier.set_delay(&host, Duration::from_secs(seconds), START).unwrap();
+        }
+        match frontier.lease(START, 1).unwrap() {
+            Leasing::NotUntil(time) => time.since(START).as_secs(),
+            Leasing::Ready(_) => 0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([wait_of(0, None), wait_of(7, None), wait_of(0, Some(9))], [0, 7, 9]);
+}
+
+#[test]
 fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
     let mut frontier = with_pages(config(), &[link("https://a.example/1"), link("http://a.example/1")]);
     for delay in [7, 3] {
