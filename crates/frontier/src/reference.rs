@@ -77,7 +77,9 @@ fn is_tab_or_newline(c: char) -> bool {
 /// Says whether a path holds a segment that the parser takes for a drive letter.
 fn has_drive_letter(url: &Url) -> bool {
     let is_drive = |segment: &str| {
-        let &[letter, sign] = segment.as_bytes() else { return false };
+        let &[letter, sign] = segment.as_bytes() else {
+            return false;
+        };
         letter.is_ascii_alphabetic() && matches!(sign, b':' | b'|')
     };
     has_slashes(url.scheme()) && url.path().split('/').any(is_drive)
@@ -111,10 +113,7 @@ fn is_scheme(text: &str, colon: usize) -> bool {
 fn hide_double_dots(path: &str) -> String {
     let hide = |piece: &str| {
         let (segment, slash) = piece.split_at(piece.trim_end_matches(['/', '\\']).len());
-        let is_double_dot = matches!(
-            segment.to_ascii_lowercase().as_str(),
-            ".." | ".%2e" | "%2e." | "%2e%2e"
-        );
+        let is_double_dot = matches!(segment.to_ascii_lowercase().as_str(), ".." | ".%2e" | "%2e." | "%2e%2e");
         match segment {
             _ if is_double_dot => format!("...{slash}"),
             _ if is_hidden(segment) => format!("{segment}.{slash}"),

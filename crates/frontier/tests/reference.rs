@@ -30,9 +30,18 @@ fn slashes_before_a_host_may_be_any_number_from_two_and_of_either_kind() {
     ] {
         assert_eq!(resolved("http://a.example/d/p", text), "http://b.example/x", "{text:?}");
     }
-    assert_eq!(resolved("https://a.example/d/p", "http:b.example/x"), "http://b.example/x");
-    assert_eq!(resolved("http://a.example/d/p", "http:b.example/x"), "http://a.example/d/b.example/x");
-    assert_eq!(resolved("http://a.example/d/p", "http:/b.example/x"), "http://a.example/b.example/x");
+    assert_eq!(
+        resolved("https://a.example/d/p", "http:b.example/x"),
+        "http://b.example/x"
+    );
+    assert_eq!(
+        resolved("http://a.example/d/p", "http:b.example/x"),
+        "http://a.example/d/b.example/x"
+    );
+    assert_eq!(
+        resolved("http://a.example/d/p", "http:/b.example/x"),
+        "http://a.example/b.example/x"
+    );
 }
 
 #[test]
@@ -42,7 +51,11 @@ fn double_dots_leave_what_looks_like_a_drive_letter() {
         ("http://h.example/C:/d", "../x", "http://h.example/x"),
         ("http://h.example/C:/d", "..", "http://h.example/"),
         ("http://h.example/C:/d", "http:../x", "http://h.example/x"),
-        ("http://h.example/a/", "C|/../x?/../y#/../z", "http://h.example/a/x?/../y#/../z"),
+        (
+            "http://h.example/a/",
+            "C|/../x?/../y#/../z",
+            "http://h.example/a/x?/../y#/../z",
+        ),
         ("http://h.example/.../C:/...", "../x", "http://h.example/.../x"),
         ("http://h.example/a/C:/d", "x", "http://h.example/a/C:/x"),
         ("http://h.example/a/C:/d", "?q=/../", "http://h.example/a/C:/d?q=/../"),
@@ -62,7 +75,10 @@ fn path() -> impl Strategy<Value = String> {
     ]);
     let slash = prop::sample::select(vec!["/", "/", "\\", "\t/"]);
     prop::collection::vec((segment, slash), 0..8).prop_map(|pieces| {
-        pieces.into_iter().map(|(segment, slash)| format!("{segment}{slash}")).collect()
+        pieces
+            .into_iter()
+            .map(|(segment, slash)| format!("{segment}{slash}"))
+            .collect()
     })
 }
 

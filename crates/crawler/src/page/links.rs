@@ -30,7 +30,7 @@ use url::Url;
 use collector::Collector;
 pub use construction::NeedsTree;
 use resolve::Resolver;
-pub use resolve::{UnresolvedReference, resolve_reference};
+pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
 pub use scan::extract_without_tree;
 pub(crate) use seen_cache::{LinkKey, SeenLinkCache};

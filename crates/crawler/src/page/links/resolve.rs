@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use frontier::reference;
 use memchr::memchr;
-use url::{EncodingOverride, ParseError, Url};
+use url::{ParseError, Url};
 
 use super::seen_cache::{Directory, SeenLinkCache};
 
@@ -15,27 +15,16 @@ use super::seen_cache::{Directory, SeenLinkCache};
 /// gigabyte. Nothing that servers accept is so long.
 const URL_BYTES: usize = 16 * 1024;
 
-/// Why a reference leads to no URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnresolvedReference {
-    /// The text is no URL, or the base cannot have relative ones.
-    #[error("not a URL: {0}")]
-    NotAUrl(ParseError),
-    /// The text, or the URL, is longer than 16 KiB.
-    #[error("longer than {URL_BYTES} bytes")]
-    TooLong,
-}
-
 /// Resolves one reference against a base URL, exactly as the links of a page are resolved.
 ///
 /// Redirects, refreshes and sitemaps are resolved by it, too. The rules are those of browsers (WHATWG URL Standard,
 /// section 4.4; [`frontier::reference`]): white space around the text and the number and kind of slashes before a host do
-/// not matter. The query is written in UTF-8, and the fragment is kept. Any scheme is returned.
+/// not matter. The query is written in UTF-8, and the fragment is kept. Any scheme is returned, and any length: only of a page's
+/// links those beyond 16 KiB are dropped.
 ///
 /// # Errors
 ///
-/// When the text is no URL, and when the text or the URL is longer than 16 KiB.
+/// When the text is no URL, or is relative to a base such as `mailto:` that has no path.
 ///
 /// ```
 /// use crawler::page::links::resolve_reference;
@@ -45,19 +34,8 @@ pub enum UnresolvedReference {
 /// assert_eq!(resolve_reference(&base, r"\\b.example\x")?.as_str(), "https://b.example/x");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn resolve_reference(base: &Url, text: &str) -> Result<Url, UnresolvedReference> {
-    resolve(base, text, None)
-}
-
-fn resolve(base: &Url, text: &str, encode_query: EncodingOverride<'_>) -> Result<Url, UnresolvedReference> {
-    if text.len() > URL_BYTES {
-        return Err(UnresolvedReference::TooLong);
-    }
-    let url = reference::resolve(Some(base), text, encode_query).map_err(UnresolvedReference::NotAUrl)?;
-    if url.as_str().len() > URL_BYTES {
-        return Err(UnresolvedReference::TooLong);
-    }
-    Ok(url)
+pub fn resolve_reference(base: &Url, text: &str) -> Result<Url, ParseError> {
+    reference::resolve(Some(base), text, None)
 }
 
 /// Returns the part of a reference that is requested: what comes before its fragment.
@@ -117,9 +95,14 @@ impl Resolver {
     }
 
     fn parse_on(&self, base: &Url, text: &str) -> Option<Url> {
+        if text.len() > URL_BYTES {
+            return None;
+        }
         let in_page_encoding: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encoded(self.encoding, query));
         let encode_query = (self.encoding != UTF_8).then_some(in_page_encoding);
-        resolve(base, text, encode_query).ok()
+        reference::resolve(Some(base), text, encode_query)
+            .ok()
+            .filter(|url| url.as_str().len() <= URL_BYTES)
     }
 }
 
