@@ -23,7 +23,7 @@
 //! fetched, and there a `^` in the path is escaped as browsers do it; otherwise the escapes change
 //! in the key only.
 //!
-//! Texts are parsed by [`reference::resolve`](crate::reference::resolve), which corrects the parser where it differs from
+//! Texts are parsed by [`reference::resolve`], which corrects the parser where it differs from
 //! the standard.
 //!
 //! **On request**, because some servers do tell the difference: see [`Rules`]. By default the query

@@ -101,7 +101,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`reference`] | from the text of a reference to a URL |
+//! | [`mod@reference`] | from the text of a reference to a URL |
 //! | [`canonical`], [`url`] | when two spellings are one URL; hosts, origins, URLs |
 //! | [`link`], [`entry`] | what comes in, and what waits |
 //! | [`config`], [`scope`] | what a frontier is built from; what may be crawled |

@@ -18,7 +18,7 @@ const URL_BYTES: usize = 16 * 1024;
 /// Resolves one reference against a base URL, exactly as the links of a page are resolved.
 ///
 /// Redirects, refreshes and sitemaps are resolved by it, too. The rules are those of browsers (WHATWG URL Standard,
-/// section 4.4; [`frontier::reference`]): white space around the text and the number and kind of slashes before a host do
+/// section 4.4; [`frontier::reference::resolve`]): white space around the text and the number and kind of slashes before a host do
 /// not matter. The query is written in UTF-8, and the fragment is kept. Any scheme is returned, and any length: only of a page's
 /// links those beyond 16 KiB are dropped.
 ///
