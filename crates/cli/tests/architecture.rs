@@ -102,7 +102,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("sieve", "xxhash_rust::", &["hash.rs"]);
     only("sieve", "siphasher::", &["hash.rs"]);
     only("sieve", "memmap2::", &["memory.rs"]);
-    only("sieve", "lz4_flex::", &["packed/press.rs"]);
+    only("sieve", "lz4_flex::", &["packed/compression.rs"]);
     only("sieve", "unsafe {", &["prefetch.rs"]);
     only("sieve", "log::log!", &["lines.rs"]);
     only(
