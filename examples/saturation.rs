@@ -13,6 +13,8 @@ fn main() -> Result<(), sieve::ConfigError> {
     env_logger::Builder::new()
         .filter_level(log::LevelFilter::Info)
         .format_timestamp(None)
+        // The message has the numbers already.
+        .format_key_values(|_, _| Ok(()))
         .init();
     let mut sieve = Sieve::new(CAPACITY)?;
     let mut exact = HashSet::new();

@@ -1,17 +1,65 @@
 //! Log lines on standard error, as text or as JSON, without tearing the progress bar.
 
+use std::env;
+use std::fmt::Display;
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use env_logger::Builder;
 use env_logger::fmt::Formatter;
 use indicatif::ProgressBar;
-use log::kv::{self, Key, Value, VisitSource, VisitValue};
-use log::{LevelFilter, Record};
-use serde_json::{Map, json};
+use jiff::Timestamp;
+use log::kv::{self, Key, Source, Value, VisitSource, VisitValue};
+use log::{Level, LevelFilter, Record};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::json;
 
 use crate::options::{LogFormat, Options};
 
+/// The crates of this project: the prefixes of the targets that are logged by default.
+const OWN_CRATES: [&str; 3] = ["crawler", "frontier", "sieve"];
+
+/// The environment variable that says what is logged, in the syntax of env_logger.
+const FILTER_VARIABLE: &str = "RUST_LOG";
+
+/// The names that each JSON line starts with.
+const RESERVED: [&str; 4] = ["time", "level", "target", "message"];
+
+/// Starts the logger: `-v` and `-q` say what is logged, or else `RUST_LOG`, or else it is INFO and above of this project.
 pub(crate) fn start(options: &Options, bar: &ProgressBar) {
+    let mut builder = Builder::new();
+    // Whoever asks for a status line gets it, under -q too.
+    builder.filter_module(crate::log_records::STATUS, LevelFilter::Info);
+    let refused = match env::var(FILTER_VARIABLE) {
+        Ok(filter) if !filter.trim().is_empty() && options.verbose == 0 && options.quiet == 0 => {
+            match env_filter::Builder::new().try_parse(&filter) {
+                Ok(_) => {
+                    builder.parse_filters(&filter);
+                    None
+                }
+                Err(why) => {
+                    filter_by_options(&mut builder, options);
+                    Some(why)
+                }
+            }
+        }
+        _ => {
+            filter_by_options(&mut builder, options);
+            None
+        }
+    };
+    match options.log_format {
+        LogFormat::Text => builder.format(text_line),
+        LogFormat::Json => builder.format(json_line),
+    };
+    builder.target(env_logger::Target::Pipe(Box::new(BesideBar { bar: bar.clone() })));
+    builder.init();
+    if let Some(why) = refused {
+        log::warn!(target: "crawler", "{FILTER_VARIABLE} is ignored: {why}");
+    }
+}
+
+fn filter_by_options(builder: &mut Builder, options: &Options) {
     let level = match (options.verbose, options.quiet) {
         (0, 0) => LevelFilter::Info,
         (1, _) => LevelFilter::Debug,
@@ -19,59 +67,121 @@ pub(crate) fn start(options: &Options, bar: &ProgressBar) {
         (0, 1) => LevelFilter::Warn,
         (0, 2..) => LevelFilter::Error,
     };
-    let mut builder = env_logger::Builder::new();
-    builder.filter_level(level.min(LevelFilter::Warn));
-    for ours in ["crawler", "frontier", "sieve"] {
-        builder.filter_module(ours, level);
-    }
-    match options.log_format {
-        LogFormat::Text => builder.format(text_line),
-        LogFormat::Json => builder.format(json_line),
+    // A parser of HTML can log a line for each tag of a page, and a cookie store logs cookies: below WARN, RUST_LOG has them.
+    let others = if options.verbose >= 2 {
+        LevelFilter::Warn
+    } else {
+        LevelFilter::Off
     };
-    builder.target(env_logger::Target::Pipe(Box::new(BesideBar { bar: bar.clone() })));
-    builder.init();
+    builder.filter_level(others);
+    for own in OWN_CRATES {
+        builder.filter_module(own, level);
+    }
+}
+
+/// Reports the error that ends the command, whatever the filter says.
+pub(crate) fn fatal(format: LogFormat, error: &dyn Display, exit_code: u8) {
+    match format {
+        // Standard error may be closed: then there is nobody to report to.
+        LogFormat::Text => drop(writeln!(io::stderr(), "crawler: {error}")),
+        LogFormat::Json => write_json(Level::Error, "crawler", error, &json!({ "exit_code": exit_code })),
+    }
+}
+
+/// Writes one JSON line to standard error, whatever the filter says.
+pub(crate) fn write_json(level: Level, target: &str, message: &dyn Display, fields: &impl Serialize) {
+    let mut line = Vec::new();
+    if write_object(&mut line, level, target, message, fields).is_ok() {
+        // As above.
+        drop(io::stderr().write_all(&line));
+    }
 }
 
 fn text_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
-    let time = httpdate::fmt_http_date(SystemTime::now());
-    writeln!(
-        to,
-        "{time} {:<5} {}: {}",
-        record.level(),
-        record.target(),
-        record.args()
-    )
+    let (time, level, target) = (now(), record.level(), record.target());
+    writeln!(to, "{time} {level:<5} {target}: {}", record.args())
 }
 
 fn json_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
-    let mut object = Map::new();
-    object.insert("time_ms".to_owned(), json!(milliseconds()));
-    object.insert("severity".to_owned(), json!(record.level().as_str()));
-    object.insert("target".to_owned(), json!(record.target()));
-    object.insert("message".to_owned(), json!(record.args().to_string()));
-    // Collecting into a map cannot fail.
-    let _ = record.key_values().visit(&mut Collect(&mut object));
-    writeln!(to, "{}", serde_json::Value::Object(object))
+    let fields = Fields(record.key_values());
+    write_object(to, record.level(), record.target(), record.args(), &fields)
 }
 
-/// Milliseconds since the Unix epoch.
-fn milliseconds() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+fn write_object(
+    to: &mut impl Write,
+    level: Level,
+    target: &str,
+    message: &dyn Display,
+    fields: &impl Serialize,
+) -> io::Result<()> {
+    let line = Line {
+        time: now(),
+        level: level.as_str(),
+        target,
+        message: message.to_string(),
+        fields,
+    };
+    serde_json::to_writer(&mut *to, &line)?;
+    to.write_all(b"\n")
 }
 
-struct Collect<'a>(&'a mut Map<String, serde_json::Value>);
+/// The present time as RFC 3339, in UTC, with milliseconds.
+fn now() -> String {
+    format!("{:.3}", Timestamp::now())
+}
 
-impl<'kvs> VisitSource<'kvs> for Collect<'_> {
-    fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), kv::Error> {
-        let mut json = AsJson(serde_json::Value::Null);
-        value.visit(&mut json)?;
-        self.0.insert(key.to_string(), json.0);
-        Ok(())
+/// A line of the JSON format.
+#[derive(Serialize)]
+struct Line<'a, F: Serialize> {
+    time: String,
+    level: &'static str,
+    target: &'a str,
+    message: String,
+    #[serde(flatten)]
+    fields: &'a F,
+}
+
+/// The key-values of a record.
+struct Fields<'a>(&'a dyn Source);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Collect {
+            map: serializer.serialize_map(None)?,
+            error: None,
+        };
+        // A source fails only where its visitor does.
+        let _ = self.0.visit(&mut fields);
+        match fields.error {
+            Some(error) => Err(error),
+            None => fields.map.end(),
+        }
     }
 }
 
-/// One value of a record, as JSON has it.
+struct Collect<M: SerializeMap> {
+    map: M,
+    error: Option<M::Error>,
+}
+
+impl<'kvs, M: SerializeMap> VisitSource<'kvs> for Collect<M> {
+    fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), kv::Error> {
+        let mut json = AsJson(serde_json::Value::Null);
+        value.visit(&mut json)?;
+        let key = key.as_str();
+        let written = if RESERVED.contains(&key) {
+            self.map.serialize_entry(&format!("field_{key}"), &json.0)
+        } else {
+            self.map.serialize_entry(key, &json.0)
+        };
+        written.map_err(|error| {
+            self.error = Some(error);
+            kv::Error::msg("the line cannot be written")
+        })
+    }
+}
+
+/// One value of a record as JSON.
 struct AsJson(serde_json::Value);
 
 impl<'v> VisitValue<'v> for AsJson {

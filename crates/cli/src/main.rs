@@ -3,10 +3,14 @@
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
 mod config_file;
+mod log_records;
 mod logging;
 mod open_files;
 mod options;
+mod proc_self;
 mod progress;
+mod signals;
+mod status;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,13 +22,14 @@ use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, StopHandle, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::options::{Command, Defaults, Options, Outputs, is_stdout};
+use crate::options::{Command, Defaults, LogFormat, Options, Outputs, is_stdout};
 use crate::progress::Reporter;
+use crate::status::{StatusReporter, StatusRequest};
 
 fn main() -> ExitCode {
     let cli = match config_file::arguments(std::env::args_os().collect()) {
@@ -38,7 +43,8 @@ fn main() -> ExitCode {
         Some(Command::Demo(options)) => options,
         None => &cli.site.options,
     };
-    let bar = progress::bar(options.quiet > 0);
+    // A moving line would tear JSON lines apart: how far the crawl is comes as records then.
+    let bar = progress::bar(options.quiet > 0 || options.log_format == LogFormat::Json);
     logging::start(options, &bar);
     let result = start_runtime().and_then(|runtime| {
         let result = runtime.block_on(async {
@@ -55,11 +61,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             bar.finish_and_clear();
+            let exit_code = failure.exit_code();
             if !failure.is_closed_pipe() {
-                // Standard error may be gone; there is nobody left to tell.
-                let _ = writeln!(io::stderr(), "crawler: {failure}");
+                logging::fatal(options.log_format, &failure, exit_code);
             }
-            failure.exit_code()
+            ExitCode::from(exit_code)
         }
     }
 }
@@ -103,16 +109,16 @@ impl Failure {
         matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    fn exit_code(&self) -> ExitCode {
+    fn exit_code(&self) -> u8 {
         match self {
             Self::Arguments(_)
             | Self::Seeds { .. }
             | Self::Earlier(_)
             | Self::SharedOutput(_)
             | Self::ReplacedInput(_)
-            | Self::Start(StartError::Frontier(_)) => ExitCode::from(2),
-            Self::Incomplete(_) => ExitCode::from(3),
-            _ => ExitCode::from(1),
+            | Self::Start(StartError::Frontier(_)) => 2,
+            Self::Incomplete(_) => 3,
+            _ => 1,
         }
     }
 }
@@ -153,9 +159,11 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     crawl.allow_private_addresses = true;
     let reachable = server.site().reachable(crawl.frontier.scope.max_segment_repeats).len();
     let is_whole = is_unlimited(&crawl);
+    let seed = server.site().seed();
     log::info!(
-        "the demo's site is at {}, with {reachable} reachable pages",
-        server.site().seed()
+        target: "crawler::demo",
+        seed:%, reachable;
+        "the demo's site is at {seed}, with {reachable} reachable pages"
     );
     let summary = run(crawl, options, None, bar).await?;
     if is_whole && summary.pages != reachable as u64 {
@@ -165,7 +173,11 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         });
     }
     if is_whole {
-        log::info!("all {reachable} reachable pages of the demo's site were found");
+        log::info!(
+            target: "crawler::demo",
+            seed:%, reachable;
+            "all {reachable} reachable pages of the demo's site were found"
+        );
     }
     Ok(())
 }
@@ -210,7 +222,10 @@ async fn run(
     bar: &ProgressBar,
 ) -> Result<Summary, Failure> {
     if options.ignores_robots() {
-        log::warn!("robots.txt is NOT asked for: what sites forbid is fetched, and their Crawl-delay is not known");
+        log::warn!(
+            target: "crawler",
+            "robots.txt is NOT fetched: pages that sites forbid are fetched, and their Crawl-delay is unknown"
+        );
     }
     if let Some(path) = options.outputs.shared_file() {
         return Err(Failure::SharedOutput(path.display().to_string()));
@@ -219,7 +234,10 @@ async fn run(
         return Err(Failure::ReplacedInput(path.display().to_string()));
     }
     if options.requests.has_proxy() {
-        log::warn!("all requests go through a proxy: whether it dials private addresses cannot be seen from here");
+        log::warn!(
+            target: "crawler",
+            "all requests go through a proxy: whether it dials private addresses is unknown here"
+        );
     }
     open_files::fit(&mut crawl);
     let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
@@ -228,7 +246,11 @@ async fn run(
         None => crawl,
     };
     let crawl = attach(crawl, &options.outputs)?;
-    tokio::spawn(stop_on_signals(crawl.stop_handle()));
+    let status = StatusRequest::default();
+    let crawl = crawl.observe(StatusReporter::new(status.clone()));
+    if let Err(error) = signals::handle(crawl.stop_handle(), status) {
+        log::warn!(target: "crawler::signals", "signals are not handled: {error}");
+    }
     // On a thread of the pool, whose other tasks it wakes and is woken by, it waits for no other thread.
     let summary = match tokio::spawn(crawl.run()).await {
         Ok(result) => result?,
@@ -237,7 +259,9 @@ async fn run(
             Err(error) => return Err(Failure::Cancelled(error.to_string())),
         },
     };
-    if options.outputs.takes_stdout() {
+    if options.log_format == LogFormat::Json {
+        log_records::summary(&summary);
+    } else if options.outputs.takes_stdout() {
         // As with the logs: if nobody reads it, the crawl was done all the same.
         let _ = write!(io::stderr(), "{summary}");
     } else {
@@ -294,33 +318,4 @@ fn open(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
         return Ok(Box::new(io::stdout()));
     }
     Ok(Box::new(OutputFile::create(path).map_err(Failure::Output)?))
-}
-
-async fn stop_on_signals(stop: StopHandle) {
-    if stop_asked().await.is_err() {
-        return;
-    }
-    log::warn!("stopping: finishing what is in flight; press Ctrl-C again to stop now");
-    stop.finish();
-    if stop_asked().await.is_ok() {
-        stop.now();
-    }
-}
-
-/// Waits for Ctrl-C, or for the signal by which systems end a service.
-#[cfg(unix)]
-async fn stop_asked() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-/// Waits for Ctrl-C.
-#[cfg(not(unix))]
-async fn stop_asked() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -15,7 +15,7 @@ pub(crate) fn fit(crawl: &mut CrawlOptions) {
     let limit = match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
-            log::debug!("the limit of open files cannot be raised: {error}");
+            log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
             return;
         }
     };
@@ -23,6 +23,8 @@ pub(crate) fn fit(crawl: &mut CrawlOptions) {
     let left = limit.saturating_sub(OTHER_HANDLES.saturating_add(requests));
     if left == 0 {
         log::warn!(
+            target: "crawler::open_files",
+            limit;
             "{limit} files may be open at a time, which is few for {} requests: raise the limit (ulimit -n), or lower --concurrency",
             crawl.concurrency
         );

@@ -7,6 +7,8 @@ use crawler::{Event, FailureKind, Observer, Progress};
 use frontier::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::log_records;
+
 /// How often a plain line is written where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -66,7 +68,7 @@ impl Reporter {
             .is_none_or(|last| progress.elapsed >= last + PLAIN_LINE_EVERY)
         {
             self.last_line = Some(progress.elapsed);
-            log::info!("{line}");
+            log_records::progress(progress, &line);
         }
     }
 }
@@ -84,15 +86,20 @@ impl Observer for Reporter {
                 url, why, kind, fate, ..
             } => {
                 if self.shall_log(*kind) {
-                    log::warn!("{url}: {why}; further failures are in the summary, and logged one by one with -v");
+                    let line =
+                        format!("{url}: {why}; further failures are in the summary, and logged one by one with -v");
+                    log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
                 }
-                log::debug!("{url}: {why} ({fate:?})");
+                log_records::failure(
+                    log::Level::Debug,
+                    url,
+                    *kind,
+                    *fate,
+                    &format!("{url}: {why} ({fate:?})"),
+                );
             }
-            Event::NotFetched { url, why, cause, .. } => match cause {
-                Some(cause) => log::debug!("{url}: {why}: {cause}"),
-                None => log::debug!("{url}: {why}"),
-            },
-            Event::Page(page) => log::debug!("{} {}, {} new links", page.status, page.url, page.links_new),
+            Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
+            Event::Page(page) => log_records::page(page),
             Event::Finished(_) => {
                 self.hosts.close();
                 self.near_duplicates.close();
@@ -132,10 +139,10 @@ impl LineBudget {
         let (level, text) = line_of(notice);
         if self.left > 0 {
             self.left -= 1;
-            log::log!(level, "{text}");
+            log_records::notice(level, notice, &text);
         } else {
             self.left_out += 1;
-            log::debug!("{text}");
+            log_records::notice(log::Level::Debug, notice, &text);
         }
     }
 
@@ -154,7 +161,7 @@ impl LineBudget {
     fn close(&mut self) {
         let (left_out, about) = (std::mem::take(&mut self.left_out), self.about);
         if left_out > 0 {
-            log::warn!("{left_out} further lines about {about} were left out; see them with -v");
+            log_records::omitted(left_out, about);
         }
     }
 }

@@ -257,7 +257,12 @@ impl<R: Read> Iterator for Pages<R> {
         match serde_json::from_slice(&self.text) {
             Ok(page) => Some(Ok(page)),
             Err(_) if !self.text.ends_with(b"\n") => {
-                log::warn!("the last line of {} is torn, and passed over", self.path.display());
+                log::warn!(
+                    target: "crawler::recrawl",
+                    path:% = self.path.display();
+                    "the last line of {} is torn, and skipped",
+                    self.path.display()
+                );
                 None
             }
             Err(why) => Some(Err(RecrawlError::Line {

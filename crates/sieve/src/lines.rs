@@ -36,7 +36,7 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
     log::log!(
         target: TARGET,
         severity,
-        level:% = level,
+        saturation_level:% = level,
         estimated,
         capacity,
         accepted,

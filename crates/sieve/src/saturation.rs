@@ -23,7 +23,7 @@
 //! # In the log
 //!
 //! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time. Key-values of each
-//! record: `level` (as [`Level`] prints it), `estimated`, `capacity`, `accepted`, `fill`, `rate`, `lost`, `bits`, `ones`,
+//! record: `saturation_level` (as [`Level`] prints it), `estimated`, `capacity`, `accepted`, `fill`, `rate`, `lost`, `bits`, `ones`,
 //! `hashes`, `layers`, `memory_bytes`, `consistent` and, when the sieve was told the time, `next_level_seconds`.
 
 mod watch;

@@ -36,7 +36,9 @@ impl Log for Capture {
     fn log(&self, record: &Record<'_>) {
         let values = record.key_values();
         let number = |name: &str| values.get(Key::from_str(name)).and_then(|value| value.to_f64());
-        let level = values.get(Key::from_str("level")).map(|value| value.to_string());
+        let level = values
+            .get(Key::from_str("saturation_level"))
+            .map(|value| value.to_string());
         self.0.lock().unwrap().push(Line {
             severity: record.level(),
             target: record.target().to_owned(),

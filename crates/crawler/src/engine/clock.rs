@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use frontier::Time;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 /// Tells the frontier's time.
@@ -42,10 +43,10 @@ impl Clock {
 
     /// Returns a time as RFC 3339 has it: in UTC, with milliseconds.
     pub(crate) fn rfc3339(time: Time) -> String {
-        // What cannot be written is as far off as what can be: the year 9999.
-        let latest = Duration::from_secs(253_402_300_799);
-        let since_epoch = Duration::from_millis(time.as_millis()).min(latest);
-        humantime::format_rfc3339_millis(UNIX_EPOCH + since_epoch).to_string()
+        let milliseconds = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        // Times beyond the year 9999 are written as its end.
+        let timestamp = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX);
+        format!("{timestamp:.3}")
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -155,7 +155,7 @@ impl HttpFetcher {
     fn note_run_out(&self, error: &FetchError) {
         let mut last = self.run_out.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none() {
-            log::warn!("{error}; until then what meets the limit is asked for again");
+            log::warn!(target: "crawler::fetch", "{error}; until then requests that meet the limit are repeated");
         }
         // What is only taken for it does not prolong it.
         if last.is_none_or(|last| last.elapsed() >= RUN_OUT_LASTS) || none_is_left() {

@@ -89,7 +89,7 @@ impl Pool {
                 current.origins.clear();
             }
             // What is idle is closed by its timeout, a little later.
-            Err(error) => log::debug!("idle connections stay open: {error}"),
+            Err(error) => log::debug!(target: "crawler::fetch", "idle connections stay open: {error}"),
         }
     }
 }

@@ -56,7 +56,8 @@ impl Trusted {
             let read = Verifier::new(Arc::clone(&self.provider));
             if let Err(why) = &read {
                 log::error!(
-                    "no https page can be had: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
+                    target: "crawler::fetch",
+                    "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
                 );
             }
             read

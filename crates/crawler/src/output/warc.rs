@@ -137,12 +137,12 @@ impl Writer {
         while let Ok(capture) = captures.recv() {
             self.write(&capture)?;
         }
+        let (path, responses, revisits) = (self.path().display(), self.responses, self.revisits);
+        let payloads_forgotten = self.payloads.forgotten();
         log::info!(
-            "{}: {} responses and {} revisits, {} payloads forgotten",
-            self.path().display(),
-            self.responses,
-            self.revisits,
-            self.payloads.forgotten()
+            target: "crawler::warc",
+            path:%, responses, revisits, payloads_forgotten;
+            "{path}: {responses} responses and {revisits} revisits, {payloads_forgotten} payloads forgotten"
         );
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use data_encoding::BASE32;
+use jiff::Timestamp;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use uuid::Uuid;
 
@@ -235,6 +236,7 @@ fn sha1(bytes: &[u8]) -> String {
 }
 
 /// A time as `WARC-Date` has it: since version 1.1 with fractions of a second (section 5.4).
-fn date(time: SystemTime) -> impl Display {
-    humantime::format_rfc3339_millis(time)
+fn date(time: SystemTime) -> String {
+    let timestamp = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
+    format!("{timestamp:.3}")
 }

@@ -1,4 +1,4 @@
-//! Dates as sitemaps and feeds write them. The only file that names jiff.
+//! Dates as sitemaps and feeds write them.
 
 use frontier::Time;
 use jiff::Timestamp;

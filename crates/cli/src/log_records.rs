@@ -1,0 +1,274 @@
+//! The log records of a crawl: their targets and fields, as docs/logs.md lists them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crawler::{FailureKind, PageRecord, Progress, Summary};
+use frontier::{Failure, Fate, NotFetched, Notice};
+use log::Level;
+use serde::Serialize;
+
+use crate::logging;
+use crate::proc_self;
+
+/// The target of the line that SIGUSR1 asks for.
+pub(crate) const STATUS: &str = "crawler::status";
+
+/// Logs how far the crawl is.
+pub(crate) fn progress(progress: &Progress, message: &str) {
+    let report = &progress.report;
+    log::info!(
+        target: "crawler::progress",
+        elapsed_seconds = progress.elapsed.as_secs_f64(),
+        pages = progress.pages,
+        pages_per_second = per_second(progress),
+        queued = report.queued,
+        in_flight = report.leased,
+        refused = report.links.refused.values().sum::<u64>(),
+        failed = report.pages.gave_up + report.pages.lost_with_host,
+        retries = report.pages.retries,
+        bytes = progress.bytes,
+        saturation_level:% = report.saturation.level;
+        "{message}"
+    );
+}
+
+/// Logs the answer to SIGUSR1, which no option hides.
+pub(crate) fn status(progress: &Progress, origins_away: usize) {
+    let report = &progress.report;
+    let saturation = &report.saturation;
+    let memory = proc_self::resident_memory_bytes();
+    let shown_memory = memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{:.1} MiB", mebibytes(bytes)));
+    log::info!(
+        target: STATUS,
+        elapsed_seconds = progress.elapsed.as_secs_f64(),
+        pages = progress.pages,
+        pages_per_second = per_second(progress),
+        queued = report.queued,
+        in_flight = report.leased,
+        origins_away,
+        hosts = report.hosts,
+        failed = report.pages.gave_up + report.pages.lost_with_host,
+        retries = report.pages.retries,
+        bytes = progress.bytes,
+        saturation_level:% = saturation.level,
+        estimated = saturation.estimated,
+        capacity = saturation.capacity,
+        lost = saturation.lost,
+        resident_memory_bytes = memory;
+        "{} pages in {:.0} s, {} queued, {} in flight, {origins_away} origins away, seen-set {}, memory {shown_memory}",
+        progress.pages,
+        progress.elapsed.as_secs_f64(),
+        report.queued,
+        report.leased,
+        saturation.level,
+    );
+}
+
+/// Logs a page that was fetched.
+pub(crate) fn page(page: &PageRecord) {
+    log::debug!(
+        target: "crawler::pages",
+        url = page.url,
+        status = page.status,
+        bytes = page.bytes,
+        milliseconds = page.milliseconds,
+        links_new = page.links_new;
+        "{} {}, {} new links",
+        page.status,
+        page.url,
+        page.links_new
+    );
+}
+
+/// Logs a request that failed.
+pub(crate) fn failure(level: Level, url: &str, kind: FailureKind, fate: Fate, message: &str) {
+    let fate = match fate {
+        Fate::Requeued { .. } => "retried",
+        Fate::Final => "final",
+        Fate::GaveUp => "gave_up",
+        Fate::Stale => "stale",
+    };
+    log::log!(target: "crawler::failures", level, url, kind = kind.name(), fate; "{message}");
+}
+
+/// Logs a URL that was not fetched.
+pub(crate) fn not_fetched(url: &str, why: NotFetched, cause: Option<&Failure>) {
+    let target = "crawler::not_fetched";
+    let (reason, cause) = (why.name(), cause.map(ToString::to_string));
+    match &cause {
+        Some(text) => log::debug!(target: target, url, reason, cause = text; "{url}: {why}: {text}"),
+        None => log::debug!(target: target, url, reason, cause; "{url}: {why}"),
+    }
+}
+
+/// Logs what the frontier says of a host, or of pages that resemble one another.
+pub(crate) fn notice(level: Level, notice: &Notice, message: &str) {
+    let seconds = |duration: &Duration| Some(duration.as_secs_f64());
+    let (event, origin, cause, seconds, lost) = match notice {
+        Notice::Away {
+            origin,
+            cause,
+            patience,
+        } => ("away", origin, Some(cause), seconds(patience), None),
+        Notice::Back { origin, after } => ("back", origin, None, seconds(after), None),
+        Notice::GivenUp {
+            origin,
+            cause,
+            after,
+            lost,
+        } => ("given_up", origin, Some(cause), seconds(after), Some(*lost)),
+        Notice::Closed { origin, cause, rest } => ("robots_unreachable", origin, Some(cause), seconds(rest), None),
+        Notice::RulesExtended { origin, cause } => ("rules_extended", origin, Some(cause), None, None),
+        Notice::Postponed { place, first } => return near_duplicates(level, "postponed", place, first, message),
+        Notice::PrefixClosed { place, first } => return near_duplicates(level, "closed", place, first, message),
+        _ => return log::log!(target: "crawler::hosts", level, "{message}"),
+    };
+    log::log!(
+        target: "crawler::hosts",
+        level,
+        event,
+        origin:% = origin,
+        kind = cause.map(|cause| cause.kind.name()),
+        cause = cause.map(ToString::to_string),
+        seconds,
+        lost;
+        "{message}"
+    );
+}
+
+fn near_duplicates(level: Level, event: &str, place: &str, resembles: &str, message: &str) {
+    log::log!(target: "crawler::near_duplicates", level, event, place, resembles; "{message}");
+}
+
+/// Logs how many lines about the same matter were left out.
+pub(crate) fn omitted(lines: u64, about: &str) {
+    log::warn!(
+        target: "crawler::omitted",
+        lines, about;
+        "{lines} more lines about {about} were left out; -v shows them"
+    );
+}
+
+/// Writes the summary as one JSON line, whatever the filter says: it is a result of the command.
+pub(crate) fn summary(summary: &Summary) {
+    let message = format!("{} after {:.1} s", summary.ending, summary.elapsed.as_secs_f64());
+    logging::write_json(Level::Info, "crawler::summary", &message, &SummaryFields::of(summary));
+}
+
+/// The numbers of a [`Summary`], in the names and units of the log.
+#[derive(Serialize)]
+struct SummaryFields<'a> {
+    ending: crawler::Ending,
+    complete: bool,
+    missing: Vec<String>,
+    elapsed_seconds: f64,
+    pages: u64,
+    pages_per_second: f64,
+    by_status: &'a BTreeMap<u16, u64>,
+    redirects: u64,
+    bytes: u64,
+    failed: u64,
+    failed_by_kind: &'a BTreeMap<FailureKind, u64>,
+    retries: u64,
+    retried_by_kind: &'a BTreeMap<FailureKind, u64>,
+    not_fetched: &'a BTreeMap<NotFetched, u64>,
+    bodies_truncated: BTreeMap<&'static str, u64>,
+    bodies_skipped: u64,
+    links_offered: u64,
+    links_queued: u64,
+    links_seen: u64,
+    links_refused: BTreeMap<&'static str, u64>,
+    links_nofollow: u64,
+    links_dropped: u64,
+    links_other_scheme: u64,
+    links_unresolvable: u64,
+    sitemaps: u64,
+    sitemaps_failed: u64,
+    sitemap_urls: u64,
+    queued: u64,
+    cut_short: u64,
+    hosts: u64,
+    origins_given_up: u64,
+    duplicates: u64,
+    near_duplicates: u64,
+    prefixes_postponed: u64,
+    prefixes_closed: u64,
+    cookies_dropped: u64,
+    saturation_level: String,
+    estimated: f64,
+    capacity: Option<u64>,
+    accepted: u64,
+    fill: f64,
+    rate: f64,
+    lost: f64,
+    layers: u32,
+    memory_bytes: u64,
+    peak_memory_bytes: Option<u64>,
+}
+
+impl<'a> SummaryFields<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        let report = &summary.report;
+        let saturation = &report.saturation;
+        let missing = summary.missing();
+        let truncated = summary.bodies_cut.iter();
+        let refused = report.links.refused.iter();
+        Self {
+            ending: summary.ending,
+            complete: missing.is_empty(),
+            missing: missing.iter().map(ToString::to_string).collect(),
+            elapsed_seconds: summary.elapsed.as_secs_f64(),
+            pages: summary.pages,
+            pages_per_second: summary.pages_per_second(),
+            by_status: &summary.by_status,
+            redirects: report.pages.redirected,
+            bytes: summary.bytes,
+            failed: report.pages.gave_up + report.pages.lost_with_host,
+            failed_by_kind: &summary.failed,
+            retries: report.pages.retries,
+            retried_by_kind: &summary.retried,
+            not_fetched: &report.not_fetched,
+            bodies_truncated: truncated.map(|(why, count)| (why.name(), *count)).collect(),
+            bodies_skipped: summary.bodies_skipped,
+            links_offered: report.links.offered(),
+            links_queued: report.links.queued,
+            links_seen: report.links.seen,
+            links_refused: refused.map(|(why, count)| (why.name(), *count)).collect(),
+            links_nofollow: summary.links_nofollow,
+            links_dropped: summary.links_dropped,
+            links_other_scheme: summary.links_other_scheme,
+            links_unresolvable: summary.links_unresolvable,
+            sitemaps: summary.sitemaps.read,
+            sitemaps_failed: summary.sitemaps.failed,
+            sitemap_urls: summary.sitemaps.urls,
+            queued: report.queued,
+            cut_short: summary.cut_short,
+            hosts: report.hosts,
+            origins_given_up: report.origins_given_up,
+            duplicates: report.resemblance.exact,
+            near_duplicates: report.resemblance.near,
+            prefixes_postponed: report.postponed_prefixes,
+            prefixes_closed: report.closed_prefixes,
+            cookies_dropped: summary.cookies_dropped,
+            saturation_level: saturation.level.to_string(),
+            estimated: saturation.estimated,
+            capacity: saturation.capacity,
+            accepted: saturation.accepted,
+            fill: saturation.fill,
+            rate: saturation.rate,
+            lost: saturation.lost,
+            layers: saturation.layers,
+            memory_bytes: saturation.memory_bytes,
+            peak_memory_bytes: summary.peak_memory_bytes,
+        }
+    }
+}
+
+fn per_second(progress: &Progress) -> f64 {
+    progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001)
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / 1_048_576.0
+}

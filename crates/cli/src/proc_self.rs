@@ -1,0 +1,35 @@
+//! What the kernel says about this process in `/proc/self/status` (Linux, proc(5)).
+
+/// Returns the value of a field, such as `SigIgn`; `None` on systems without that file.
+fn status_field(name: &str) -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut fields = status.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(field, _)| *field == name)?;
+    Some(value.trim().to_owned())
+}
+
+/// Returns the resident memory of this process, in bytes; `None` where the system does not publish it.
+pub(crate) fn resident_memory_bytes() -> Option<u64> {
+    let kib: u64 = status_field("VmRSS")?.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Returns whether this process ignores a signal; `None` where the system does not publish it.
+pub(crate) fn ignores_signal(number: u32) -> Option<bool> {
+    let mask = u64::from_str_radix(&status_field("SigIgn")?, 16).ok()?;
+    Some(mask.checked_shr(number.checked_sub(1)?)? & 1 == 1)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_ignores_broken_pipes_but_not_interrupts() {
+        assert!(resident_memory_bytes().is_some_and(|bytes| bytes > 100_000));
+        // Rust ignores SIGPIPE (13) at start; signal 0 does not exist.
+        assert_eq!(ignores_signal(13), Some(true));
+        assert_eq!(ignores_signal(2), Some(false));
+        assert_eq!(ignores_signal(0), None);
+    }
+}

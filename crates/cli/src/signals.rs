@@ -1,0 +1,125 @@
+//! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGUSR1 asks for a status line.
+//!
+//! The first signal that stops starts nothing more and finishes what is in flight; the second ends the crawl at once.
+//! `nohup` starts a process with SIGHUP ignored, and then it stays ignored. Linux says so in `/proc/self/status`; on a system
+//! that does not, SIGHUP keeps the action that it had at start, so that `nohup` works there too.
+
+use std::io;
+
+use crawler::StopHandle;
+
+use crate::status::StatusRequest;
+
+/// Handles signals from now on, on a task of the runtime.
+///
+/// # Errors
+///
+/// When the system refuses a handler.
+pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> {
+    let mut signals = platform::Signals::listen()?;
+    tokio::spawn(async move {
+        let mut is_stopping = false;
+        loop {
+            match signals.next().await {
+                Received::Status => status.ask(),
+                Received::Stop(signal) if is_stopping => {
+                    log::warn!(target: "crawler::signals", signal; "{signal} again: stopping now");
+                    stop.now();
+                }
+                Received::Stop(signal) => {
+                    is_stopping = true;
+                    log::warn!(
+                        target: "crawler::signals",
+                        signal;
+                        "{signal}: stopping: finishing what is in flight; press Ctrl-C again to stop now"
+                    );
+                    stop.finish();
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy)]
+enum Received {
+    /// To stop, by the signal of this name.
+    Stop(&'static str),
+    /// To log a status line.
+    Status,
+}
+
+#[cfg(unix)]
+mod platform {
+    use std::future::pending;
+    use std::io;
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    use super::Received;
+    use crate::proc_self;
+
+    /// The number of SIGHUP (POSIX, `kill -l`).
+    const SIGHUP: u32 = 1;
+
+    pub(super) struct Signals {
+        interrupt: Signal,
+        terminate: Signal,
+        /// None where it is ignored, or nobody can know whether it is.
+        hang_up: Option<Signal>,
+        user: Signal,
+    }
+
+    impl Signals {
+        pub(super) fn listen() -> io::Result<Self> {
+            // This is the one place that could change the answer, so it is asked first.
+            let may_hang_up = proc_self::ignores_signal(SIGHUP) == Some(false);
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+                hang_up: may_hang_up.then(|| signal(SignalKind::hangup())).transpose()?,
+                user: signal(SignalKind::user_defined1())?,
+            })
+        }
+
+        pub(super) async fn next(&mut self) -> Received {
+            let hang_up = async {
+                match &mut self.hang_up {
+                    Some(signal) => signal.recv().await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                _ = self.interrupt.recv() => Received::Stop("SIGINT"),
+                _ = self.terminate.recv() => Received::Stop("SIGTERM"),
+                _ = hang_up => Received::Stop("SIGHUP"),
+                _ = self.user.recv() => Received::Status,
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod platform {
+    use std::future::pending;
+    use std::io;
+
+    use super::Received;
+
+    /// Ctrl-C alone.
+    pub(super) struct Signals;
+
+    impl Signals {
+        pub(super) fn listen() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) async fn next(&mut self) -> Received {
+            match tokio::signal::ctrl_c().await {
+                Ok(()) => Received::Stop("Ctrl-C"),
+                Err(_) => pending().await,
+            }
+        }
+    }
+}

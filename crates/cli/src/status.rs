@@ -1,0 +1,58 @@
+//! One status line on request: SIGUSR1.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawler::{Event, Observer};
+use frontier::{Notice, Origin};
+
+use crate::log_records;
+
+/// Asks for a status line, which is logged within a second. Requests that come closer together get one line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StatusRequest(Arc<AtomicBool>);
+
+impl StatusRequest {
+    pub(crate) fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Logs the status lines that were asked for.
+#[derive(Debug)]
+pub(crate) struct StatusReporter {
+    request: StatusRequest,
+    /// The origins that are away now; the frontier bounds how many hosts there are.
+    away: HashSet<Origin>,
+}
+
+impl StatusReporter {
+    pub(crate) fn new(request: StatusRequest) -> Self {
+        Self {
+            request,
+            away: HashSet::new(),
+        }
+    }
+}
+
+impl Observer for StatusReporter {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Notice(Notice::Away { origin, .. }) => {
+                self.away.insert(origin.clone());
+            }
+            Event::Notice(Notice::Back { origin, .. } | Notice::GivenUp { origin, .. }) => {
+                self.away.remove(origin);
+            }
+            Event::Tick(progress) if self.request.take() => log_records::status(progress, self.away.len()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
