@@ -11,9 +11,6 @@ use serde::Serialize;
 use crate::logging;
 use crate::proc_self;
 
-/// The target of the line that SIGUSR1 asks for.
-pub(crate) const STATUS: &str = "crawler::status";
-
 /// Logs how far the crawl is.
 pub(crate) fn progress(progress: &Progress, message: &str) {
     let report = &progress.report;
@@ -40,7 +37,7 @@ pub(crate) fn status(progress: &Progress, origins_away: usize) {
     let memory = proc_self::resident_memory_bytes();
     let shown_memory = memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{:.1} MiB", mebibytes(bytes)));
     log::info!(
-        target: STATUS,
+        target: logging::STATUS,
         elapsed_seconds = progress.elapsed.as_secs_f64(),
         pages = progress.pages,
         pages_per_second = per_second(progress),

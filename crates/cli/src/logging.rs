@@ -19,6 +19,9 @@ use crate::options::{LogFormat, Options};
 /// The crates of this project: the prefixes of the targets that are logged by default.
 const OWN_CRATES: [&str; 3] = ["crawler", "frontier", "sieve"];
 
+/// The target of the line that SIGUSR1 asks for, which no option hides.
+pub(crate) const STATUS: &str = "crawler::status";
+
 /// The environment variable that says what is logged, in the syntax of env_logger.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
@@ -28,8 +31,7 @@ const RESERVED: [&str; 4] = ["time", "level", "target", "message"];
 /// Starts the logger: `-v` and `-q` say what is logged, or else `RUST_LOG`, or else it is INFO and above of this project.
 pub(crate) fn start(options: &Options, bar: &ProgressBar) {
     let mut builder = Builder::new();
-    // Whoever asks for a status line gets it, under -q too.
-    builder.filter_module(crate::log_records::STATUS, LevelFilter::Info);
+    builder.filter_module(STATUS, LevelFilter::Info);
     let refused = match env::var(FILTER_VARIABLE) {
         Ok(filter) if !filter.trim().is_empty() && options.verbose == 0 && options.quiet == 0 => {
             match env_filter::Builder::new().try_parse(&filter) {

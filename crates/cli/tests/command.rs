@@ -78,7 +78,7 @@ fn a_seen_set_that_grows_finds_every_page_from_a_tiny_capacity() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .filter(|line| line["target"] == "sieve::saturation")
         .map(|line| {
-            assert_eq!(line["severity"], "INFO", "{line}");
+            assert_eq!(line["level"], "INFO", "{line}");
             line["layers"].as_u64().unwrap()
         })
         .collect();
@@ -195,12 +195,15 @@ fn json_logs_carry_the_saturation_as_values() {
     let lines: Vec<serde_json::Value> = stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let warnings: Vec<_> = lines
         .iter()
-        .filter(|line| line["target"] == "sieve::saturation" && line["severity"] == "WARN")
+        .filter(|line| line["target"] == "sieve::saturation" && line["level"] == "WARN")
         .collect();
-    assert_eq!(warnings[0]["level"], "full");
+    assert_eq!(warnings[0]["saturation_level"], "full");
     assert_eq!(warnings[0]["capacity"], 20);
     assert!(warnings[0]["estimated"].as_f64().unwrap() > 20.0);
-    let mut levels: Vec<_> = warnings.iter().map(|line| line["level"].to_string()).collect();
+    let mut levels: Vec<_> = warnings
+        .iter()
+        .map(|line| line["saturation_level"].to_string())
+        .collect();
     levels.dedup();
     assert_eq!(levels.len(), warnings.len(), "one line per level");
 }

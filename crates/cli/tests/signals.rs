@@ -1,0 +1,247 @@
+//! What signals do to a crawl, and what is on disk when the process is killed.
+
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The site: its first page links to `/held`, which answers when the test says so.
+struct Site {
+    port: u16,
+    held: Receiver<TcpStream>,
+}
+
+impl Site {
+    fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (to, held) = channel();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, &to);
+            }
+        });
+        Self { port, held }
+    }
+
+    fn seed(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// Waits until `/held` was asked for.
+    fn wait(&self) -> TcpStream {
+        self.held.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+}
+
+fn answer(mut stream: TcpStream, held: &Sender<TcpStream>) {
+    let mut head = [0; 4096];
+    let length = stream.read(&mut head).unwrap_or(0);
+    let head = String::from_utf8_lossy(&head[..length]);
+    match head.split_whitespace().nth(1) {
+        Some("/") => send(
+            stream,
+            "200 OK",
+            "<a href=/held>next</a><a href=http://other.example/>out</a>",
+        ),
+        Some("/held") => held.send(stream).unwrap(),
+        _ => send(stream, "404 Not Found", ""),
+    }
+}
+
+fn send(mut stream: TcpStream, status: &str, body: &str) {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {length}");
+    let _ = write!(stream, "{head}\r\n\r\n{body}");
+}
+
+/// A crawl of the site, with its log.
+struct Crawl {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Crawl {
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Reads the log up to the first record of a target.
+    #[track_caller]
+    fn wait_for(&mut self, target: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "no record of {target}");
+            let record: Value = serde_json::from_str(&line).unwrap();
+            if record["target"] == target {
+                return record;
+            }
+        }
+    }
+
+    /// Waits for its end; standard error has the rest of the log.
+    fn end(mut self) -> Output {
+        let mut stderr = Vec::new();
+        self.log.read_to_end(&mut stderr).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        Output { stderr, ..output }
+    }
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
+
+fn crawl(site: &Site, options: &[&str]) -> Crawl {
+    let mut command = Command::new(PROGRAM);
+    command.args(["--log-format", "json", "--delay", "0"]).args(options);
+    command.arg(site.seed());
+    Crawl::of(command)
+}
+
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
+fn summary(output: &Output) -> Value {
+    let log = String::from_utf8_lossy(&output.stderr);
+    let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut summaries = records.filter(|record| record["target"] == "crawler::summary");
+    summaries.next().unwrap_or_else(|| panic!("no summary: {log}"))
+}
+
+#[test]
+fn the_first_signal_of_each_kind_finishes_what_is_in_flight() {
+    for signal in ["HUP", "TERM", "INT"] {
+        let pages = file(&format!("finished-{signal}"));
+        let site = Site::start();
+        let mut crawl = crawl(&site, &["--output", pages.to_str().unwrap()]);
+        let held = site.wait();
+        crawl.signal(signal);
+        let record = crawl.wait_for("crawler::signals");
+        assert_eq!(record["signal"], format!("SIG{signal}"));
+        assert_eq!(record["level"], "WARN");
+        send(held, "200 OK", "<a href=/never>never</a>");
+        let output = crawl.end();
+        assert_eq!(output.status.code(), Some(0));
+        let summary = summary(&output);
+        assert_eq!(summary["ending"], "stopped", "{summary}");
+        assert_eq!((&summary["pages"], &summary["cut_short"]), (&2.into(), &0.into()));
+        let text = fs::read_to_string(&pages).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.ends_with('\n'), "{text}");
+    }
+}
+
+#[test]
+fn the_second_signal_does_not_wait() {
+    let site = Site::start();
+    let mut crawl = crawl(&site, &[]);
+    let _held = site.wait();
+    crawl.signal("TERM");
+    crawl.wait_for("crawler::signals");
+    crawl.signal("HUP");
+    let output = crawl.end();
+    let summary = summary(&output);
+    assert_eq!(
+        (&summary["pages"], &summary["cut_short"]),
+        (&1.into(), &1.into()),
+        "{summary}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crawl_under_nohup_outlives_its_terminal() {
+    let site = Site::start();
+    let mut command = Command::new("nohup");
+    command.args([PROGRAM, "--log-format", "json", "--delay", "0"]);
+    // Without a terminal `nohup` says nothing of its own.
+    command.arg(site.seed()).stdin(Stdio::null());
+    let mut crawl = Crawl::of(command);
+    let held = site.wait();
+    crawl.signal("HUP");
+    crawl.signal("USR1");
+    // It is alive, and has seen what came before.
+    crawl.wait_for("crawler::status");
+    send(held, "200 OK", "the end");
+    let output = crawl.end();
+    let summary = summary(&output);
+    assert_eq!(summary["ending"], "drained", "{summary}");
+    assert_eq!(summary["pages"], 2);
+}
+
+#[test]
+fn a_status_line_can_be_had_of_the_quietest_crawl_within_a_second_or_so() {
+    let site = Site::start();
+    let mut crawl = crawl(&site, &["-qq"]);
+    let held = site.wait();
+    let asked = Instant::now();
+    crawl.signal("USR1");
+    let status = crawl.wait_for("crawler::status");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(status["level"], "INFO");
+    assert_eq!(status["pages"], 1, "{status}");
+    assert_eq!(status["in_flight"], 1, "{status}");
+    assert_eq!(status["queued"], 0, "{status}");
+    assert_eq!(status["origins_away"], 0, "{status}");
+    assert_eq!(status["saturation_level"], "healthy", "{status}");
+    #[cfg(target_os = "linux")]
+    assert!(
+        status["resident_memory_bytes"].as_u64().unwrap() > 1_000_000,
+        "{status}"
+    );
+    send(held, "200 OK", "the end");
+    assert_eq!(crawl.end().status.code(), Some(0));
+}
+
+#[test]
+fn a_second_after_a_page_all_its_lines_are_on_disk_whatever_happens() {
+    let site = Site::start();
+    let names = ["--output", "--links", "--refused", "--warc"];
+    let files = names.map(|name| file(&format!("killed{name}")));
+    let mut options = vec!["-q"];
+    for (name, file) in names.iter().zip(&files) {
+        options.extend([*name, file.to_str().unwrap()]);
+    }
+    let mut crawl = crawl(&site, &options);
+    let _held = site.wait();
+    let fetched = Instant::now();
+    let is_written = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&site.seed()));
+    while !files.iter().all(is_written) {
+        let missing: Vec<_> = files.iter().filter(|file| !is_written(file)).collect();
+        // Twice what is promised, and some room for a busy machine.
+        assert!(fetched.elapsed() < Duration::from_secs(3), "not on disk: {missing:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+    crawl.child.kill().unwrap();
+    crawl.child.wait().unwrap();
+    let [pages, links, refused, archive] = files.map(|file| fs::read_to_string(file).unwrap());
+    for (text, lines) in [(pages, 1), (links, 2), (refused, 1)] {
+        assert!(text.ends_with('\n'), "{text}");
+        assert_eq!(text.lines().count(), lines, "{text}");
+    }
+    // Of robots.txt and of the page.
+    assert_eq!(archive.matches("WARC-Type: response").count(), 2);
+    assert!(archive.ends_with("\r\n\r\n"));
+}
