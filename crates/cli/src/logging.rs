@@ -32,32 +32,34 @@ const RESERVED: [&str; 4] = ["time", "level", "target", "message"];
 pub(crate) fn start(options: &Options, bar: &ProgressBar) {
     let mut builder = Builder::new();
     builder.filter_module(STATUS, LevelFilter::Info);
-    let refused = match env::var(FILTER_VARIABLE) {
-        Ok(filter) if !filter.trim().is_empty() && options.verbose == 0 && options.quiet == 0 => {
-            match env_filter::Builder::new().try_parse(&filter) {
-                Ok(_) => {
-                    builder.parse_filters(&filter);
-                    None
-                }
-                Err(why) => {
-                    filter_by_options(&mut builder, options);
-                    Some(why)
-                }
-            }
-        }
-        _ => {
-            filter_by_options(&mut builder, options);
-            None
-        }
-    };
+    let from_environment = filter_of_environment(options);
+    match &from_environment {
+        Some(Ok(filter)) => _ = builder.parse_filters(filter),
+        Some(Err(_)) | None => filter_by_options(&mut builder, options),
+    }
     match options.log_format {
         LogFormat::Text => builder.format(text_line),
         LogFormat::Json => builder.format(json_line),
     };
     builder.target(env_logger::Target::Pipe(Box::new(BesideBar { bar: bar.clone() })));
     builder.init();
-    if let Some(why) = refused {
+    if let Some(Err(why)) = from_environment {
         log::warn!(target: "crawler", "{FILTER_VARIABLE} is ignored: {why}");
+    }
+}
+
+/// Returns the filter of the environment, or what is wrong with it; `None` where none is set, or the options decide.
+fn filter_of_environment(options: &Options) -> Option<Result<String, String>> {
+    if options.verbose > 0 || options.quiet > 0 {
+        return None;
+    }
+    let filter = env::var(FILTER_VARIABLE)
+        .ok()
+        .filter(|filter| !filter.trim().is_empty())?;
+    match env_filter::Builder::new().try_parse(&filter) {
+        Ok(_) => Some(Ok(filter)),
+        // One line of the log.
+        Err(why) => Some(Err(why.to_string().replace('\n', "; "))),
     }
 }
 
@@ -69,7 +71,7 @@ fn filter_by_options(builder: &mut Builder, options: &Options) {
         (0, 1) => LevelFilter::Warn,
         (0, 2..) => LevelFilter::Error,
     };
-    // A parser of HTML can log a line for each tag of a page, and a cookie store logs cookies: below WARN, RUST_LOG has them.
+    // Below WARN, the HTML parser logs a line for each tag of a page, and the cookie store logs cookies: RUST_LOG shows these.
     let others = if options.verbose >= 2 {
         LevelFilter::Warn
     } else {
@@ -94,7 +96,7 @@ pub(crate) fn fatal(format: LogFormat, error: &dyn Display, exit_code: u8) {
 pub(crate) fn write_json(level: Level, target: &str, message: &dyn Display, fields: &impl Serialize) {
     let mut line = Vec::new();
     if write_object(&mut line, level, target, message, fields).is_ok() {
-        // As above.
+        // As in `fatal`: nobody may be reading.
         drop(io::stderr().write_all(&line));
     }
 }
@@ -152,7 +154,7 @@ impl Serialize for Fields<'_> {
             map: serializer.serialize_map(None)?,
             error: None,
         };
-        // A source fails only where its visitor does.
+        // A source fails only if its visitor does, which keeps the error.
         let _ = self.0.visit(&mut fields);
         match fields.error {
             Some(error) => Err(error),

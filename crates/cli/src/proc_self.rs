@@ -15,6 +15,7 @@ pub(crate) fn resident_memory_bytes() -> Option<u64> {
 }
 
 /// Returns whether this process ignores a signal; `None` where the system does not publish it.
+#[cfg(unix)]
 pub(crate) fn ignores_signal(number: u32) -> Option<bool> {
     let mask = u64::from_str_radix(&status_field("SigIgn")?, 16).ok()?;
     Some(mask.checked_shr(number.checked_sub(1)?)? & 1 == 1)

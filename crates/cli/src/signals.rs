@@ -47,6 +47,7 @@ enum Received {
     /// To stop, by the signal of this name.
     Stop(&'static str),
     /// To log a status line.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "no other system has SIGUSR1"))]
     Status,
 }
 
@@ -66,14 +67,14 @@ mod platform {
     pub(super) struct Signals {
         interrupt: Signal,
         terminate: Signal,
-        /// None where it is ignored, or nobody can know whether it is.
+        /// `None` where it is ignored, or the system does not say.
         hang_up: Option<Signal>,
         user: Signal,
     }
 
     impl Signals {
         pub(super) fn listen() -> io::Result<Self> {
-            // This is the one place that could change the answer, so it is asked first.
+            // A handler for SIGHUP would change the answer.
             let may_hang_up = proc_self::ignores_signal(SIGHUP) == Some(false);
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,

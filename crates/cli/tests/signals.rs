@@ -101,10 +101,19 @@ impl Crawl {
 
     /// Waits for its end; standard error has the rest of the log.
     fn end(mut self) -> Output {
-        let mut stderr = Vec::new();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         self.log.read_to_end(&mut stderr).unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        Output { stderr, ..output }
+        self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        let status = self.child.wait().unwrap();
+        Output { status, stdout, stderr }
+    }
+}
+
+impl Drop for Crawl {
+    /// A test that fails leaves no process behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
