@@ -1,60 +1,62 @@
-//! The configuration file: TOML with the names of the options, turned into arguments before those of the command line.
+//! The configuration file: TOML with the names of the options, converted to arguments before those of the command line.
 //!
-//! So there is one list of names, one check of values, and the command line wins because the later of two arguments does.
+//! So there is one list of names and one check of values. The command line wins because the later of two arguments does.
+//! Options that name a file must not be repeated: those of the command line replace those of the file here.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::Cli;
+use crate::options::{command, names_a_file};
 
 /// Why the file cannot be used. Its values are not repeated, for they may be passwords.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigFileError {
-    #[error("--config wants the name of a file")]
-    NoName,
     #[error("the configuration {path} cannot be read: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("the configuration {path} is not TOML, in line {line}: {what}")]
+    #[error("line {line} of the configuration {path} is not TOML: {what}")]
     NotToml { path: String, line: usize, what: String },
     #[error("line {line} of the configuration {path}: {what}")]
     Entry { path: String, line: usize, what: String },
 }
 
-/// Puts the arguments of the file that `--config` names before the others.
+/// Inserts the arguments of the file that `--config` names before the others.
+///
+/// Wrong arguments are returned as they are: whoever parses them finds the mistake.
+///
+/// # Errors
+///
+/// The file cannot be read, or is wrong.
 pub(crate) fn arguments(mut given: Vec<OsString>) -> Result<Vec<OsString>, ConfigFileError> {
-    let Some(path) = config_path(&given)? else {
+    let command = command();
+    // The file may supply what the command line lacks, such as the seeds.
+    let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&given) else {
+        return Ok(given);
+    };
+    let (command, matches, first) = match matches.subcommand() {
+        Some((name, matches)) => match command.find_subcommand(name) {
+            Some(subcommand) => (subcommand, matches, 2),
+            None => return Ok(given),
+        },
+        None => (&command, &matches, 1),
+    };
+    let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") else {
         return Ok(given);
     };
     let shown = path.display().to_string();
-    let text = fs::read_to_string(&path).map_err(|source| ConfigFileError::Unreadable {
+    let text = fs::read_to_string(path).map_err(|source| ConfigFileError::Unreadable {
         path: shown.clone(),
         source,
     })?;
-    let command = Cli::command();
-    let subcommand = given.get(1).and_then(|first| command.find_subcommand(first));
-    let first = if subcommand.is_some() { 2 } else { 1 };
-    let from_file = File { path: shown, text }.arguments(subcommand.unwrap_or(&command))?;
+    let from_file = File { path: shown, text }.arguments(command, matches)?;
     given.splice(first..first, from_file);
     Ok(given)
-}
-
-fn config_path(given: &[OsString]) -> Result<Option<PathBuf>, ConfigFileError> {
-    let mut arguments = given.iter().skip(1).take_while(|argument| *argument != "--");
-    let mut found = None;
-    while let Some(argument) = arguments.next() {
-        if argument == "--config" {
-            found = Some(arguments.next().ok_or(ConfigFileError::NoName)?.into());
-        } else if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
-            found = Some(path.into());
-        }
-    }
-    Ok(found)
 }
 
 struct File {
@@ -63,7 +65,8 @@ struct File {
 }
 
 impl File {
-    fn arguments(&self, command: &Command) -> Result<Vec<OsString>, ConfigFileError> {
+    /// Returns the entries as arguments, without the files that the command line names itself.
+    fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, ConfigFileError> {
         let table = DeTable::parse(&self.text).map_err(|error| ConfigFileError::NotToml {
             path: self.path.clone(),
             line: self.line(error.span().unwrap_or_default().start),
@@ -75,7 +78,11 @@ impl File {
         for (key, value) in entries {
             let name = key.get_ref().as_ref();
             let texts = argument_of(command, name)
-                .and_then(|argument| written(argument, value))
+                .and_then(|argument| {
+                    let texts = written(argument, value)?;
+                    let is_replaced = names_a_file(argument) && is_given(given, argument);
+                    Ok(if is_replaced { Vec::new() } else { texts })
+                })
                 .map_err(|what| ConfigFileError::Entry {
                     path: self.path.clone(),
                     line: self.line(key.span().start),
@@ -92,9 +99,19 @@ impl File {
     }
 }
 
+fn is_given(matches: &ArgMatches, argument: &Arg) -> bool {
+    matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+}
+
 fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> {
     let is_named = |argument: &&Arg| match argument.get_long() {
-        Some(long) => long == name && name != "config",
+        Some("config" | "help" | "version") => false,
+        Some(long) => {
+            long == name
+                || argument
+                    .get_all_aliases()
+                    .is_some_and(|aliases| aliases.contains(&name))
+        }
         None => argument.get_id().as_str().replace('_', "-") == name,
     };
     let known = command.get_arguments().find(is_named);
@@ -102,34 +119,34 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
         let dashed = name.replace('_', "-").to_ascii_lowercase();
         let is_meant = |argument: &Arg| argument.get_long() == Some(&dashed);
         if dashed != name && command.get_arguments().any(is_meant) {
-            format!("there is no option {name:?}, but {dashed:?}")
+            format!("there is no option {name:?}: write {dashed:?}")
         } else {
             format!("there is no option {name:?}; crawler --help lists them")
         }
     })
 }
 
-/// Writes an entry as it would stand on the command line.
+/// Returns an entry as it would stand on the command line.
 fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
     let name = argument.get_long().unwrap_or_default();
     let is_list = matches!(argument.get_action(), ArgAction::Append) || argument.is_positional();
     match (argument.get_action(), value.get_ref()) {
         (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(if *set { vec![format!("--{name}")] } else { Vec::new() }),
-        (ArgAction::SetTrue, _) => Err(format!("{name} is switched on by true and left off by false")),
+        (ArgAction::SetTrue, _) => Err(format!("{name} is either true or false")),
         (ArgAction::Count, value) => match scalar(value).and_then(|text| text.parse::<u8>().ok()) {
             Some(times) => Ok(vec![format!("--{name}"); usize::from(times)]),
-            None => Err(format!("{name} wants a small number")),
+            None => Err(format!("{name} needs a small number, such as 1")),
         },
         (_, DeValue::Array(values)) if is_list => {
             let texts = values.iter().map(|value| scalar(value.get_ref()));
             let texts = texts.collect::<Option<Vec<_>>>();
-            let texts = texts.ok_or_else(|| format!("the list {name} has something else than texts and numbers"))?;
+            let texts = texts.ok_or_else(|| format!("the list {name} may have texts and numbers only"))?;
             texts.iter().map(|text| with_name(argument, text)).collect()
         }
         (_, value) => match scalar(value) {
             Some(text) => Ok(vec![with_name(argument, &text)?]),
-            None if is_list => Err(format!("{name} wants a text or a list of texts")),
-            None => Err(format!("{name} wants one text or number")),
+            None if is_list => Err(format!("{name} needs a text or a list of texts")),
+            None => Err(format!("{name} needs one text or number")),
         },
     }
 }
@@ -137,7 +154,7 @@ fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, 
 fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
     match argument.get_long() {
         Some(long) => Ok(format!("--{long}={text}")),
-        None if text.starts_with('-') => Err(format!("{text:?} is no URL")),
+        None if text.starts_with('-') => Err(format!("{text:?} is not a URL")),
         None => Ok(text.to_owned()),
     }
 }
@@ -163,7 +180,9 @@ mod tests {
             path: "crawl.toml".to_owned(),
             text: text.to_owned(),
         };
-        let arguments = file.arguments(&Cli::command()).map_err(|error| error.to_string())?;
+        let command = command();
+        let matches = command.clone().get_matches_from(["crawler", "example.com"]);
+        let arguments = file.arguments(&command, &matches).map_err(|error| error.to_string())?;
         Ok(arguments.into_iter().map(|text| text.into_string().unwrap()).collect())
     }
 
@@ -177,6 +196,8 @@ mod tests {
             cookies = false
             exclude = ["/a", '\.pdf$']
             include = "x"
+            depth = 3
+            max-body = "64MiB"
             verbose = 2
         "#;
         let expected = [
@@ -188,6 +209,8 @@ mod tests {
             "--exclude=/a",
             "--exclude=\\.pdf$",
             "--include=x",
+            "--max-depth=3",
+            "--max-body=64MiB",
             "--verbose",
             "--verbose",
         ];
@@ -195,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_without_its_value() {
+    fn errors_name_the_line_and_never_the_value() {
         for (text, says) in [
             (
                 "delay = 1\nmax-page = 2",
@@ -205,14 +228,14 @@ mod tests {
                 "config = 'secret'",
                 "line 1 of the configuration crawl.toml: there is no option \"config\"",
             ),
-            ("max_pages = 2", "there is no option \"max_pages\", but \"max-pages\""),
+            ("max_pages = 2", "there is no option \"max_pages\": write \"max-pages\""),
             ("\n\nsitemaps = 'secret'", "line 3"),
             ("basic-auth = [{a = 'secret'}]", "texts and numbers"),
             ("max-pages = [1, 2]", "one text or number"),
             ("proxy = true", "one text or number"),
             ("verbose = 'secret'", "small number"),
-            ("delay = 1\ndelay = 2", "in line 2"),
-            ("delay 1", "in line 1"),
+            ("delay = 1\ndelay = 2", "line 2 of"),
+            ("delay 1", "line 1 of"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(says) && !error.contains("secret"), "{text}: {error}");

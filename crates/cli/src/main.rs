@@ -24,10 +24,11 @@ use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
 use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, Summary};
 use crawler_cli::demo::{self, DemoServer};
+use frontier::Reach;
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::options::{Command, Defaults, LogFormat, Options, Outputs, is_stdout};
+use crate::options::{Command, LogFormat, Options, Outputs, SeedsError, is_stdout};
 use crate::progress::Reporter;
 use crate::status::{StatusReporter, StatusRequest};
 
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         }
     };
     let options = match &cli.command {
+        Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
+        Some(Command::Man) => return print(options::manual_page()),
         Some(Command::Demo(options)) => options,
         None => &cli.site.options,
     };
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
         let result = runtime.block_on(async {
             match &cli.command {
                 Some(Command::Demo(options)) => run_demo(options, &bar).await,
-                None => run_site(&cli.site, &bar).await,
+                _ => run_site(&cli.site, &bar).await,
             }
         });
         // A name that is still being looked up is nothing to wait for.
@@ -70,6 +73,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// Writes a text to standard output. A reader that closes it early, as `head` does, has what it wanted.
+fn print(text: io::Result<Vec<u8>>) -> ExitCode {
+    match text.and_then(|text| io::stdout().write_all(&text)) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "crawler: the text cannot be written: {error}");
+            ExitCode::from(1)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
 /// Everything that makes the command fail.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -79,8 +93,8 @@ enum Failure {
     Start(#[from] StartError),
     #[error(transparent)]
     Crawl(#[from] CrawlError),
-    #[error("the seeds of {path} cannot be read: {source}")]
-    Seeds { path: String, source: io::Error },
+    #[error(transparent)]
+    Seeds(#[from] SeedsError),
     #[error("the output cannot be written: {0}")]
     Output(io::Error),
     #[error("two outputs would go to {0}: give each a file of its own")]
@@ -112,7 +126,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Arguments(_)
-            | Self::Seeds { .. }
+            | Self::Seeds(_)
             | Self::Earlier(_)
             | Self::SharedOutput(_)
             | Self::ReplacedInput(_)
@@ -128,14 +142,8 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
-    let mut crawl = site.options.to_crawl(&Defaults::SITE, random_secret()?);
-    crawl.seeds = site.all_seeds().map_err(|source| {
-        let path = site
-            .seeds_file()
-            .map(|path| path.display().to_string())
-            .unwrap_or_default();
-        Failure::Seeds { path, source }
-    })?;
+    let mut crawl = site.options.to_crawl(random_secret()?);
+    crawl.seeds = site.all_seeds()?;
     let summary = run(crawl, &site.options, site.recrawl.as_deref(), bar).await?;
     if summary.is_empty() {
         let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
@@ -153,7 +161,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
 
 async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     let server: DemoServer = demo::serve().await?;
-    let mut crawl = options.to_crawl(&Defaults::DEMO, random_secret()?);
+    let mut crawl = options.to_crawl(random_secret()?);
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
     crawl.allow_private_addresses = true;
@@ -193,7 +201,7 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
         && scope.include.is_empty()
         && scope.exclude.is_empty()
         && frontier.ask_robots
-        && scope.reach == Defaults::DEMO.reach
+        && scope.reach == Reach::Site
         && has_default_budgets(crawl)
         && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
 }

@@ -289,14 +289,14 @@ fn the_command_line_wins_over_the_file_also_where_the_two_contradict() {
 }
 
 #[test]
-fn what_looks_like_an_option_is_no_seed_and_the_demo_goes_first() {
+fn an_option_is_no_seed_and_a_subcommand_goes_first() {
     let folder = std::env::temp_dir().join(format!("crawler-seeds-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("crawl.toml");
     fs::write(&path, "seed-urls = [\"--ignore-robots\", \"http://127.0.0.1:1/\"]\n").unwrap();
     let path = path.to_str().unwrap();
-    fails(&["--config", path], 2, "\"--ignore-robots\" is no URL");
-    fails(&["-q", "demo"], 2, "the demo goes before its options");
+    fails(&["--config", path], 2, "\"--ignore-robots\" is not a URL");
+    fails(&["-q", "demo"], 2, "the subcommand demo goes before all options");
     let seeds = folder.join("seeds.txt");
     fs::write(&seeds, "\u{feff}http://127.0.0.1:1/\n").unwrap();
     fails(

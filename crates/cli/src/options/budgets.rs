@@ -1,139 +1,286 @@
-//! The options against endless sites, and when to try again.
+//! The options for sitemaps, for URLs that count as the same, for retries, and against endless sites.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use clap::Args;
 use crawler::CrawlOptions;
+use crawler::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 use frontier::canonical::Rules;
 use frontier::{Canonicalizer, RetryPolicy, config, scope};
 
-use super::values::{parse_seconds, parse_seconds_above_zero};
+use super::values::{parse_count, parse_duration, parse_percent, parse_size, show_count, show_duration, show_size};
 
 #[derive(Debug, Args)]
 pub(crate) struct Budgets {
-    /// Near-duplicates of one page under one path prefix, or on one site, beyond which what is there waits behind everything else;
-    /// 0 for no limit. Numbers in a path stand for one another, so that all months of a calendar are under one prefix; so are
-    /// all queries of a path.
-    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES, help_heading = "Traps")]
-    max_near_duplicates: u32,
-    /// Near-duplicates of one page that are fetched under one path prefix, or on one site, in all; 0 for no limit. Then the prefix is
-    /// closed.
-    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL, help_heading = "Traps")]
-    max_near_duplicates_in_all: u32,
-    /// The latest pages that a page is compared with [some 200 bytes each, and the URL].
+    /// Maximum Crawl-delay of a robots.txt to obey.
+    ///
+    /// A longer one is cut to this duration. With 0, only --delay counts.
     #[arg(
         long,
-        value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(config::DEFAULT_MAX_FINGERPRINTS - 1),
-        help_heading = "Traps"
-    )]
-    max_fingerprints: NonZeroUsize,
-    /// Different queries of one path that are followed; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_QUERIES_PER_PATH, help_heading = "Traps")]
-    max_queries_per_path: u32,
-    /// Hosts of one registrable domain that are followed; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_MAX_HOSTS_PER_SITE, help_heading = "Traps")]
-    max_hosts_per_site: u32,
-    /// Hosts that are remembered at a time; URLs of further ones are refused.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(config::DEFAULT_MAX_HOSTS - 1),
-        help_heading = "Traps"
-    )]
-    max_hosts: NonZeroUsize,
-    /// How often one segment may occur in the path of a URL, as in /a/b/a/b/a/b.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(scope::DEFAULT_MAX_SEGMENT_REPEATS - 1),
-        help_heading = "Traps"
-    )]
-    max_path_repeats: NonZeroUsize,
-    /// The longest URL that is followed [bytes].
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = NonZeroUsize::MIN.saturating_add(scope::DEFAULT_MAX_URL_BYTES - 1),
-        help_heading = "Traps"
-    )]
-    max_url_bytes: NonZeroUsize,
-    /// Redirects in a row that are followed.
-    #[arg(long, value_name = "N", default_value_t = scope::DEFAULT_MAX_HOPS, help_heading = "Traps")]
-    max_redirects: u8,
-
-    /// How often one URL is asked for in all, if it fails.
-    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_attempts, help_heading = "Retries")]
-    max_attempts: NonZeroU32,
-    /// The wait before the second attempt, if the server does not say; it doubles with each further one [seconds].
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds, help_heading = "Retries")]
-    retry_wait: Duration,
-    /// The longest wait between two attempts, also if a server asks for more [seconds].
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Retries")]
-    max_retry_wait: Duration,
-    /// Wait so long for a host that has answered before and is away, then give it up with all that waits for it [seconds].
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Retries")]
-    max_host_downtime: Duration,
-    /// The same for a host that has never answered [seconds].
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds, help_heading = "Retries")]
-    max_first_downtime: Duration,
-    /// How long a host rests that answers 429 and does not say how long; it doubles with each further time in a row
-    /// [seconds].
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_seconds, help_heading = "Retries")]
-    throttle_wait: Duration,
-    /// Give a host up after so many answers in a row that ask for less traffic (429, or 503 with Retry-After); a page too,
-    /// after so many in all. They are not counted as attempts.
-    #[arg(long, value_name = "N", default_value_t = RetryPolicy::default().max_throttles, help_heading = "Retries")]
-    max_throttles: NonZeroU32,
-    /// Add up to so much to the waits of retries, another share for each URL and attempt, so that what failed together is
-    /// not asked for together again [percent].
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value_t = RetryPolicy::default().jitter_percent,
-        value_parser = clap::value_parser!(u8).range(0..=100),
-        help_heading = "Retries"
-    )]
-    retry_jitter: u8,
-    /// The longest Crawl-delay of a robots.txt that is obeyed; a longer one is cut to it [seconds].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value = "60",
-        value_parser = parse_seconds_above_zero,
+        value_name = "DURATION",
+        default_value = show_duration(config::DEFAULT_MAX_CRAWL_DELAY),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
         help_heading = "Politeness"
     )]
     max_crawl_delay: Duration,
 
-    /// Take URLs for the same that differ only in this query parameter, such as sid; utm_* stands for all that begin
-    /// with utm_. May be given more than once.
+    /// Maximum sitemaps to read in total.
+    ///
+    /// Further sitemaps are refused, and counted in the summary.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_SITEMAPS),
+        value_parser = parse_count::<usize>,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemaps: usize,
+    /// Maximum sitemap indexes in a row that lead to a sitemap.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(scope::DEFAULT_MAX_SITEMAP_NESTING),
+        value_parser = parse_count::<u32>,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_nesting: u32,
+    /// Maximum size of a sitemap, after decompression.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = show_size(DEFAULT_MAX_SITEMAP_BYTES),
+        value_parser = parse_size::<NonZeroU64>,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_bytes: NonZeroU64,
+    /// Maximum URLs to take from one sitemap.
+    ///
+    /// The summary counts further URLs.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(DEFAULT_MAX_SITEMAP_URLS),
+        value_parser = parse_count::<usize>,
+        help_heading = "Sitemaps"
+    )]
+    max_sitemap_urls: usize,
+
+    /// Treat as the same URL, ignoring this query parameter; repeatable.
+    ///
+    /// With sid, /a?sid=1 and /a?sid=2 are the same. A name that ends in *, such as utm_*, stands for all names that start
+    /// like it.
     #[arg(long, value_name = "NAME", help_heading = "Same URLs")]
     drop_query_param: Vec<String>,
-    /// Take URLs for the same that differ only in the order of their query parameters.
+    /// Treat as the same URL, ignoring the order of query parameters.
     #[arg(long, help_heading = "Same URLs")]
     sort_query: bool,
-    /// Take /a? and /a for the same.
+    /// Treat /a? and /a as the same URL.
     #[arg(long, help_heading = "Same URLs")]
     drop_empty_query: bool,
-    /// Take /a/ and /a for the same.
+    /// Treat /a/ and /a as the same URL.
     #[arg(long, help_heading = "Same URLs")]
     drop_trailing_slash: bool,
-    /// Take http and https for the same.
+    /// Treat http and https as the same URL.
     #[arg(long, help_heading = "Same URLs")]
     ignore_scheme: bool,
-    /// Take www.example.com and example.com for the same.
+    /// Treat www.example.com and example.com as the same host.
     #[arg(long, help_heading = "Same URLs")]
     ignore_www: bool,
-    /// Take /Index.html and /index.html for the same.
+    /// Treat /Index.html and /index.html as the same URL.
     #[arg(long, help_heading = "Same URLs")]
     lower_case_path: bool,
+
+    /// Maximum requests for one URL that fails.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(RetryPolicy::default().max_attempts.get()),
+        value_parser = parse_count::<NonZeroU32>,
+        help_heading = "Retries"
+    )]
+    max_attempts: NonZeroU32,
+    /// Wait before the second request for a URL.
+    ///
+    /// The wait doubles with each further request. A Retry-After header of the server is used instead.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(RetryPolicy::default().first_wait),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        help_heading = "Retries"
+    )]
+    retry_wait: Duration,
+    /// Maximum wait before a retry, even if the server asks for more.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(RetryPolicy::default().longest_wait),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        help_heading = "Retries"
+    )]
+    max_retry_wait: Duration,
+    /// Random addition to each wait before a retry, up to this percentage.
+    ///
+    /// It spreads the retries of requests that failed together.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = show_count(RetryPolicy::default().jitter_percent),
+        value_parser = parse_percent,
+        help_heading = "Retries"
+    )]
+    retry_jitter: u8,
+    /// How long to retry an origin that stopped responding.
+    ///
+    /// After this time the crawler drops all queued URLs of the origin. An origin is a scheme, a host and a port.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(RetryPolicy::default().max_host_downtime),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        help_heading = "Retries"
+    )]
+    max_host_downtime: Duration,
+    /// How long to retry an origin that has never responded.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(RetryPolicy::default().max_first_downtime),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        help_heading = "Retries"
+    )]
+    max_first_downtime: Duration,
+    /// Wait after a host answers 429 without Retry-After.
+    ///
+    /// The wait doubles each time the host answers 429 again.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(RetryPolicy::default().first_throttle),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        help_heading = "Retries"
+    )]
+    throttle_wait: Duration,
+    /// Maximum answers in a row by which an origin asks for less traffic.
+    ///
+    /// These answers are 429, and 503 with Retry-After. After them the crawler drops all queued URLs of the origin. The limit
+    /// also applies to one URL in total. These answers do not count for --max-attempts.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(RetryPolicy::default().max_throttles.get()),
+        value_parser = parse_count::<NonZeroU32>,
+        help_heading = "Retries"
+    )]
+    max_throttles: NonZeroU32,
+
+    /// Near-duplicates after which a path prefix or a site goes last; 0: no limit.
+    ///
+    /// URLs under such a prefix or on such a site wait until all other URLs are fetched. All numbers in a path count as the
+    /// same prefix, such as the months of a calendar. All queries of a path do, too.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_NEAR_DUPLICATES),
+        value_parser = parse_count::<u32>,
+        help_heading = "Traps"
+    )]
+    max_near_duplicates: u32,
+    /// Near-duplicates after which a path prefix or a site is closed; 0: no limit.
+    ///
+    /// Further URLs under such a prefix or on such a site are refused, and counted in the summary.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL),
+        value_parser = parse_count::<u32>,
+        help_heading = "Traps"
+    )]
+    max_near_duplicates_in_all: u32,
+    /// Number of recent pages to compare each page with.
+    ///
+    /// Each takes about 200 bytes of memory, and its URL.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_FINGERPRINTS),
+        value_parser = parse_count::<NonZeroUsize>,
+        help_heading = "Traps"
+    )]
+    max_fingerprints: NonZeroUsize,
+    /// Maximum different queries of one path to follow; 0: no limit.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_QUERIES_PER_PATH),
+        value_parser = parse_count::<u32>,
+        help_heading = "Traps"
+    )]
+    max_queries_per_path: u32,
+    /// Maximum hosts of one registrable domain to follow; 0: no limit.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_HOSTS_PER_SITE),
+        value_parser = parse_count::<u32>,
+        help_heading = "Traps"
+    )]
+    max_hosts_per_site: u32,
+    /// Maximum hosts in memory.
+    ///
+    /// URLs of further hosts are refused, and counted in the summary.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(config::DEFAULT_MAX_HOSTS),
+        value_parser = parse_count::<NonZeroUsize>,
+        help_heading = "Traps"
+    )]
+    max_hosts: NonZeroUsize,
+    /// Maximum repetitions of one path segment in a URL, as in /a/b/a/b/a/b.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(scope::DEFAULT_MAX_SEGMENT_REPEATS),
+        value_parser = parse_count::<NonZeroUsize>,
+        help_heading = "Traps"
+    )]
+    max_path_repeats: NonZeroUsize,
+    /// Maximum length of a URL.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = show_size(scope::DEFAULT_MAX_URL_BYTES),
+        value_parser = parse_size::<NonZeroUsize>,
+        help_heading = "Traps"
+    )]
+    max_url_bytes: NonZeroUsize,
+    /// Maximum redirects in a row to follow.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = show_count(scope::DEFAULT_MAX_HOPS),
+        value_parser = parse_count::<u8>,
+        help_heading = "Traps"
+    )]
+    max_redirects: u8,
 }
 
 impl Budgets {
     /// Writes the options into what the library takes.
     pub(crate) fn write_to(&self, crawl: &mut CrawlOptions) {
+        crawl.max_sitemap_bytes = self.max_sitemap_bytes.get();
+        crawl.max_sitemap_urls = self.max_sitemap_urls;
         let frontier = &mut crawl.frontier;
+        frontier.max_sitemaps = self.max_sitemaps;
+        frontier.scope.max_sitemap_nesting = self.max_sitemap_nesting;
         frontier.max_near_duplicates = NonZeroU32::new(self.max_near_duplicates);
         frontier.max_near_duplicates_in_all = NonZeroU32::new(self.max_near_duplicates_in_all);
         frontier.max_queries_per_path = NonZeroU32::new(self.max_queries_per_path);

@@ -6,19 +6,19 @@ use sieve::{Hashing, OnSaturation};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line of text.
+    /// One line of text per record.
     Text,
-    /// A JSON object per line, with the key-values of the record.
+    /// One JSON object per record, with its fields.
     Json,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum OnSaturationArg {
-    /// Go on, lose a growing share of the new URLs, and say how many in the log.
+    /// Continue: the crawl misses a growing share of the new URLs, which the log estimates.
     Warn,
-    /// Add a layer: the share that is lost stays below --false-positive-rate, and the memory grows.
+    /// Add memory: the share of missed URLs stays below --false-positive-rate.
     Grow,
-    /// Take no new URLs in, finish what is queued, and say how many were left out.
+    /// Refuse new URLs, and finish the queue; the summary counts the refused URLs.
     Refuse,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum HashArg {
     Murmur3,
     /// XXH3, the fastest.
     Xxh3,
-    /// SipHash-2-4: no site can craft URLs against it without its key.
+    /// SipHash-2-4: without its key, no site can craft URLs that collide.
     Hardened,
 }
 
@@ -57,9 +57,13 @@ impl HashArg {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ReachArg {
+    /// Links to the host of a seed.
     Host,
+    /// Links to the registrable domain of a seed: from www.example.com also docs.example.com.
     Site,
+    /// Links to the host and the directory of a seed: from example.com/docs/ also example.com/docs/a.
     Prefix,
+    /// All links.
     Any,
 }
 

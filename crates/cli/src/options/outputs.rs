@@ -7,48 +7,71 @@ use clap::Args;
 use crawler::CrawlOptions;
 use crawler::page::select::{Field, SelectLimits};
 
+use super::values::{parse_count, parse_size, show_count, show_size};
+
 #[derive(Debug, Args)]
 pub(crate) struct Outputs {
-    /// Write one JSON object per fetched page to this file; - is standard output. A file that is there is replaced.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Write one JSON object per fetched page to this file.
+    ///
+    /// The name - is standard output. An existing file is replaced.
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Add a field to the page's object under "selected", a list of strings: NAME=SELECTOR gives the text of each element,
-    /// NAME=SELECTOR::text its direct pieces of text, NAME=SELECTOR::attr(ATTRIBUTE) an attribute; may be given more than once.
-    /// For example: --select title=h1 --select 'price=.price::text' --select 'image=img::attr(src)'.
+    /// Write one JSON object per link to this file.
+    ///
+    /// Its fields are from, to, kind, nofollow and verdict. The name - is standard output. An existing file is replaced.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) links: Option<PathBuf>,
+    /// Write one JSON object per refused or failed URL to this file.
+    ///
+    /// It has the reason, and the page with the link. URLs that the crawl did not reach are there, too. The name - is standard output. An existing file is replaced.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) refused: Option<PathBuf>,
+    /// Add a field to the objects of --output; repeatable.
+    ///
+    /// The objects have it under "selected", as a list of strings. NAME=SELECTOR takes the text of each element that the CSS
+    /// selector matches. NAME=SELECTOR::text takes the text directly inside the element, and NAME=SELECTOR::attr(ATTRIBUTE) an
+    /// attribute. For example: --select title=h1 --select 'price=.price::text' --select 'image=img::attr(src)'
     #[arg(long, value_name = "NAME=SELECTOR", requires = "output", help_heading = "Output")]
     select: Vec<Field>,
-    /// Values of a selected field that are kept per page; further ones are counted.
+    /// Maximum values of one selected field on a page.
+    ///
+    /// The object counts further values.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = crawler::config::DEFAULT_MAX_SELECT_VALUES,
-        help_heading = "Limits"
+        default_value = show_count(crawler::config::DEFAULT_MAX_SELECT_VALUES),
+        value_parser = parse_count::<usize>,
+        help_heading = "Output"
     )]
     max_select_values: usize,
-    /// Bytes that the values of a selected field may have together per page; what is over is cut, and counted.
+    /// Maximum size of all values of one selected field on a page.
+    ///
+    /// The rest is cut, and counted.
     #[arg(
         long,
-        value_name = "BYTES",
-        default_value_t = crawler::config::DEFAULT_MAX_SELECT_BYTES,
-        help_heading = "Limits"
+        value_name = "SIZE",
+        default_value = show_size(crawler::config::DEFAULT_MAX_SELECT_BYTES),
+        value_parser = parse_size::<usize>,
+        help_heading = "Output"
     )]
     max_select_bytes: usize,
-    /// Write one JSON object per link of each page to this file: from, to, kind, nofollow, verdict; - is standard output. A file
-    /// that is there is replaced.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) links: Option<PathBuf>,
-    /// Write one JSON object per URL that was refused, not fetched or failed to this file, with the reason and the page that
-    /// links to it; - is standard output. A file that is there is replaced.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) refused: Option<PathBuf>,
-    /// Archive every answer, with its request, to this file as WARC 1.1; compressed if the name ends in .gz. A file that is there
-    /// is gone on with.
+    /// Archive every response and its request in this file, as WARC 1.1.
+    ///
+    /// The file is compressed if its name ends in .gz. The crawler appends to an existing file.
     #[arg(long, value_name = "FILE", value_parser = parse_file, help_heading = "Output")]
     pub(crate) warc: Option<PathBuf>,
-    /// Begin another archive file when one has so many bytes: FILE-00001.warc.gz and so on; no limit unless given.
-    #[arg(long, value_name = "BYTES", requires = "warc", help_heading = "Output")]
+    /// Maximum size of one archive file.
+    ///
+    /// Then the archive continues in FILE-00001.warc.gz and so on. By default there is no limit.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size::<NonZeroU64>,
+        requires = "warc",
+        help_heading = "Output"
+    )]
     pub(crate) warc_max_bytes: Option<NonZeroU64>,
-    /// Who makes the archive, a name or an address, to be noted in it.
+    /// Name or address of the archive's operator, for its header.
     #[arg(long, value_name = "TEXT", requires = "warc", value_parser = parse_line, help_heading = "Output")]
     pub(crate) warc_operator: Option<String>,
 }

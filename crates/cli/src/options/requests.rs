@@ -1,4 +1,4 @@
-//! The options of requests: what is sent to whom, by which way, and how much of a head is taken.
+//! The options for requests: headers, logins, cookies, proxy, and limits of a connection.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,58 +7,69 @@ use clap::Args;
 use crawler::CrawlOptions;
 use crawler::fetch::Secret;
 
-use super::values::parse_seconds_above_zero;
+use super::values::{parse_count, parse_duration_above_zero, parse_size, show_count, show_duration, show_size};
 
 #[derive(Debug, Args)]
 pub(crate) struct Requests {
-    /// Send this header, such as "Accept-Language: de", to the origins of the seeds and to no other; may be given more than
-    /// once.
-    #[arg(long, value_name = "NAME: VALUE", help_heading = "Requests")]
+    /// Send this header, such as "Accept-Language: de"; repeatable.
+    ///
+    /// Only the origins of the seeds receive it.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", help_heading = "Requests")]
     header: Vec<String>,
-    /// Log in by HTTP's basic authentication: USER:PASSWORD at the origin of the first seed, or ORIGIN=USER:PASSWORD, such as
-    /// https://example.com=me:secret; may be given more than once. Other origins never see it. Users of this machine can see
-    /// the command line; a --config file keeps it from them.
+    /// Log in with HTTP basic authentication; repeatable.
+    ///
+    /// USER:PASSWORD is for the origin of the first seed. ORIGIN=USER:PASSWORD names another origin, such as
+    /// https://example.com=me:secret. No other origin receives the login. Users of this machine can see the command line; put
+    /// the login into a --config file to hide it from them.
     #[arg(long, value_name = "LOGIN", help_heading = "Requests")]
     basic_auth: Vec<String>,
-    /// Keep cookies, for each origin apart, and send them back. None are kept unless given.
+    /// Keep cookies and send them back to their origin.
     #[arg(long, help_heading = "Requests")]
     cookies: bool,
-    /// Send all requests through this proxy: http://, https://, socks5:// or socks5h://, host and port. Which addresses it
-    /// dials cannot be seen from here: only private addresses that stand in URLs are still refused.
+    /// Send all requests through this proxy.
+    ///
+    /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
+    /// connects to. It refuses private addresses only where they stand in a URL.
     #[arg(long, value_name = "URL", help_heading = "Requests")]
     proxy: Option<String>,
-    /// Give up on a connection that takes longer than this [seconds].
+    /// Maximum time to connect.
     #[arg(
         long,
-        value_name = "SECONDS",
-        default_value = "10",
-        value_parser = parse_seconds_above_zero,
+        value_name = "DURATION",
+        default_value = show_duration(crawler::config::DEFAULT_CONNECT_TIMEOUT),
+        value_parser = parse_duration_above_zero,
         allow_negative_numbers = true,
         help_heading = "Limits"
     )]
     connect_timeout: Duration,
-    /// Take answers of at most so many headers.
+    /// Maximum headers of one response.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_HEADERS - 1),
+        default_value = show_count(crawler::config::DEFAULT_MAX_HEADERS),
+        value_parser = parse_count::<NonZeroUsize>,
         help_heading = "Limits"
     )]
     max_headers: NonZeroUsize,
-    /// Take answers with headers of at most so many bytes in all; HTTP/1 has a limit of 400 KiB besides [bytes].
+    /// Maximum size of the headers of one response.
+    ///
+    /// HTTP/1 also has a limit of 400KiB.
     #[arg(
         long,
-        value_name = "BYTES",
-        default_value_t = crawler::config::DEFAULT_MAX_HEADER_BYTES,
+        value_name = "SIZE",
+        default_value = show_size(crawler::config::DEFAULT_MAX_HEADER_BYTES),
+        value_parser = parse_size::<usize>,
         help_heading = "Limits"
     )]
     max_header_bytes: usize,
-    /// Keep at most so many connections open for later requests; fewer, if the limit of open files leaves no room for
-    /// them.
+    /// Maximum connections to keep open for later requests.
+    ///
+    /// The number is lower where the system limits open files.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = NonZeroUsize::MIN.saturating_add(crawler::config::DEFAULT_MAX_IDLE_CONNECTIONS - 1),
+        default_value = show_count(crawler::config::DEFAULT_MAX_IDLE_CONNECTIONS),
+        value_parser = parse_count::<NonZeroUsize>,
         help_heading = "Limits"
     )]
     max_idle_connections: NonZeroUsize,

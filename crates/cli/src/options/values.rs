@@ -1,27 +1,259 @@
-//! What an option's value must be.
+//! Values with units: counts, sizes, durations and shares, read from text and written as text.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use std::time::Duration;
 
-pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err("give a fraction above 0 and below 1, such as 0.01 for 1 %".to_owned()),
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+use parse_size::{ByteSuffix, Config};
+
+const COUNT: &str = "write a whole number such as 500, 64k or 10M";
+const SIZE: &str = "write a size such as 512KiB, 64MiB or 10MB; a bare number is bytes";
+const DURATION: &str = "write a duration such as 500ms, 30s, 5m, 1h or 2d; a bare number is seconds";
+
+/// Reads a count: digits, and after them k, M or G for thousands, millions or thousands of millions.
+///
+/// # Errors
+///
+/// No such number, or one that `T` cannot hold.
+pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    let counts = Config::new().with_byte_suffix(ByteSuffix::Deny);
+    match counts.parse_size(text) {
+        Ok(count) if is_whole(text) && !text.contains(['i', 'I']) => fit(count, COUNT),
+        _ => Err(COUNT.to_owned()),
     }
 }
 
-pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "give a number of seconds, such as 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "give a number of seconds of 0 or more".to_owned())
+/// Reads a size in bytes: KiB, MiB and GiB are powers of 1024; k, kB, MB and GB are powers of 1000.
+///
+/// # Errors
+///
+/// No such size, or one that `T` cannot hold.
+pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    match parse_size::parse_size(text) {
+        Ok(bytes) if is_whole(text) => fit(bytes, SIZE),
+        _ => Err(SIZE.to_owned()),
+    }
 }
 
-pub(super) fn parse_seconds_above_zero(text: &str) -> Result<Duration, String> {
-    parse_seconds(text).and_then(|time| {
-        if time.is_zero() {
-            Err("give more than 0 seconds".to_owned())
+/// Tells whether there is a unit wherever there is a fraction: the library would round 1.5 to 2.
+fn is_whole(text: &str) -> bool {
+    !text.contains(['+', '-']) && !(text.contains('.') && text.ends_with(|last: char| last.is_ascii_digit()))
+}
+
+fn fit<T: FromStr<Err = ParseIntError>>(number: u64, example: &str) -> Result<T, String> {
+    number.to_string().parse().map_err(|error: ParseIntError| {
+        if *error.kind() == IntErrorKind::Zero {
+            format!("it must be 1 or more: {example}")
         } else {
-            Ok(time)
+            format!("it is too large: {example}")
         }
     })
+}
+
+/// Reads a duration with units, or a bare number of seconds.
+///
+/// # Errors
+///
+/// No duration, or one below zero.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| format!("it must be 0 or more: {DURATION}"));
+    }
+    let span = Span::from_str(text).map_err(|_| DURATION.to_owned())?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    let duration = duration.map_err(|_| DURATION.to_owned())?;
+    Duration::try_from(duration).map_err(|_| format!("it must be 0 or more: {DURATION}"))
+}
+
+/// Reads a duration as [`parse_duration`] does.
+///
+/// # Errors
+///
+/// No duration, or none above zero.
+pub(super) fn parse_duration_above_zero(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err(format!("it must be more than 0: {DURATION}")),
+        duration => Ok(duration),
+    }
+}
+
+/// Reads a share above 0 and below 1, as a fraction or in percent.
+///
+/// # Errors
+///
+/// No such share.
+pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = match text.strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    match rate {
+        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
+        _ => Err("write a fraction above 0 and below 1, such as 0.01, or a percentage such as 1%".to_owned()),
+    }
+}
+
+/// Reads a whole percentage from 0 to 100.
+///
+/// # Errors
+///
+/// No such percentage.
+pub(super) fn parse_percent(text: &str) -> Result<u8, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse() {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        _ => Err("write a percentage from 0 to 100, such as 25".to_owned()),
+    }
+}
+
+/// Writes a count in the largest unit that needs no fraction. Counts below ten thousand stay as they are.
+pub(super) fn show_count(count: impl TryInto<u64>) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    let shortest = units.into_iter().find(|(unit, _)| count.is_multiple_of(*unit));
+    match shortest {
+        Some((unit, letter)) if count >= 10_000 => format!("{}{letter}", count / unit),
+        _ => count.to_string(),
+    }
+}
+
+/// Writes a size in the largest power of 1024 that needs no fraction.
+pub(super) fn show_size(bytes: impl TryInto<u64>) -> String {
+    let bytes = bytes.try_into().unwrap_or(u64::MAX);
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let shortest = units.into_iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
+    match shortest {
+        Some((unit, letters)) if bytes > 0 => format!("{}{letters}", bytes / unit),
+        _ => bytes.to_string(),
+    }
+}
+
+/// Writes a duration with units, such as 5m or 500ms.
+pub(super) fn show_duration(duration: Duration) -> String {
+    match SignedDuration::try_from(duration) {
+        Ok(duration) => format!("{duration:#}"),
+        Err(_) => format!("{}s", duration.as_secs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU32;
+
+    #[test]
+    fn counts_have_decimal_units() {
+        for (text, count) in [
+            ("0", 0),
+            ("500", 500),
+            ("64k", 64_000),
+            ("64K", 64_000),
+            ("10M", 10_000_000),
+            ("2G", 2_000_000_000),
+            ("1.5M", 1_500_000),
+            ("1_000", 1_000),
+        ] {
+            assert_eq!(parse_count::<u64>(text), Ok(count), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_and_decimal_units_and_a_bare_number_is_bytes() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("1B", 1),
+            ("512KiB", 512 << 10),
+            ("64MiB", 64 << 20),
+            ("1GiB", 1 << 30),
+            ("10MB", 10_000_000),
+            ("10kB", 10_000),
+            ("10M", 10_000_000),
+            ("1.5MiB", 3 << 19),
+        ] {
+            assert_eq!(parse_size::<u64>(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_units_and_a_bare_number_is_seconds() {
+        for (text, milliseconds) in [
+            ("0", 0),
+            ("0s", 0),
+            ("30", 30_000),
+            ("0.5", 500),
+            ("500ms", 500),
+            ("30s", 30_000),
+            ("1.5s", 1_500),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1h30m", 5_400_000),
+            ("2d", 172_800_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused_with_an_example() {
+        for text in ["", "x", "-1", "10 pages", "10Mi", "10MB", "1.5", "1e-3", "99999999999G"] {
+            let error = parse_count::<u64>(text).unwrap_err();
+            assert!(error.contains("64k"), "{text}: {error}");
+        }
+        for text in ["", "x", "-1", "1.5", "10Mb/s", "10 pages"] {
+            let error = parse_size::<u64>(text).unwrap_err();
+            assert!(error.contains("64MiB"), "{text}: {error}");
+        }
+        for text in ["", "x", "-1", "-1s", "inf", "NaN", "1 month", "5 x", "1e400"] {
+            let error = parse_duration(text).unwrap_err();
+            assert!(error.contains("500ms"), "{text}: {error}");
+        }
+        for text in ["0", "0s", "0ms"] {
+            assert!(parse_duration_above_zero(text).is_err(), "{text}");
+        }
+        for text in ["0", "1", "100%", "0%", "NaN", "x", "-0.1"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+        for text in ["101", "-1", "x", ""] {
+            assert!(parse_percent(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_refused_and_never_cut() {
+        assert_eq!(parse_count::<u8>("255"), Ok(255));
+        assert!(parse_count::<u8>("256").unwrap_err().contains("too large"));
+        assert!(parse_count::<u32>("5G").unwrap_err().contains("too large"));
+        assert!(parse_count::<NonZeroU32>("0").unwrap_err().contains("1 or more"));
+    }
+
+    #[test]
+    fn a_value_that_is_written_is_read_as_the_same() {
+        for count in [
+            0,
+            1,
+            999,
+            1_000,
+            9_999,
+            10_000,
+            1_000_000,
+            2_500_000,
+            3_000_000_000,
+            u64::MAX,
+        ] {
+            assert_eq!(parse_count(&show_count(count)), Ok(count));
+        }
+        for bytes in [0, 1, 1000, 1024, 2048, 10 << 20, (10 << 20) + 1, 3 << 30, u64::MAX] {
+            assert_eq!(parse_size(&show_size(bytes)), Ok(bytes));
+        }
+        for milliseconds in [0, 1, 500, 1_000, 1_500, 300_000, 5_400_000, 86_400_000] {
+            let duration = Duration::from_millis(milliseconds);
+            assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));
+        }
+        assert_eq!(show_count(1_000_000_u64), "1M");
+        assert_eq!(show_count(250_000_u64), "250k");
+        assert_eq!(show_size(10_485_760_u64), "10MiB");
+        assert_eq!(show_duration(Duration::from_secs(300)), "5m");
+        assert_eq!(parse_rate("1%"), Ok(0.01));
+        assert_eq!(parse_percent("25%"), Ok(25));
+    }
 }

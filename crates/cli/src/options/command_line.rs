@@ -1,0 +1,184 @@
+//! The command line as a whole: which options `-h` lists, how wide help is, and which options may be repeated.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _, ValueHint};
+use terminal_size::{Width, terminal_size};
+
+use super::Cli;
+use super::seeds;
+
+/// What `-h` lists, by the names of the fields. All else is in `--help` only.
+const COMMON: [&str; 23] = [
+    "seed_urls",
+    "seeds",
+    "recrawl",
+    "config",
+    "output",
+    "links",
+    "refused",
+    "max_pages",
+    "max_depth",
+    "max_time",
+    "delay",
+    "concurrency",
+    "user_agent",
+    "scope",
+    "include",
+    "exclude",
+    "sitemaps",
+    "header",
+    "verbose",
+    "quiet",
+    "log_format",
+    "capacity",
+    "help",
+];
+
+/// The width of help where there is no terminal, in columns.
+const WIDTH_WITHOUT_TERMINAL: usize = 80;
+/// The maximum width of help, in columns: longer lines are hard to read.
+const MAX_WIDTH: usize = 120;
+
+const UNITS_IN_SHORT: &str = "Counts: 64k, 10M. Sizes: 512KiB, 64MiB. Durations: 500ms, 30s, 5m, 1h, 2d.";
+pub(super) const UNITS: [(&str, &str); 3] = [
+    ("Counts", "64k is 64 000; also M and G"),
+    ("Sizes", "64KiB is 65 536 bytes, 64kB is 64 000; a bare number is bytes"),
+    ("Durations", "500ms, 30s, 5m, 1h, 2d; a bare number is seconds"),
+];
+pub(super) const EXIT_CODES: [(&str, &str); 4] = [
+    ("0", "The crawl ended."),
+    ("1", "The crawl could not start or continue, or fetched nothing."),
+    ("2", "The arguments, the configuration file or the seeds are wrong."),
+    ("3", "The crawl is incomplete (with --fail-on-incomplete)."),
+];
+
+fn after_long_help() -> String {
+    let rows = |heading: &str, rows: &[(&str, &str)]| {
+        let width = rows.iter().map(|(term, _)| term.len()).max().unwrap_or_default();
+        let rows = rows.iter().map(|(term, text)| format!("\n  {term:width$}  {text}"));
+        format!("{heading}:{}", rows.collect::<String>())
+    };
+    format!("{}\n\n{}", rows("Units", &UNITS), rows("Exit codes", &EXIT_CODES))
+}
+
+/// Returns the command with everything that the help shows.
+pub(crate) fn command() -> Command {
+    let version = Arg::new("version")
+        .short('V')
+        .long("version")
+        .action(ArgAction::Version)
+        .help("Print the version")
+        .help_heading("Help")
+        .display_order(usize::MAX);
+    let demo = |demo: Command| {
+        with_rules(demo)
+            .mut_arg("delay", |delay| delay.default_value("0s"))
+            .mut_arg("scope", |scope| scope.default_value("site"))
+    };
+    with_rules(Cli::command())
+        .disable_version_flag(true)
+        .arg(version)
+        .mut_subcommand("demo", demo)
+        .mut_subcommand("completions", |command| with_help(command, "Print help"))
+        .mut_subcommand("man", |command| with_help(command, "Print help"))
+        .term_width(help_width())
+}
+
+/// Puts the option for help last, under a heading of its own.
+fn with_help(command: Command, text: &'static str) -> Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .help(text)
+        .help_heading("Help")
+        .display_order(usize::MAX);
+    command.disable_help_flag(true).arg(help)
+}
+
+/// Applies the rules for all options to a command that crawls.
+fn with_rules(command: Command) -> Command {
+    with_help(command, "Print the common options (-h) or all options (--help)")
+        .after_help(UNITS_IN_SHORT)
+        .after_long_help(after_long_help())
+        .mut_args(|argument| {
+            let is_common = COMMON.contains(&argument.get_id().as_str());
+            let argument = argument.hide_short_help(!is_common);
+            let is_single = matches!(argument.get_action(), ArgAction::Set | ArgAction::SetTrue);
+            if is_single && !names_a_file(&argument) && !argument.is_positional() {
+                let id = argument.get_id().clone();
+                argument.overrides_with(id)
+            } else {
+                argument
+            }
+        })
+}
+
+/// Tells whether the value of an option is a file or a folder.
+///
+/// Such an option is given once: of two files, one would be missing without a word.
+pub(crate) fn names_a_file(argument: &Arg) -> bool {
+    matches!(
+        argument.get_value_hint(),
+        ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
+    )
+}
+
+fn help_width() -> usize {
+    let of_terminal = terminal_size().map(|(Width(columns), _)| usize::from(columns));
+    let of_environment = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let columns = of_terminal.or_else(of_environment).filter(|columns| *columns > 0);
+    columns.unwrap_or(WIDTH_WITHOUT_TERMINAL).min(MAX_WIDTH)
+}
+
+/// Reads the arguments. Ends the process if they are wrong, or ask for help or the version.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
+    try_parse(arguments).unwrap_or_else(|error| error.exit())
+}
+
+/// Reads the arguments.
+///
+/// # Errors
+///
+/// Wrong arguments, or the text of the help or the version.
+pub(super) fn try_parse<T>(arguments: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error>
+where
+    T: Into<OsString> + Clone,
+{
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    if cli.command.is_none() {
+        for seed in &cli.site.seed_urls {
+            check_seed(seed, &mut command)?;
+        }
+    }
+    Ok(cli)
+}
+
+fn check_seed(seed: &str, command: &mut Command) -> Result<(), clap::Error> {
+    let Err(error) = seeds::check(seed) else {
+        return Ok(());
+    };
+    let closest = closest_subcommand(seed, command);
+    if closest.as_deref() == Some(seed) {
+        let why = format!(
+            "the subcommand {seed} goes before all options, as in `crawler {seed} -q`; a host of that name is http://{seed}/"
+        );
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
+    }
+    let hint = closest.map_or_else(String::new, |name| {
+        format!("\n\n  tip: a similar subcommand exists: `crawler {name}`")
+    });
+    Err(command.error(ErrorKind::InvalidValue, format!("{error}{hint}")))
+}
+
+/// Returns the subcommand with the most similar name, if one is similar.
+fn closest_subcommand(word: &str, command: &Command) -> Option<String> {
+    let names = command.get_subcommands().map(Command::get_name);
+    let similar = names.map(|name| (strsim::jaro_winkler(word, name), name));
+    let best = similar.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (best.0 > 0.8).then(|| best.1.to_owned())
+}

@@ -1,0 +1,64 @@
+//! What is generated from the options: shell completions and the manual page.
+
+use std::io;
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::command;
+use super::command_line::{EXIT_CODES, UNITS};
+
+/// Returns the completion script for a shell.
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "crawler", &mut script);
+    script
+}
+
+/// Returns the manual page, in the format that `man` reads.
+///
+/// # Errors
+///
+/// None in practice: the page is written into memory.
+pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
+    let command = command().override_usage("crawler [OPTIONS] <SEED_URL>...\ncrawler <SUBCOMMAND>");
+    let subcommands: Vec<_> = command.get_subcommands().filter_map(described).collect();
+    let man = Man::new(command);
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    // The library would refer to manual pages of the subcommands, which do not exist.
+    section("SUBCOMMANDS", &subcommands).to_writer(&mut page)?;
+    section("UNITS", &owned(&UNITS)).to_writer(&mut page)?;
+    section("EXIT STATUS", &owned(&EXIT_CODES)).to_writer(&mut page)?;
+    man.render_version_section(&mut page)?;
+    Ok(page)
+}
+
+fn described(subcommand: &Command) -> Option<(String, String)> {
+    let about = subcommand.get_about()?.to_string();
+    Some((format!("crawler {}", subcommand.get_name()), about))
+}
+
+fn owned(rows: &[(&str, &str)]) -> Vec<(String, String)> {
+    rows.iter()
+        .map(|(term, text)| ((*term).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+/// Returns a section of terms and their descriptions.
+fn section(heading: &str, rows: &[(String, String)]) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]);
+    for (term, text) in rows {
+        roff.control("TP", []);
+        roff.text([bold(term)]);
+        roff.text([roman(text)]);
+    }
+    roff
+}

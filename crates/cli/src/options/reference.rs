@@ -1,0 +1,303 @@
+//! Tests of the help as a whole, and of `docs/options.md`, which is generated from it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use clap::{Arg, Command};
+
+use super::command;
+use super::command_line::try_parse;
+use crawler::CrawlOptions;
+
+const INTRODUCTION: &str = "\
+# Options
+
+This file is generated from the command, and a test compares the two. To write it again:
+
+```sh
+UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
+```
+
+`crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes.
+Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
+A bare number is bytes or seconds. Where no default is given, the option is off or has no limit.
+`crawler demo` takes the same options. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
+";
+
+/// The options by heading, in the order of the help.
+fn by_heading(command: &Command) -> Vec<(&str, Vec<&Arg>)> {
+    let mut found: Vec<(&str, Vec<&Arg>)> = Vec::new();
+    for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
+        let heading = argument.get_help_heading().unwrap_or("Options");
+        match found.iter_mut().find(|(name, _)| *name == heading) {
+            Some((_, arguments)) => arguments.push(argument),
+            None => found.push((heading, vec![argument])),
+        }
+    }
+    found
+}
+
+fn row(argument: &Arg) -> String {
+    let takes_value = argument.get_action().takes_values();
+    let value = argument.get_value_names().filter(|_| takes_value);
+    let value = value.map_or_else(String::new, |names| format!(" <{}>", names[0]));
+    let long = argument.get_long().unwrap();
+    let short = argument
+        .get_short()
+        .map_or_else(String::new, |short| format!("`-{short}`"));
+    let aliases = argument.get_visible_aliases().unwrap_or_default();
+    let aliases: Vec<_> = aliases.iter().map(|alias| format!("`--{alias}`")).collect();
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|text| format!("`{}`", text.display()))
+        .collect();
+    let default = if takes_value { defaults.concat() } else { String::new() };
+    let help = argument.get_help().unwrap().to_string();
+    let help = help.replace('|', "\\|").replace('*', "\\*").replace('<', "\\<");
+    let choices: Vec<_> = argument
+        .get_possible_values()
+        .iter()
+        .map(|choice| format!("`{}`", choice.get_name()))
+        .collect();
+    let choices = if takes_value && !choices.is_empty() {
+        format!(": {}", choices.join(", "))
+    } else {
+        String::new()
+    };
+    format!(
+        "| `--{long}{value}` | {short} | {} | {default} | {help}{choices} |",
+        aliases.join(", ")
+    )
+}
+
+fn reference() -> String {
+    let mut command = command();
+    command.build();
+    let mut text = INTRODUCTION.to_owned();
+    for (heading, arguments) in by_heading(&command) {
+        let _ = writeln!(
+            text,
+            "\n## {heading}\n\n| option | short | aliases | default | meaning |\n|---|---|---|---|---|"
+        );
+        for argument in arguments {
+            let _ = writeln!(text, "{}", row(argument));
+        }
+    }
+    text
+}
+
+#[test]
+fn options_md_lists_every_option_as_the_command_has_it() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    let expected = reference();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    let differing = expected.lines().zip(found.lines()).find(|(one, other)| one != other);
+    assert!(
+        expected == found,
+        "docs/options.md is out of date: {differing:?}; run UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md"
+    );
+}
+
+/// The short and the long help of the command and its subcommands.
+fn helps(width: usize) -> Vec<(String, String)> {
+    let mut command = command().term_width(width);
+    command.build();
+    let mut helps = Vec::new();
+    for command in std::iter::once(&mut command.clone()).chain(command.get_subcommands_mut()) {
+        let name = command.get_name().to_owned();
+        helps.push((format!("{name} -h"), command.render_help().to_string()));
+        helps.push((format!("{name} --help"), command.render_long_help().to_string()));
+    }
+    helps
+}
+
+#[test]
+fn help_is_never_wider_than_the_terminal() {
+    for width in [80, 120] {
+        for (name, text) in helps(width) {
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{name} at {width} columns: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_word_of_the_help_is_broken() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let unbroken = helps(usize::from(u16::MAX));
+    for width in [80, 120] {
+        for ((name, text), (_, one_line_each)) in helps(width).iter().zip(&unbroken) {
+            assert_eq!(words(text), words(one_line_each), "{name} at {width} columns");
+        }
+    }
+}
+
+#[test]
+fn the_common_options_come_in_the_order_in_which_one_needs_them() {
+    let help = command().render_help().to_string();
+    let headings: Vec<_> = help
+        .lines()
+        .filter(|line| !line.starts_with(' ') && line.ends_with(':'))
+        .collect();
+    let expected = [
+        "Commands:",
+        "Arguments:",
+        "Input:",
+        "Output:",
+        "Limits:",
+        "Politeness:",
+        "Scope:",
+        "Requests:",
+        "Logs:",
+        "Seen-set:",
+        "Help:",
+    ];
+    assert_eq!(headings, expected);
+    let options = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
+    assert!((20..=27).contains(&options), "{options} options in -h:\n{help}");
+    let long = command().render_long_help().to_string();
+    for argument in command().get_arguments().filter_map(Arg::get_long) {
+        assert!(long.contains(&format!("--{argument}")), "--help lacks --{argument}");
+    }
+}
+
+#[test]
+fn every_option_has_a_heading_and_a_short_first_sentence() {
+    let mut command = command();
+    command.build();
+    for argument in command.get_arguments() {
+        let id = argument.get_id();
+        assert!(
+            argument.is_positional() || argument.get_help_heading().is_some(),
+            "{id} has no heading"
+        );
+        let help = argument.get_help().unwrap().to_string();
+        assert!(help.chars().count() <= 80, "{id}: {help}");
+        assert!(
+            help.starts_with(char::is_uppercase) && !help.ends_with('.'),
+            "{id}: {help}"
+        );
+    }
+}
+
+#[test]
+fn the_demo_takes_every_option_of_a_crawl() {
+    let command = command();
+    let demo = command.find_subcommand("demo").unwrap();
+    let of_sites = ["seeds", "recrawl", "version"];
+    for option in command.get_arguments().filter_map(Arg::get_long) {
+        let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
+        assert!(has_it != of_sites.contains(&option), "{option}");
+    }
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    command().debug_assert();
+}
+
+#[test]
+fn the_defaults_are_those_of_the_library() {
+    let defaults = CrawlOptions::default();
+    let cli = try_parse(["crawler", "example.com"]).unwrap();
+    let options = cli.site.options.to_crawl(0);
+    assert_eq!(options.timeout, defaults.timeout);
+    assert_eq!(options.connect_timeout, defaults.connect_timeout);
+    assert_eq!(options.max_headers, defaults.max_headers);
+    assert_eq!(options.max_header_bytes, defaults.max_header_bytes);
+    assert_eq!(options.max_idle_connections, defaults.max_idle_connections);
+    assert_eq!(options.frontier.delay, defaults.frontier.delay);
+    assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
+    assert_eq!(options.max_body_bytes, defaults.max_body_bytes);
+    assert_eq!(options.max_sitemap_bytes, defaults.max_sitemap_bytes);
+    assert_eq!(options.max_sitemap_urls, defaults.max_sitemap_urls);
+    assert_eq!(options.user_agent, defaults.user_agent);
+    assert_eq!(options.concurrency, defaults.concurrency);
+    assert_eq!(options.select_limits, defaults.select_limits);
+    assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
+    assert_eq!(options.frontier.scope, defaults.frontier.scope);
+    // The secret of the hash is not shown.
+    assert_eq!(format!("{:?}", options.frontier), format!("{:?}", defaults.frontier));
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for arguments in [
+        ["--false-positive-rate", "0"],
+        ["--false-positive-rate", "1"],
+        ["--false-positive-rate", "NaN"],
+        ["--delay", "-1"],
+        ["--delay", "inf"],
+        ["--timeout", "0"],
+        ["--concurrency", "0"],
+        ["--per-host", "0"],
+        ["--max-body", "0"],
+        ["--max-pages", "0"],
+        ["--max-pages-per-host", "0"],
+        ["--scope", "planet"],
+        ["--max-url-bytes", "0"],
+        ["--max-path-repeats", "0"],
+        ["--max-attempts", "0"],
+        ["--max-fingerprints", "0"],
+        ["--max-redirects", "256"],
+        ["--retry-wait", "-1"],
+        ["--retry-jitter", "101"],
+    ] {
+        let command = ["crawler", "example.com"].into_iter().chain(arguments);
+        assert!(try_parse(command).is_err(), "{arguments:?}");
+    }
+    assert!(try_parse(["crawler"]).is_err());
+}
+
+#[test]
+fn an_option_that_names_a_file_is_given_once_and_of_others_the_last_counts() {
+    let command = command();
+    let files = command.get_arguments().filter(|argument| super::names_a_file(argument));
+    let files: Vec<_> = files.filter_map(Arg::get_long).collect();
+    for expected in ["output", "links", "refused", "warc", "seeds", "config", "recrawl"] {
+        assert!(files.contains(&expected), "{expected}: {files:?}");
+    }
+    for file in files {
+        let twice = ["crawler", "example.com", &format!("--{file}=a"), &format!("--{file}=b")];
+        let error = try_parse(twice).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("--{file}")) && error.contains("multiple times"),
+            "{error}"
+        );
+    }
+    let depth = |arguments: &[&str]| {
+        let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
+        cli.site.options.to_crawl(0).frontier.scope.max_depth
+    };
+    assert_eq!(depth(&["-d", "1", "--max-depth", "2", "--depth", "3"]), Some(3));
+}
+
+#[test]
+fn options_have_the_names_that_users_of_other_crawlers_know() {
+    let options = |arguments: &[&str]| {
+        let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
+        let crawl = cli.site.options.to_crawl(0);
+        let frontier = &crawl.frontier;
+        format!(
+            "{:?} {:?} {} {}",
+            frontier.scope.max_depth, frontier.delay, crawl.concurrency, crawl.user_agent
+        )
+    };
+    let expected = options(&["--max-depth=7", "--delay=500ms", "--concurrency=9", "--user-agent=me"]);
+    assert_eq!(
+        options(&["--depth=7", "--wait=0.5", "--threads=9", "--agent=me"]),
+        expected
+    );
+    assert_eq!(options(&["-d7", "--delay=0.5s", "-j9", "-Ume"]), expected);
+    assert_eq!(
+        options(&["-d", "7", "--wait", "500ms", "--workers", "9", "-U", "me"]),
+        expected
+    );
+}

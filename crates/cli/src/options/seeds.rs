@@ -1,0 +1,178 @@
+//! The seeds: where they come from, and which texts are seeds.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use url::{Host, Url};
+
+use super::Options;
+
+#[derive(Debug, Args)]
+pub(crate) struct Site {
+    /// Pages to start from, such as example.com or https://example.com/docs/.
+    ///
+    /// A host without a scheme gets https://. IP addresses and localhost get http://.
+    #[arg(value_name = "SEED_URL", required_unless_present = "seeds")]
+    pub(super) seed_urls: Vec<String>,
+    /// Read more seeds from a file, one per line.
+    ///
+    /// The name - is standard input. Empty lines and lines that start with # are skipped.
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    seeds: Option<PathBuf>,
+    /// Fetch the pages of an earlier --output file again if they changed.
+    ///
+    /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. The
+    /// seeds set the scope.
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) recrawl: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+/// Why the seeds cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SeedsError {
+    #[error("the seeds in {path} cannot be read: {source}")]
+    Unreadable { path: String, source: io::Error },
+    #[error("line {line} of {path}: {why}")]
+    Line { path: String, line: usize, why: NotASeed },
+}
+
+/// A text that is no seed, with what to write instead.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a seed: write a URL such as http://intranet/, a host with a dot such as example.com, an IP address, or localhost"
+)]
+pub(crate) struct NotASeed {
+    pub(super) text: String,
+}
+
+impl Site {
+    /// Returns the seeds of the command line and of the file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has a line that is no seed.
+    pub(crate) fn all_seeds(&self) -> Result<Vec<String>, SeedsError> {
+        let mut seeds = self.seed_urls.clone();
+        let Some(path) = &self.seeds else {
+            return Ok(seeds);
+        };
+        let (shown, read) = if path.as_os_str() == "-" {
+            let mut text = String::new();
+            let read = io::stdin().read_to_string(&mut text).map(|_| text);
+            ("standard input".to_owned(), read)
+        } else {
+            (path.display().to_string(), fs::read_to_string(path))
+        };
+        let text = read.map_err(|source| SeedsError::Unreadable {
+            path: shown.clone(),
+            source,
+        })?;
+        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            check(line).map_err(|why| SeedsError::Line {
+                path: shown.clone(),
+                line: index + 1,
+                why,
+            })?;
+            seeds.push(line.to_owned());
+        }
+        Ok(seeds)
+    }
+}
+
+/// Checks that a text is a URL, or starts with a host with a dot, an IP address or localhost.
+///
+/// A single word is more likely a typing error, such as the misspelt name of a subcommand. The library checks URLs further.
+///
+/// # Errors
+///
+/// Any other text.
+pub(super) fn check(text: &str) -> Result<(), NotASeed> {
+    let trimmed = text.trim();
+    let is_url =
+        trimmed.contains("://") || Url::parse(trimmed).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_url || has_plain_host(trimmed) {
+        Ok(())
+    } else {
+        Err(NotASeed { text: text.to_owned() })
+    }
+}
+
+fn has_plain_host(text: &str) -> bool {
+    let end = text.find(['/', '?', '#']).unwrap_or(text.len());
+    let authority = text.get(..end).unwrap_or_default();
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') && port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    match Host::parse(host) {
+        Ok(Host::Domain(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(&name);
+            name == "localhost" || name.split_once('.').is_some_and(|(first, _)| !first.is_empty())
+        }
+        // A bare number would be an address, too.
+        Ok(Host::Ipv4(_)) => host.contains('.'),
+        Ok(Host::Ipv6(_)) => true,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_hosts_with_a_dot_addresses_and_localhost_are_seeds() {
+        for text in [
+            "http://intranet/",
+            "https://example.com/a?b#c",
+            "HTTPS://EXAMPLE.COM",
+            "https:example.com",
+            "ftp://example.com/",
+            "example.com",
+            "example.com.",
+            "example.com:8443/x",
+            "example.com/a:b@c",
+            "bücher.example",
+            "localhost",
+            "LOCALHOST:8080/x",
+            "www.demo.localhost",
+            "127.0.0.1:8080",
+            "[::1]:8080/x",
+            "  example.com  ",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_single_word_is_no_seed() {
+        for text in [
+            "",
+            "demo",
+            "dmeo",
+            "bash",
+            "intranet:8080/x",
+            "localhost.a:b:c",
+            "1234",
+            ".",
+            "..",
+            "./page",
+            ".hidden",
+            "not a url",
+            "a page.html",
+            "mailto:someone@example.com",
+            "javascript:alert(1.5)",
+            "me@example.com",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The arguments as a user meets them: help, units, files, seeds, subcommands.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn crawler(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_crawler"))
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn succeeds(arguments: &[&str]) -> String {
+    let output = crawler(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn fails(arguments: &[&str], messages: &[&str]) {
+    let output = crawler(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    for message in messages {
+        assert!(
+            stderr.contains(message),
+            "{arguments:?} should say {message:?}: {stderr}"
+        );
+    }
+}
+
+/// The number of pages in a summary.
+#[track_caller]
+fn pages(summary: &str) -> u64 {
+    let line = summary.lines().find_map(|line| line.trim().strip_prefix("pages"));
+    line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A folder of its own for each test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("crawler-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn help_fits_into_80_columns_where_there_is_no_terminal_and_into_a_wider_one() {
+    let widest = |help: &str| help.lines().map(|line| line.chars().count()).max().unwrap();
+    for help in ["-h", "--help"] {
+        let width = widest(&succeeds(&[help]));
+        assert!((70..=80).contains(&width), "{help}: {width}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+        let wide = command
+            .arg(help)
+            .env("COLUMNS", "120")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let width = widest(&String::from_utf8(wide.stdout).unwrap());
+        assert!((100..=120).contains(&width), "{help}: {width}");
+    }
+}
+
+#[test]
+fn the_short_help_shows_defaults_with_units_and_the_long_one_has_more() {
+    let (short, long) = (succeeds(&["-h"]), succeeds(&["--help"]));
+    assert!(
+        short.contains("[default: 1M]") && short.contains("[default: 1s]"),
+        "{short}"
+    );
+    assert!(!short.contains("--max-body"), "{short}");
+    assert!(
+        long.contains("--max-body <SIZE>") && long.contains("[default: 10MiB]"),
+        "{long}"
+    );
+    let demo = succeeds(&["demo", "-h"]);
+    assert!(
+        demo.contains("[default: 0s]") && demo.contains("[default: site]"),
+        "{demo}"
+    );
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_an_error() {
+    for twice in [
+        ["--output", "a", "-o", "b"],
+        ["--links", "a", "--links", "b"],
+        ["--refused", "a", "--refused", "b"],
+        ["--warc", "a.warc", "--warc", "b.warc"],
+        ["--seeds", "a", "--seeds", "b"],
+        ["--config", "a", "--config", "b"],
+        ["--recrawl", "a", "--recrawl", "b"],
+    ] {
+        let arguments = [&["http://127.0.0.1:1/"][..], &twice].concat();
+        fails(&arguments, &[twice[0], "cannot be used multiple times"]);
+    }
+    fails(&["demo", "-oa", "-ob"], &["--output", "cannot be used multiple times"]);
+}
+
+#[test]
+fn a_file_on_the_command_line_replaces_the_one_of_the_configuration() {
+    let folder = folder("files");
+    let (config, of_config, given) = (
+        folder.join("c.toml"),
+        folder.join("config.jsonl"),
+        folder.join("given.jsonl"),
+    );
+    let text = format!("output = '{}'\nmax-pages = 1\n", of_config.display());
+    fs::write(&config, text).unwrap();
+    let (config, path) = (config.to_str().unwrap(), given.to_str().unwrap());
+    succeeds(&["demo", "-q", "--config", config, "-o", path]);
+    assert!(given.exists() && !of_config.exists());
+    succeeds(&["demo", "-q", "--config", config]);
+    assert!(of_config.exists());
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn values_have_units_on_the_command_line_and_in_the_configuration() {
+    let folder = folder("units");
+    let config = folder.join("c.toml");
+    fs::write(
+        &config,
+        "max-time = '1h'\nmax-body = '64KiB'\ndelay = '0ms'\nmax-pages = '0.003k'\nquiet = 1\n",
+    )
+    .unwrap();
+    let config = config.to_str().unwrap();
+    assert_eq!(pages(&succeeds(&["demo", "--config", config])), 3);
+    let given = [
+        "demo",
+        "--config",
+        config,
+        "--max-pages",
+        "0.004k",
+        "--timeout",
+        "1m",
+        "-j2",
+        "--capacity",
+        "64k",
+    ];
+    assert_eq!(pages(&succeeds(&given)), 4);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_an_example_of_a_right_one() {
+    for (option, value, example) in [
+        ("--delay", "5 parsecs", "500ms"),
+        ("--max-pages", "many", "64k"),
+        ("--max-pages", "1.5", "64k"),
+        ("--max-body", "10 bodies", "64MiB"),
+        ("--max-body", "0", "1 or more"),
+        ("--max-redirects", "256", "too large"),
+        ("--retry-jitter", "101", "from 0 to 100"),
+    ] {
+        fails(&[option, value, "http://127.0.0.1:1/"], &[option, value, example]);
+    }
+}
+
+#[test]
+fn a_misspelt_option_or_subcommand_is_refused_with_a_similar_one() {
+    fails(&["--max-dept", "1", "http://127.0.0.1:1/"], &["--max-depth"]);
+    fails(&["demo", "--capacty", "1"], &["--capacity"]);
+    fails(&["dmeo"], &["\"dmeo\" is not a seed", "http://", "crawler demo"]);
+    fails(
+        &["completion", "bash"],
+        &["\"completion\" is not a seed", "crawler completions"],
+    );
+    fails(
+        &["-q", "man"],
+        &["the subcommand man goes before all options", "http://man/"],
+    );
+}
+
+#[test]
+fn a_single_word_is_no_seed_wherever_it_stands() {
+    fails(
+        &["example.com", "intranet"],
+        &["\"intranet\" is not a seed", "http://intranet/", "localhost"],
+    );
+    let folder = folder("words");
+    let seeds = folder.join("seeds.txt");
+    fs::write(&seeds, "# comment\n\nhttp://127.0.0.1:1/\nintranet/page\n").unwrap();
+    let seeds = seeds.to_str().unwrap();
+    fails(
+        &["--seeds", seeds],
+        &["line 4 of", seeds, "\"intranet/page\" is not a seed"],
+    );
+    let config = folder.join("c.toml");
+    fs::write(&config, "seed-urls = ['intranet']\n").unwrap();
+    fails(&["--config", config.to_str().unwrap()], &["\"intranet\" is not a seed"]);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn completions_and_the_manual_page_go_to_standard_output() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = succeeds(&["completions", shell]);
+        assert!(
+            script.contains("max-depth") && script.contains("demo"),
+            "{shell}: {script}"
+        );
+    }
+    fails(&["completions", "bsh"], &["bash"]);
+    let page = succeeds(&["man"]);
+    assert!(
+        page.contains(".TH crawler 1") && page.contains("\\-\\-max\\-depth"),
+        "{page}"
+    );
+    assert!(
+        page.contains(".SH POLITENESS") && page.contains(".SH \"EXIT STATUS\""),
+        "{page}"
+    );
+    assert!(!page.contains("demo(1)"), "there is no such page");
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_early_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+    let mut process = command
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(process.stdout.take());
+    let output = process.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}");
+}
+
+/// A site of two pages whose robots.txt asks for a delay of 30 s.
+fn slow_site() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut line = String::new();
+            let _ = BufReader::new(&stream).read_line(&mut line);
+            let (kind, body) = match line.split(' ').nth(1) {
+                Some("/robots.txt") => ("text/plain", "User-agent: *\nCrawl-delay: 30\n"),
+                _ => ("text/html", "<a href=/2>2</a>"),
+            };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close");
+            let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    port
+}
+
+#[test]
+fn a_maximum_crawl_delay_of_zero_leaves_the_own_delay_only() {
+    let seed = format!("http://127.0.0.1:{}/", slow_site());
+    let begun = Instant::now();
+    let summary = succeeds(&[
+        "-q",
+        "--delay",
+        "1ms",
+        "--max-crawl-delay",
+        "0",
+        "--max-time",
+        "20s",
+        &seed,
+    ]);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{summary}");
+    assert_eq!(pages(&summary), 2, "{summary}");
+}
