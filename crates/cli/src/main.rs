@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let options = match &cli.command {
         Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
         Some(Command::Man) => return print(options::manual_page()),
-        Some(Command::Demo(options)) => options,
+        Some(Command::Demo(options)) => options.as_ref(),
         None => &cli.site.options,
     };
     // A moving line would tear JSON lines apart: how far the crawl is comes as records then.

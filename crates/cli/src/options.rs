@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
     /// The demo needs no network. It takes the same options as a crawl.
-    Demo(Options),
+    Demo(Box<Options>),
     /// Print a completion script for a shell.
     ///
     /// For bash: crawler completions bash > ~/.local/share/bash-completion/completions/crawler

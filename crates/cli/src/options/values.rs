@@ -38,7 +38,8 @@ pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<
 
 /// Tells whether there is a unit wherever there is a fraction: the library would round 1.5 to 2.
 fn is_whole(text: &str) -> bool {
-    !text.contains(['+', '-']) && !(text.contains('.') && text.ends_with(|last: char| last.is_ascii_digit()))
+    let has_unit = !text.ends_with(|last: char| last.is_ascii_digit());
+    !text.contains(['+', '-']) && (has_unit || !text.contains('.'))
 }
 
 fn fit<T: FromStr<Err = ParseIntError>>(number: u64, example: &str) -> Result<T, String> {
