@@ -1,7 +1,8 @@
-//! When two spellings are one URL: the rules, each by name.
+//! Canonicalization: when two spellings are one URL.
 //!
-//! **Always**, because the standards hold the spellings to be one URL, or the difference is never
-//! sent:
+//! # Rules that always apply
+//!
+//! The standards define these spellings as one URL, or the difference is never sent:
 //!
 //! - dot segments are resolved, also as `%2e` (WHATWG URL, "path state"; RFC 3986, section
 //!   6.2.2.3);
@@ -10,26 +11,23 @@
 //! - the default port is left out (WHATWG URL, "port state"; RFC 3986, section 6.2.3);
 //! - the fragment is left out: it is never sent (RFC 9110, section 7.1), see
 //!   [`Rules::keep_fragment`];
-//! - user name and password are left out, and never sent. A link must not make us log in: whoever
-//!   writes the page would choose the account, secrets pasted into links would end in our logs and
-//!   output, and `http://bank.example@evil.example/` is made to be misread (RFC 9110, section
-//!   4.2.4);
-//! - the digits of percent-escapes are in upper case, and an escaped letter, digit, `-`, `.`, `_`
-//!   or `~` stands for itself (RFC 3986, sections 6.2.2.1 and 6.2.2.2), in path and query. Escaped
-//!   reserved characters stay escaped, plain ones plain; a `%` that begins no escape stays as it
-//!   is.
+//! - user name and password are left out, and never sent. A link must not log the crawler in: the author of the page would choose
+//!   the account. Secrets in links would end in logs and output. `http://bank.example@evil.example/` is written to be misread (RFC
+//!   9110, section 4.2.4);
+//! - in path and query, the digits of percent-escapes are in upper case, and an escaped letter, digit, `-`, `.`, `_` or `~` is
+//!   decoded (RFC 3986, sections 6.2.2.1 and 6.2.2.2). Other escapes stay; a `%` that begins no escape stays.
 //!
-//! The first three and the loss of fragment and credentials are also true of the URL that is
-//! fetched, and there a `^` in the path is escaped as browsers do it; otherwise the escapes change
-//! in the key only.
+//! All but the last also apply to the URL that is fetched. There, a `^` in the path is escaped, as browsers do. The rule on escapes
+//! changes the key only.
 //!
 //! Texts are parsed by [`reference::resolve`], which corrects the parser where it differs from
 //! the standard.
 //!
-//! **On request**, because some servers do tell the difference: see [`Rules`]. By default the query
-//! is kept as it is, with its order, its duplicates, `+` next to `%20`, and `/?` next to `/`; the
-//! path keeps its case, its doubled slashes and its final slash; the dot at the end of
-//! `example.com.` stays.
+//! # Rules that you choose
+//!
+//! Some servers distinguish these spellings, so the rules are off by default: see [`Rules`]. Without them, the query keeps its order
+//! and its duplicates, `+` differs from `%20`, and `/?` from `/`. The path keeps its case, its doubled slashes and its final slash.
+//! The dot at the end of `example.com.` stays.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -41,15 +39,13 @@ use url::Url;
 use crate::reference;
 use crate::url::{CanonicalUrl, host_name, is_web, remove_credentials};
 
-/// How much of a foreign scheme an error repeats, in bytes: the text is a stranger's, and may be of
-/// any length.
+/// How much of an unsupported scheme an error repeats, in bytes. The text comes from a page and may have any length.
 const SHOWN_SCHEME_BYTES: usize = 32;
 
-/// The rules that may merge what a server tells apart; all are off by default.
+/// Rules that may merge URLs which a server distinguishes. All are off by default.
 ///
-/// They change the key, not the URL that is fetched, except for
-/// [`keep_fragment`](Self::keep_fragment). Serde reads them from any self-describing format; rules
-/// left out are off, unknown names are an error.
+/// They change the key, not the URL that is fetched, except [`keep_fragment`](Self::keep_fragment). Serde reads them from any
+/// self-describing format. Rules that are left out are off; unknown names are an error.
 ///
 /// ```
 /// use frontier::canonical::{Canonicalizer, Rules};
@@ -64,30 +60,24 @@ const SHOWN_SCHEME_BYTES: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    /// Takes `/?` for `/`, which need not be the same (RFC 3986, section 6.2.3).
+    /// Treats `/?` as `/`. They may differ (RFC 3986, section 6.2.3).
     pub drop_empty_query: bool,
-    /// Sorts the query parameters by name. Parameters of one name keep their order: servers read
-    /// them as a list.
+    /// Sorts the query parameters by name. Parameters with the same name keep their order: servers read them as a list.
     pub sort_query: bool,
-    /// Drops the query parameters of these names, such as `sessionid`; `utm_*` stands for all that
-    /// begin with `utm_`.
+    /// Ignores the query parameters with these names, such as `sessionid`. `utm_*` stands for all names that begin with `utm_`.
     ///
-    /// Names are compared after the escapes were normalised, and with their case. A query that
-    /// loses its last parameter loses its `?` too.
+    /// Names are compared after normalising escapes, and case-sensitively. A query without remaining parameters loses its `?`.
     pub drop_query_params: Vec<String>,
-    /// Takes `/a/` for `/a`, however many slashes there are. The root stays `/`.
+    /// Treats `/a/` as `/a`, for any number of final slashes. The root stays `/`.
     pub drop_trailing_slash: bool,
-    /// Takes `http` for `https`, where no port is named: on a named port a server speaks only one
-    /// of them.
+    /// Treats `http` as `https`, unless the URL has a port: on a given port, a server speaks one of them only.
     pub ignore_scheme: bool,
-    /// Takes `www.example.com` for `example.com`. The `www.` of a name that would be left with one
-    /// label stays.
+    /// Treats `www.example.com` as `example.com`. The `www.` stays if only one label would be left.
     pub ignore_www: bool,
-    /// Keeps a fragment that is not empty, exactly as it is, in the key and in the URL: for sites
-    /// whose pages differ only after `#!`. HTTP does not send it, so this is of use only to a
-    /// fetcher that runs scripts.
+    /// Keeps a non-empty fragment in the key and in the URL, for sites whose pages differ only after `#!`. HTTP does not send it, so
+    /// this helps only a fetcher that runs scripts.
     pub keep_fragment: bool,
-    /// Takes `/Index.HTML` for `/index.html`, for servers that ignore case. ASCII letters only.
+    /// Treats `/Index.HTML` as `/index.html`, for servers that ignore case. ASCII letters only.
     pub lower_case_path: bool,
 }
 
@@ -97,8 +87,7 @@ pub enum NotCrawlable {
     /// The text is not an absolute URL.
     #[error("not a URL ({0}): write it in full, as in https://example.com/page")]
     NotAUrl(url::ParseError),
-    /// The scheme is neither `http` nor `https`; a host with a port but without a scheme is read
-    /// like that, too.
+    /// The scheme is neither `http` nor `https`. A host with a port, but without a scheme, also parses as this.
     #[error(
         "`{scheme}:` is neither http: nor https:, the only ones fetched: write the URL in full, \
          as in https://example.com/page"
@@ -107,50 +96,48 @@ pub enum NotCrawlable {
         /// The scheme found, cut short if it is long.
         scheme: Box<str>,
     },
-    /// There is no host to ask, or it is nothing but dots.
+    /// The URL has no host, or a host of dots only.
     #[error("the URL names no host: write one between // and the path, as in https://example.com/page")]
     NoHost,
 }
 
 /// Turns URLs into [`CanonicalUrl`]s by a fixed set of rules.
 ///
-/// A crawl needs one, and the same one from its first URL to its last: keys made by other rules do
-/// not compare. A clone costs a reference count.
+/// Use the same rules for all URLs of a crawl: keys by different rules cannot be compared. A clone costs a reference count.
 #[derive(Clone, Debug, Default)]
 pub struct Canonicalizer {
     rules: Arc<Rules>,
 }
 
 impl Canonicalizer {
-    /// Sets the rules; `Canonicalizer::default()` has none but those that always hold.
+    /// Creates a canonicalizer. `Canonicalizer::default()` applies only the rules that always apply.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self { rules: Arc::new(rules) }
     }
 
-    /// Returns the rules in force.
+    /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Reads an absolute URL as a browser would (WHATWG URL), and canonicalizes it.
+    /// Parses an absolute URL as a browser does (WHATWG URL), and canonicalizes it.
     ///
     /// # Errors
     ///
-    /// When the text is not an absolute URL, or for the reasons of
-    /// [`canonicalize`](Self::canonicalize).
+    /// A text that is not an absolute URL, and the errors of [`canonicalize`](Self::canonicalize).
     pub fn parse(&self, text: &str) -> Result<CanonicalUrl, NotCrawlable> {
         self.canonicalize(reference::resolve(None, text, None).map_err(NotCrawlable::NotAUrl)?)
     }
 
-    /// Canonicalizes a URL that was parsed, or resolved against its page, before.
+    /// Canonicalizes a URL that was parsed, or resolved against its page.
     ///
-    /// Costs a pass over the URL, and an allocation when its key is spelt differently.
+    /// Cost: one pass over the URL, and an allocation if the key differs from it.
     ///
     /// # Errors
     ///
-    /// When the scheme is not `http` or `https`, or when there is no host.
+    /// A scheme other than `http` and `https`, or no host.
     pub fn canonicalize(&self, mut url: Url) -> Result<CanonicalUrl, NotCrawlable> {
         if !is_web(&url) {
             let scheme = url.scheme().chars().take(SHOWN_SCHEME_BYTES).collect::<String>().into();
@@ -170,10 +157,9 @@ impl Canonicalizer {
 }
 
 impl Rules {
-    /// Spells the key of a URL; `None` when that is the URL itself.
+    /// Returns the key of a URL; `None` if it is the URL itself.
     fn key(&self, url: &Url) -> Option<Box<str>> {
-        // Most links of the web are canonical already: for them there is nothing to build and
-        // compare.
+        // Most links are canonical already: there is nothing to build and compare.
         if !url.as_str().contains('%') && *self == Self::default() {
             return None;
         }
@@ -270,8 +256,8 @@ impl Rules {
     }
 }
 
-/// Escapes each `^` of a path, as the standard has it and browsers do (WHATWG URL, "path percent-encode set"). The `url`
-/// crate leaves them: the one letter in which it differs there.
+/// Escapes each `^` of a path, as the standard says and browsers do (WHATWG URL, "path percent-encode set"). The `url` crate does
+/// not: the only difference in this set.
 fn escape_carets(url: &mut Url) {
     if url.path().contains('^') {
         let path = url.path().replace('^', "%5E");

@@ -1,4 +1,4 @@
-//! What a frontier is built from, with the defaults.
+//! The configuration of a frontier, with its defaults.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,105 +7,109 @@ use serde::{Deserialize, Serialize};
 
 use crate::scope::{ScopeConfig, ScopeError};
 
-/// How many distinct URLs the seen-set is meant for, unless set.
+/// Default of [`FrontierConfig::capacity`]: the distinct URLs that the seen-set is sized for.
 pub const DEFAULT_CAPACITY: u64 = 1_000_000;
-/// How many URLs may wait in memory, unless set.
+/// Default of [`FrontierConfig::max_queued`]: the URLs that may be queued at a time.
 pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
-/// How many hosts are remembered, unless set.
+/// Default of [`FrontierConfig::max_hosts`]: the hosts that are remembered at a time.
 pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
-/// The time between the end of one request to a host and the start of the next, unless set.
+/// Default of [`FrontierConfig::delay`]: the time between the end of one request to a host and the start of the next.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
-/// How many sitemaps are asked for in all, unless set.
+/// Default of [`FrontierConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
-/// Different queries of one path that are followed, unless set. Wikis and forums have all their pages under one path,
-/// so it is high.
-pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
-/// Hosts of one registrable domain that are followed, unless set. Wikipedia has some 350.
-pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
-/// Near-duplicates of one page that are followed, unless set.
+/// Default of [`FrontierConfig::max_queries_per_path`].
 ///
-/// Honest sites have some too: among 47 000 pages of documentation by Debian the largest clusters have 257 members on a
-/// site and 213 under a prefix (the unstable features of Rust, which share a sidebar), in OpenJDK 16 and 9, with
-/// Apache's translations 10 and 1, with Python and PostgreSQL none.
+/// It is high because wikis and forums have all their pages under one path.
+pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
+/// Default of [`FrontierConfig::max_hosts_per_site`]. Wikipedia has about 350 hosts.
+pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
+/// Default of [`FrontierConfig::max_near_duplicates`].
+///
+/// Sites without traps have near-duplicates, too. The largest clusters in 47 000 pages of documentation that Debian packages:
+///
+/// | manual | members on the site | members under one path prefix |
+/// |---|---|---|
+/// | Rust (unstable features, which share a sidebar) | 257 | 213 |
+/// | OpenJDK | 16 | 9 |
+/// | Apache, with its translations | 10 | 1 |
+/// | Python, PostgreSQL | 0 | 0 |
 pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
 
-/// Origins of one host, its schemes and ports: URLs of further ones are refused, but for seeds.
+/// The most origins (schemes and ports) of one host. URLs of further origins are refused, except seeds.
 pub const MAX_ORIGINS_PER_HOST: usize = 256;
 
-/// Near-duplicates of one page that are fetched in all, unless set.
+/// Default of [`FrontierConfig::max_near_duplicates_in_all`].
 pub const DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL: u32 = 5_000;
-/// Of so many pages one is compared with others, unless set.
+/// Default of [`FrontierConfig::compare_one_of`].
 pub const DEFAULT_COMPARE_ONE_OF: u32 = 32;
-/// The latest pages that a page is compared with, unless set.
+/// Default of [`FrontierConfig::max_fingerprints`].
 pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
-/// The longest `Crawl-delay` that is obeyed, unless set; a longer one is cut to it.
+/// Default of [`FrontierConfig::max_crawl_delay`]: a longer `Crawl-delay` is cut to it.
 pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
-/// What a [`Frontier`](crate::Frontier) is built from.
+/// The configuration of a [`Frontier`](crate::Frontier).
 ///
-/// New fields may come: fill in what you set, and the rest by `..FrontierConfig::default()`.
+/// Later versions may add fields: set the fields that you need and fill the rest with `..FrontierConfig::default()`.
 ///
-/// Serialized, it contains the secret of its hash.
+/// **The serialized form contains the secret of the hash.**
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrontierConfig {
-    /// Distinct URLs the seen-set is meant for.
+    /// The number of distinct URLs that the seen-set is sized for.
     pub capacity: u64,
     /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
     pub false_positive_rate: f64,
-    /// The seen-set's hash. The default draws a secret at random, so that no site can make up URLs that hide a page; set a seed for
-    /// runs that must be equal.
+    /// The hash of the seen-set. The default draws a random secret, so that no site can craft URLs that hide a page. Set a seed
+    /// for reproducible runs.
     pub hashing: sieve::Hashing,
     /// What happens once the estimate of the seen-set exceeds its capacity.
     pub on_saturation: sieve::OnSaturation,
     /// What may be crawled.
     pub scope: ScopeConfig,
-    /// Whether the seen-set is exact: no new URL is ever dropped, for the memory of each key and some 32 bytes.
+    /// Whether the seen-set is exact: no new URL is ever dropped. It costs the bytes of each key and about 32 more.
     pub exact: bool,
     /// Requests that may be in flight to one host at a time.
     pub per_host: NonZeroU32,
-    /// Whether requests count by IP address as well: then hosts of one address together have no more requests in flight than one
-    /// host may have, and keep the `delay` between them. Leases for addresses
-    /// ([`Purpose::Address`](crate::entry::Purpose::Address)) are handed out then.
+    /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
+    /// leases address look-ups ([`Purpose::Address`](crate::entry::Purpose::Address)).
     pub per_address: bool,
-    /// The least time between the end of one request to a host and the start of the next. With a `per_host` above one,
-    /// starts keep the same distance.
+    /// The minimum time between the end of one request to a host and the start of the next. With a `per_host` above one, the
+    /// starts of two requests are this far apart, too.
     pub delay: Duration,
-    /// The longest `Crawl-delay` of a robots.txt that is obeyed; longer ones count as this. With zero, none is.
+    /// The longest `Crawl-delay` of a robots.txt that is obeyed. A longer one is cut to it. Zero ignores `Crawl-delay`.
     pub max_crawl_delay: Duration,
-    /// URLs that may wait at a time; further ones are refused.
+    /// URLs that may be queued at a time. Further ones are refused.
     pub max_queued: u64,
-    /// Hosts that are remembered at a time; URLs of further ones are refused.
+    /// Hosts that are remembered at a time. URLs of further hosts are refused.
     pub max_hosts: usize,
-    /// Pages to hand out in all. What is queued beyond stays queued.
+    /// Pages to fetch in the whole crawl. The rest stays queued.
     pub max_pages: Option<u64>,
-    /// Pages of one host. What robots.txt forbids and what was redirected does not count; what waits when they are spent is dropped
-    /// ([`Leasing::Dropped`](crate::Leasing::Dropped)). Ten times as many and a thousand may wait; further ones, and those met
-    /// later, are refused.
+    /// Pages to fetch of one host. Pages that robots.txt forbids and redirects do not count. When the budget is spent, the pages
+    /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Up to ten times
+    /// this number plus 1 000 may be queued.
     pub max_pages_per_host: Option<u64>,
-    /// Different queries of one path; further ones are refused. `None` for no limit.
+    /// Different queries of one path. Further ones are refused. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
-    /// Hosts under one registrable domain; URLs of further ones are refused. `None` for no limit. A host that was
-    /// forgotten in the meantime, which takes more than ten thousand hosts and a day, counts anew.
+    /// Hosts of one registrable domain. URLs of further hosts are refused. `None` for no limit. A host that was forgotten
+    /// counts again when it returns; that takes more than 10 000 hosts and a day.
     pub max_hosts_per_site: Option<NonZeroU32>,
-    /// Near-duplicates of one page that are fetched under one [path prefix](crate::path_prefix), or followed on one site, before what
-    /// else is there waits behind everything else of the crawl. `None` for no limit.
+    /// Near-duplicates of one page, per [path prefix](crate::path_prefix) and per site. Beyond this number, the pages there are
+    /// postponed: they wait behind everything else of the crawl. `None` for no limit.
     pub max_near_duplicates: Option<NonZeroU32>,
-    /// Near-duplicates of one page that are fetched under one [path prefix](crate::path_prefix), or followed on one site, in all; what
-    /// comes beyond is refused. `None` for no limit: then a site that makes up pages has no end.
+    /// Near-duplicates of one page, per [path prefix](crate::path_prefix) and per site, beyond which new links are refused. `None`
+    /// for no limit: then a site that generates pages has no end.
     pub max_near_duplicates_in_all: Option<NonZeroU32>,
-    /// Of so many pages of a site one is compared with others, until the site seems to have as many near-duplicates as a limit
-    /// allows; then all are. 1 to compare all from the start.
+    /// One page in this many is compared with others. Once a site seems to have as many near-duplicates as a limit allows, all its
+    /// pages are compared. 1 compares all pages from the start.
     pub compare_one_of: NonZeroU32,
-    /// The latest pages that a page is compared with, each some 200 bytes and its URL.
+    /// How many of the latest pages a page is compared with. Each takes about 200 bytes and its URL.
     pub max_fingerprints: usize,
-    /// When to try again.
+    /// When failed requests are retried.
     pub retries: RetryPolicy,
-    /// Whether the robots.txt of an origin is handed out before its pages.
+    /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
-    /// Sitemaps to ask for in all; further ones are refused. Their URLs are remembered, so that none is asked for
-    /// twice.
+    /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
 }
 
@@ -139,41 +143,44 @@ impl Default for FrontierConfig {
     }
 }
 
-/// When to try again, and when to stop trying. See [`failure`](crate::failure) for what counts against what.
+/// When failed requests are retried, and when the frontier gives up. [`failure`](crate::failure) says which failure counts against
+/// what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
-    /// How often one URL is asked for in all; times that were not its fault are not counted.
+    /// Requests for one URL. Failures that are not its fault are not counted.
     pub max_attempts: NonZeroU32,
-    /// How often a robots.txt is asked for before its origin is taken for closed; meanwhile its pages wait.
+    /// Requests for one robots.txt before its origin is closed for a while. Meanwhile the pages of the origin wait.
     pub max_robots_attempts: NonZeroU32,
-    /// The wait before the second attempt; it doubles with each further one.
+    /// The wait before the second attempt. It doubles with each further attempt.
     pub first_wait: Duration,
-    /// The longest wait between two attempts; a longer one that a server asks for is cut to it.
+    /// The longest wait between two attempts. A longer `Retry-After` is cut to it.
     pub longest_wait: Duration,
-    /// How long an origin that has answered in this crawl may be away before it is given up, with all that is queued for it.
+    /// How long an origin that has answered in this crawl may be away before it is given up. Its queued URLs are then dropped.
     pub max_host_downtime: Duration,
-    /// The same for one that has never answered.
+    /// The same for an origin that has never answered in this crawl.
     pub max_first_downtime: Duration,
-    /// The longest wait between two requests that ask whether an origin is back. The first is [`first_wait`](Self::first_wait), and
-    /// it doubles.
+    /// The longest wait between two probes of an origin that is away. The first wait is [`first_wait`](Self::first_wait); it doubles
+    /// with each probe.
     pub longest_probe_wait: Duration,
-    /// How long a host rests after it was throttling and did not say how long; it doubles with each further time in a row.
+    /// How long a host rests after it throttled without a `Retry-After`. It doubles with each further throttling answer in a row.
     pub first_throttle: Duration,
-    /// After how many throttling answers in a row an origin is given up, with all that is queued for it; and after how many
-    /// in all a single URL is, where others of its origin are answered. As often may a URL be asked for in vain for reasons that
-    /// are not its own.
+    /// Throttling answers in a row after which an origin is given up, with everything queued for it. The same number bounds how
+    /// often one URL is deferred for reasons that are not its own.
     pub max_throttles: NonZeroU32,
-    /// How much is added to a wait at most, in percent of it, unless the server has named its length: another share for
-    /// each URL and attempt, so that what failed together is not asked for together again. Waits may exceed `longest_wait`
-    /// by it.
+    /// The maximum jitter that is added to a wait, in percent of the wait. Each URL and attempt has its own jitter, so that requests
+    /// that failed together are not repeated together. A wait that the server names has none. Waits may exceed `longest_wait` by it.
     pub jitter_percent: u8,
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, 1 s and 2 s apart, never more than 5 minutes; eight for a robots.txt, which takes two minutes. An origin may
-    /// be away for five minutes, 30 s if it never answered. After 12 throttling answers in a row it is given up: 5 s, 10 s, 20 s and
-    /// so on apart, that is half an hour. Waits are up to a quarter longer, by another share for each URL.
+    /// Returns the default policy:
+    ///
+    /// - three attempts per page, 1 s and 2 s apart; a wait is never longer than 5 minutes;
+    /// - eight attempts per robots.txt, which take two minutes;
+    /// - an origin may be away for 5 minutes, or 30 s if it never answered;
+    /// - after 12 throttling answers in a row the origin is given up: with rests of 5 s, 10 s, 20 s and so on, half an hour;
+    /// - jitter makes waits up to a quarter longer.
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
@@ -191,13 +198,13 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the wait after so many failures in a row: the first wait, doubled by each failure after the first.
+    /// Returns the wait after a number of failures in a row: the first wait, doubled by each failure after the first.
     pub fn wait_after(&self, failures: u32) -> Duration {
         self.doubled(self.first_wait, failures)
     }
 
-    /// Returns how long a host rests after so many throttling answers in a row, of which the last asked for a wait of
-    /// `after`. A host whose own word proves too short, time after time, is given as long as one that failed.
+    /// Returns how long a host rests after a number of throttling answers in a row. `after` is the `Retry-After` of the last one.
+    /// If the times that a host names are repeatedly too short, the rest grows as for a failure.
     pub fn rest_after(&self, throttles: u32, after: Option<Duration>) -> Duration {
         match after {
             None => self.doubled(self.first_throttle, throttles),
@@ -218,7 +225,7 @@ pub enum ConfigError {
     /// The seen-set cannot be built.
     #[error("the seen-set cannot be built: {0}")]
     SeenSet(#[from] sieve::ConfigError),
-    /// The scope makes no sense.
+    /// The scope cannot be used.
     #[error(transparent)]
     Scope(#[from] ScopeError),
 }
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_throttles_again_rests_longer_whatever_it_says() {
+    fn a_host_that_throttles_again_rests_longer_than_its_retry_after() {
         let policy = RetryPolicy::default();
         let rests = |after| [1, 2, 3, 7, 40].map(|throttles| policy.rest_after(throttles, after).as_secs());
         assert_eq!(rests(None), [5, 10, 20, 300, 300]);

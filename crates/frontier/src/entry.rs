@@ -1,4 +1,4 @@
-//! What waits in a host's queue.
+//! The entries of a host's queue.
 
 use std::sync::Arc;
 
@@ -6,68 +6,68 @@ use crate::link::{Link, PreviousFetch};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
-/// What an entry is asked for.
+/// What an entry is fetched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// A page: it went through the filter and counts against the budgets.
+    /// A page. It passed the seen-set and counts against the budgets.
     Page,
-    /// The IP address of a host, which is to be looked up before anything else where requests count by address as well. This
-    /// is no request to the host: it spends no delay.
+    /// The IP address of a host. With [`per_address`](crate::FrontierConfig::per_address) it is looked up before any request to the
+    /// host. A look-up is no request to the host and spends no delay.
     Address,
-    /// The robots.txt of an origin: it passes the filter and the budgets by, but not politeness.
+    /// The robots.txt of an origin. It bypasses the seen-set and the budgets, but not politeness.
     Robots(Origin),
-    /// A sitemap of an origin, wherever it lies: it passes the filter and the page budgets by, but neither robots.txt nor
-    /// politeness.
+    /// A sitemap of an origin, which may be on another host. It bypasses the seen-set and the page budgets, but neither robots.txt
+    /// nor politeness.
     Sitemap(Origin),
 }
 
-/// One thing to fetch: all that host queues and stores know of it. It owns its bytes.
+/// One thing to fetch, with everything that the queues know about it. It owns its strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The host whose queue it waits in, and whom we owe politeness for it.
+    /// The host in whose queue it waits. Politeness counts for this host.
     pub queue: HostKey,
-    /// What is asked for.
+    /// The URL to request.
     pub url: Box<str>,
-    /// What it is deduplicated on, when that is not the URL itself.
+    /// The key that it is deduplicated on; `None` if that is the URL itself.
     pub key: Option<Box<str>>,
-    /// Not to be handed out before.
+    /// The earliest time at which it may be leased.
     pub due: Time,
-    /// The number of links of the first path found from a seed; 0 for a seed. Of a sitemap: how many sitemap indexes lead to it.
+    /// The number of links on the first path found from a seed; 0 for a seed. For a sitemap, the number of sitemap indexes above it.
     pub depth: u32,
-    /// Redirects taken since the link was followed.
+    /// Redirects followed since the link.
     pub hops: u8,
-    /// How often it was handed out already; times that were not its fault are not counted.
+    /// Attempts so far. Failures that were not its fault are not counted.
     pub attempts: u32,
-    /// How often it came back without an attempt being counted: throttled, while its origin was away, or for a reason of our own.
+    /// How often it was queued again without counting an attempt: throttled, its origin was away, or a limit of this machine.
     pub deferrals: u32,
-    /// Whether it has waited behind everything else of the crawl, because of too many near-duplicates.
+    /// Whether it was postponed, that is, waited behind everything else of the crawl, because of too many near-duplicates.
     pub postponed: bool,
-    /// What it is asked for.
+    /// What it is fetched for.
     pub purpose: Purpose,
-    /// Where it came from.
+    /// Where it was found.
     pub metadata: Metadata,
 }
 
-/// Where an entry came from. The strings are shared by all links of one page.
+/// Where an entry was found. All links of one page share the strings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// The page that linked to it.
+    /// The page that links to it.
     pub referrer: Option<Arc<str>>,
-    /// The URL that was linked to, when redirects led from there to here.
+    /// The URL that was linked to, if redirects led from there to this one.
     pub redirected_from: Option<Arc<str>>,
-    /// The user named it, or it is what a URL of the user's redirects to.
+    /// Whether it is a seed, or the target of a redirected seed.
     pub seed: bool,
-    /// Steps in a row that load it as a part of what came before; 0 for a page.
+    /// Steps in a row that load it as a part of another resource; 0 for a page.
     pub embedded: u8,
-    /// When it last changed, by the word of the sitemap that named it.
+    /// When it last changed, according to the sitemap that lists it.
     pub lastmod: Option<Time>,
-    /// What is known of it from an earlier crawl.
+    /// What a previous crawl stored about it.
     pub previous: Option<Arc<PreviousFetch>>,
 }
 
 impl Entry {
-    /// Makes the entry of a link. The frontier makes its own; this one is for tests of what takes entries.
+    /// Creates the entry of a link. The frontier creates its own; this one is for tests of code that takes entries.
     pub fn of(link: &Link) -> Self {
         let url: Box<str> = link.url.url().as_str().into();
         let key = link.url.key();
@@ -93,7 +93,7 @@ impl Entry {
         }
     }
 
-    /// Makes the entry for what must be known before anything else of a place can be asked for.
+    /// Creates the entry for a robots.txt or an address, which must be known before anything else of its origin or host is fetched.
     pub(crate) fn prerequisite(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
         Self {
             queue,
@@ -110,23 +110,23 @@ impl Entry {
         }
     }
 
-    /// Says whether it was handed out before.
+    /// Returns whether it was leased before.
     pub(crate) fn was_asked_for(&self) -> bool {
         self.attempts > 0 || self.deferrals > 0
     }
 
-    /// Returns what the rules of robots.txt are asked by: path and query.
+    /// Returns path and query, which the rules of robots.txt match.
     pub(crate) fn path(&self) -> &str {
         path_of(&self.url)
     }
 
-    /// Makes the step to a URL found on the page of this entry: one link deeper. `referrer` is the URL of the entry; one copy
-    /// serves all links of a page.
+    /// Creates the link to a URL found on the page of this entry, one level deeper. `referrer` is the URL of the entry; all links
+    /// of a page can share one copy.
     pub fn link(&self, target: CanonicalUrl, referrer: &Arc<str>) -> Link {
         Link::found(target, self.depth.saturating_add(1), Arc::clone(referrer))
     }
 
-    /// Makes the step to where this entry was redirected: at the same depth, one hop further.
+    /// Creates the link to the target of a redirect of this entry: the same depth, one more hop.
     pub fn redirected(&self, target: CanonicalUrl) -> Link {
         let from = self
             .metadata
@@ -142,7 +142,7 @@ impl Entry {
             seed: self.metadata.seed,
             embedded: self.metadata.embedded,
             lastmod: self.metadata.lastmod,
-            // It is of what was at the first place.
+            // The validators belong to the first URL.
             previous: None,
             sitemap_of: match &self.purpose {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
@@ -151,36 +151,36 @@ impl Entry {
         }
     }
 
-    /// Returns the one target of a redirect that leads to another spelling of the same key, such as from `/%7Eann` to `/~ann`.
+    /// Returns the target of a redirect to another spelling of the same key, such as from `/%7Eann` to `/~ann`.
     ///
-    /// The server has told the two apart, so the page is at the second; the number of hops bounds how often they alternate.
+    /// The server distinguishes the two, so the page is at the second. The limit of hops bounds how often they alternate.
     pub(crate) fn same_key_target<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
         let [target] = targets else { return None };
         let has_same_key = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
         has_same_key.then_some(target)
     }
 
-    /// Returns what the entry is deduplicated on.
+    /// Returns the key that the entry is deduplicated on.
     pub fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.url)
     }
 }
 
 impl AsRef<[u8]> for Entry {
-    /// The bytes of the key, which is what the filter sees.
+    /// Returns the bytes of the key, which the filter hashes.
     fn as_ref(&self) -> &[u8] {
         self.key().as_bytes()
     }
 }
 
-/// The origin of a URL as the WHATWG serialises it: all before the path.
+/// Returns the origin of a URL as the WHATWG serialises it: everything before the path.
 pub(crate) fn origin_text(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
     &url[..end]
 }
 
-/// Path and query of a URL.
+/// Returns path and query of a URL.
 pub(crate) fn path_of(url: &str) -> &str {
     let path = url.get(origin_text(url).len()..).unwrap_or_default();
     path.split_once('#').map_or(path, |(path, _)| path)

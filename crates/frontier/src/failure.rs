@@ -1,24 +1,30 @@
-//! Why a request failed, and what follows: the failure policy.
+//! The failure policy: why a request failed, and what follows from it.
 //!
 //! | kind | counts against | attempt counted | what follows |
 //! |---|---|---|---|
-//! | `unresolved`, `connect`, `tls` | the origin | no | the origin is **away**: one request at a time asks whether it is back |
-//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried; three different pages in a row with no answer between, or one page in all its attempts: the origin is away |
+//! | `unresolved`, `connect`, `tls` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
+//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, with no answer between |
 //! | `status` (408, 425, 5xx), `head_too_large`, `panic` | the page | yes | the page is retried |
-//! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest; twelve rests in a row: the origin is given up |
-//! | `out_of_handles` | nobody | no | the page is retried |
+//! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
+//! | `out_of_handles` | nothing | no | the page is retried |
 //!
-//! **Away** is counted by incident, not by request: what was in flight when the origin went away, and fails later, changes nothing.
-//! The origin is asked after 1, 2, 4 … seconds, up to a minute
-//! ([`RetryPolicy::longest_probe_wait`](crate::RetryPolicy::longest_probe_wait)), by its robots.txt, or by the next page where
-//! robots.txt is ignored. Any HTTP answer brings it back. After
-//! [`max_host_downtime`](crate::RetryPolicy::max_host_downtime), or
-//! [`max_first_downtime`](crate::RetryPolicy::max_first_downtime) if it never answered in this crawl, it is given up with all that
-//! waits for it.
+//! # Outages
 //!
-//! **Retries wait behind pages that were never asked for.** Of a robots.txt, `timeout`, `broken` and `incomplete` make the origin away
-//! if it never answered; otherwise they count as attempts, and after
-//! [`max_robots_attempts`](crate::RetryPolicy::max_robots_attempts) the origin is closed for a while.
+//! An outage is one incident, however many requests fail in it: requests that were in flight when the origin went away change
+//! nothing when they fail later. The frontier probes the origin after 1, 2, 4 … seconds, up to
+//! [`longest_probe_wait`](crate::RetryPolicy::longest_probe_wait). The probe is a request for its robots.txt, or for the next page if
+//! robots.txt is ignored. Any HTTP answer ends the outage.
+//!
+//! The origin is given up after [`max_host_downtime`](crate::RetryPolicy::max_host_downtime), or after
+//! [`max_first_downtime`](crate::RetryPolicy::max_first_downtime) if it never answered in this crawl. Everything that is queued for it
+//! is then dropped.
+//!
+//! # Retries
+//!
+//! Retries wait behind pages that were never requested.
+//!
+//! For a robots.txt, `timeout`, `broken` and `incomplete` start an outage if the origin never answered. Otherwise they count as
+//! attempts, and after [`max_robots_attempts`](crate::RetryPolicy::max_robots_attempts) the origin is closed for a while.
 
 use std::fmt;
 
@@ -29,29 +35,29 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The host's address may not be dialled.
+    /// The address guard forbids the host's address.
     AddressForbidden,
-    /// The host's name cannot be resolved.
+    /// The host name cannot be resolved.
     Unresolved,
-    /// No connection: refused, no route, or not in time.
+    /// No TCP connection: refused, no route, or a timeout.
     Connect,
-    /// No secure connection.
+    /// No TLS connection.
     Tls,
-    /// No answer in time.
+    /// No answer before the timeout.
     Timeout,
     /// Too many or too long headers.
     HeadTooLarge,
-    /// The connection broke, or the answer is no HTTP.
+    /// The connection broke, or the answer is not HTTP.
     Broken,
-    /// The body broke off, or did not end in time.
+    /// The body ended early, or did not end before the timeout.
     Incomplete,
-    /// A status that asks for another try: 408, 425 or 5xx.
+    /// A status that allows a retry: 408, 425 or 5xx.
     Status,
-    /// The server asks for less traffic: 429, or 503 with `Retry-After`.
+    /// The server throttles: 429, or 503 with `Retry-After`.
     Throttled,
-    /// No file handle was left for a connection; a limit of this machine, not the host's failure.
+    /// No file handle was free for a connection: a limit of this machine, not a failure of the host.
     OutOfHandles,
-    /// A redirect without a target that can be crawled, or one that leads back to itself.
+    /// A redirect without a target that can be crawled, or a redirect loop.
     Redirect,
     /// The origin was given up while the URL waited for it.
     HostDown,
@@ -80,12 +86,14 @@ impl FailureKind {
         }
     }
 
-    /// Returns how a status has failed: 429, and 503 with `Retry-After`, are throttling (RFC 6585, section 4; RFC 9110, section
-    /// 15.6.4); 408, 425 and any other 5xx ask for another try. `None` if the status is final.
+    /// Returns the failure that an HTTP status stands for; `None` if the status is final.
+    ///
+    /// 429, and 503 with `Retry-After`, are throttling (RFC 6585, section 4; RFC 9110, section 15.6.4). 408, 425 and any other 5xx
+    /// allow a retry.
     pub fn of_status(status: u16, has_retry_after: bool) -> Option<Self> {
         match status {
             429 => Some(Self::Throttled),
-            // One that does not say when to come back may be a page that fails.
+            // Without `Retry-After` it may be one page that fails.
             503 if has_retry_after => Some(Self::Throttled),
             408 | 425 | 500..=599 => Some(Self::Status),
             _ => None,
@@ -118,24 +126,24 @@ impl fmt::Display for FailureKind {
 /// What a failure counts against: the rows of the table above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// Nothing of the origin can be had.
+    /// The origin: no request to it can succeed.
     Origin,
-    /// The page, and the origin if several pages are as silent.
+    /// The page, which was silent; the origin, too, if several pages are.
     SilentPage,
     /// The page alone.
     Page,
-    /// The traffic: the host rests.
+    /// The rate of requests: the host rests.
     Traffic,
     /// This machine.
     Us,
 }
 
-/// One failure: its kind, and what went wrong in words.
+/// One failure: its kind, and a message for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The kind, which decides what follows.
     pub kind: FailureKind,
-    /// What went wrong, for people. At most [`MAX_MESSAGE_BYTES`](Self::MAX_MESSAGE_BYTES) of it are kept.
+    /// A message for people, of at most [`MAX_MESSAGE_BYTES`](Self::MAX_MESSAGE_BYTES).
     pub message: Box<str>,
 }
 
@@ -143,7 +151,7 @@ impl Failure {
     /// The longest message that is kept, in bytes.
     pub const MAX_MESSAGE_BYTES: usize = 500;
 
-    /// Makes a failure. A longer message is cut.
+    /// Creates a failure. A longer message is cut at the end of a character.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let mut message = message.into();
         if message.len() > Self::MAX_MESSAGE_BYTES {

@@ -1,25 +1,25 @@
-//! What pages are compared by: a hash of their bytes, and a simhash of their visible text.
+//! Fingerprints of pages: a hash of the bytes, and a simhash of the visible text.
 //!
-//! Whoever fetches a page makes its [`Fingerprint`]; the frontier only compares it with those of earlier pages. How a
-//! text becomes a simhash is the business of the one who makes it, but it must be the same for all pages of a crawl.
+//! The fetching side computes the [`Fingerprint`] of a page; the frontier compares it with those of earlier pages. It does not
+//! matter how a text becomes a simhash, as long as all pages of a crawl use the same method.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Bits in which the simhashes of near-duplicates may differ.
+/// The number of bits in which the simhashes of near-duplicates may differ.
 ///
-/// The value for simhashes of 64 bits that G. Manku, A. Jain and A. Das Sarma measured on eight billion pages,
-/// "Detecting near-duplicates for web crawling", WWW 2007.
+/// G. Manku, A. Jain and A. Das Sarma measured this value for simhashes of 64 bits on eight billion pages: "Detecting
+/// near-duplicates for web crawling", WWW 2007.
 pub const NEAR_BITS: u32 = 3;
 
-/// What a page is compared by.
+/// The fingerprint of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Fingerprint {
-    /// The hash of the bytes; `None` if there are none, or if not all of them are known.
+    /// The hash of the bytes; `None` if the page is empty or was cut.
     pub content: Option<ContentHash>,
-    /// The simhash of the visible text; `None` if there is no text, or too little of it to compare.
+    /// The simhash of the visible text; `None` if the page has too little text to compare.
     pub text: Option<SimHash>,
 }
 
@@ -30,7 +30,7 @@ impl Fingerprint {
     }
 }
 
-/// A hash of 128 bits of a page's bytes. Pages with equal hashes are taken for exact duplicates.
+/// A 128-bit hash of the bytes of a page. Pages with equal hashes count as exact duplicates.
 ///
 /// Shown and serialized as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ impl Serialize for ContentHash {
     }
 }
 
-/// A simhash of 64 bits: texts that have most of their words in common have simhashes with most bits in common.
+/// A 64-bit simhash: texts that share most of their words have simhashes that share most of their bits.
 ///
 /// M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002. Shown and serialized as 16
 /// hexadecimal digits.

@@ -1,4 +1,4 @@
-//! What is handed out: leases, and what left the queue without one.
+//! Leases, and the entries that left the queue without one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use crate::failure::Failure;
 use crate::time::Time;
 use crate::url::Origin;
 
-/// Names one lease of one frontier.
+/// The id of a lease.
 ///
-/// Ids are unique over restarts: they start from the time of the first lease, in milliseconds, times 2²⁰.
+/// Ids are unique across restarts: they start from the time of the first lease, in milliseconds, times 2²⁰.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LeaseId(pub(crate) u64);
 
 impl LeaseId {
-    /// Reads an id that was written down.
+    /// Creates an id from a stored number.
     pub const fn from_u64(id: u64) -> Self {
         Self(id)
     }
 
-    /// Returns the id as a number, to be written down or sent.
+    /// Returns the id as a number, to be stored or sent.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 }
 
-/// Something to fetch, handed out once. Dropping it does nothing: it must be settled, by what its [`task`](Self::task) offers.
+/// Something to fetch, leased once. Settle it by its [`task`](Self::task). Dropping the value settles nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lease {
-    /// Names it when it is settled.
+    /// The id that its settlement refers to.
     pub id: LeaseId,
     /// What to fetch.
     pub entry: Entry,
-    /// How often it has been handed out, this time included; times that were not its fault are not counted.
+    /// The number of this attempt, from 1 on. Failures that were not its fault are not counted.
     pub attempt: u32,
-    /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint): of pages only.
+    /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
 }
 
 impl Lease {
-    /// Returns what is to be done for it, which is also the only way to settle it.
+    /// Returns the task of the lease, which is the only way to settle it.
     pub fn task(&self) -> Task {
         match &self.entry.purpose {
             Purpose::Page => Task::Page(PageTask(self.id)),
@@ -54,20 +54,21 @@ impl Lease {
     }
 }
 
-/// What is to be done for a lease. Each kind is settled by what can come of it, and by nothing else.
+/// The task of a lease. Each kind has its own outcomes, so that a robots.txt cannot be settled as a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Fetch a page.
     Page(PageTask),
-    /// Fetch the robots.txt of an origin; its pages wait for that.
+    /// Fetch the robots.txt of an origin. The pages of the origin wait for it.
     Robots(RobotsTask),
-    /// Look up the IP address of a host, where requests count by address; everything else of the host waits for that.
+    /// Look up the IP address of a host, with [`per_address`](crate::FrontierConfig::per_address). Everything else of the host waits
+    /// for it.
     Address(AddressTask),
     /// Fetch a sitemap.
     Sitemap(SitemapTask),
 }
 
-/// The task to fetch a page. See [`settlement`](crate::settlement) for how it is settled.
+/// The task to fetch a page. [`settlement`](crate::settlement) says how to settle it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageTask(pub(crate) LeaseId);
 
@@ -76,7 +77,7 @@ pub struct PageTask(pub(crate) LeaseId);
 pub struct RobotsTask(pub(crate) LeaseId, pub(crate) Origin);
 
 impl RobotsTask {
-    /// Returns whose rules are asked for. After a redirect that is not where they are read.
+    /// Returns the origin whose rules are fetched. After a redirect, the URL of the lease is on another origin.
     pub fn origin(&self) -> &Origin {
         &self.1
     }
@@ -91,26 +92,26 @@ pub struct AddressTask(pub(crate) LeaseId);
 pub struct SitemapTask(pub(crate) LeaseId, pub(crate) Origin);
 
 impl SitemapTask {
-    /// Returns the origin whose sitemap it is.
+    /// Returns the origin that the sitemap belongs to.
     pub fn origin(&self) -> &Origin {
         &self.1
     }
 }
 
-/// What [`Frontier::lease`](crate::Frontier::lease) answers.
+/// The answer of [`Frontier::lease`](crate::Frontier::lease).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leasing {
-    /// These can be fetched now.
+    /// These leases can be fetched now.
     Ready(Vec<Lease>),
-    /// These left the queue without being fetched, at most [`MAX_DROPPED`] at a time: take note of them, and ask again.
+    /// These entries left the queue and will not be fetched, at most [`MAX_DROPPED`] at a time. Record them and call again.
     Dropped(Vec<Dropped>),
-    /// Nothing can be fetched before this time, unless something is settled or offered.
+    /// Nothing can be fetched before this time, unless you settle or offer something.
     NotUntil(Time),
-    /// Nothing can be fetched before something is settled. Something is leased.
+    /// Nothing can be fetched before a lease is settled. At least one lease is in flight.
     AllLeased,
-    /// The page budget is spent; what is queued stays queued.
+    /// The page budget is spent. Queued entries stay queued.
     BudgetSpent,
-    /// Nothing is queued and nothing is leased: the crawl is done.
+    /// Nothing is queued and nothing is leased: the crawl is complete.
     Drained,
 }
 
@@ -121,16 +122,16 @@ pub const MAX_DROPPED: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// What would have been fetched.
+    /// The entry.
     pub entry: Entry,
-    /// Why not.
+    /// The reason.
     pub why: NotFetched,
-    /// What went wrong, where something did: with the host, or with its robots.txt.
+    /// The failure of the host or its robots.txt, if that is the reason.
     pub cause: Option<Arc<Failure>>,
 }
 
 impl Dropped {
-    /// Says that an entry is not fetched, and why.
+    /// Creates a dropped entry with its reason.
     pub fn new(entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) -> Self {
         Self { entry, why, cause }
     }
@@ -141,17 +142,17 @@ impl Dropped {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotFetched {
-    /// The host's robots.txt forbids it (RFC 9309).
+    /// The robots.txt of its origin forbids it (RFC 9309).
     RobotsForbid,
-    /// The host's robots.txt could not be fetched, which forbids everything (RFC 9309, section 2.3.1.4).
+    /// The robots.txt of its origin could not be fetched, which forbids everything (RFC 9309, section 2.3.1.4).
     RobotsUnreachable,
-    /// The host's address is not one that may be dialled.
+    /// The address guard forbids the host's address.
     AddressForbidden,
-    /// Its path prefix has too many near-duplicates, and was closed while it waited.
+    /// Its path prefix has too many near-duplicates and was closed while it was queued.
     NearDuplicates,
-    /// It waited when the page budget of its host was spent.
+    /// It was queued when the page budget of its host was spent.
     HostBudget,
-    /// It waited for an origin that was given up: away for too long, or doing nothing but throttle.
+    /// It was queued for an origin that was given up: away for too long, or throttling all the time.
     HostDown,
 }
 
@@ -177,7 +178,7 @@ impl fmt::Display for NotFetched {
             Self::AddressForbidden => "its address is not public",
             Self::NearDuplicates => "its path has too many near-duplicates",
             Self::HostBudget => "the page budget of its host is spent",
-            Self::HostDown => "its host was given up",
+            Self::HostDown => "its origin was given up",
         })
     }
 }

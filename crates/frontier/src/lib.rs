@@ -1,116 +1,117 @@
 //! A crawl frontier: which URL to fetch next, and when.
 //!
-//! A [`Frontier`] takes [links](Link) and hands out [leases](Lease). It drops links that it has seen, refuses those outside the
-//! [scope](scope::Scope), and queues the rest by host. It obeys robots.txt, keeps a delay between two requests to a host, retries
-//! what failed, and ends a crawl that a site would make endless. Fetching, parsing and sleeping are yours.
-//!
 //! ```
 //! use std::time::Duration;
-//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Outcome, RobotsOutcome, RobotsRules, Task, Time};
-//!
-//! /// The rules of a robots.txt, as your parser has read them.
-//! #[derive(Debug)]
-//! struct Disallow(&'static str);
-//!
-//! impl RobotsRules for Disallow {
-//!     fn allows(&self, path: &str) -> bool {
-//!         !path.starts_with(self.0)
-//!     }
-//! }
+//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing};
+//! use frontier::{Outcome, RobotsOutcome, Task, Time};
 //!
 //! let urls = Canonicalizer::default();
 //! let mut frontier = Frontier::in_memory(FrontierConfig::default())?;
-//! let mut now = Time::from_millis(1_700_000_000_000); // your clock
+//! let mut now = Time::from_millis(1_700_000_000_000); // from your clock
 //! frontier.add_seed(&urls.parse("https://example.com/")?, now)?;
 //!
-//! let (mut fetched, mut dropped) = (Vec::new(), Vec::new());
+//! let mut fetched = Vec::new();
 //! loop {
 //!     match frontier.lease(now, 10)? {
 //!         Leasing::Ready(leases) => {
 //!             for lease in leases {
-//!                 // Fetch `lease.entry.url` here. A task can only be settled by what can come of it.
 //!                 let settlement = match lease.task() {
-//!                     Task::Robots(robots) => robots.settle(RobotsOutcome::known(Disallow("/private/"))),
 //!                     Task::Page(page) => {
-//!                         let found = [urls.parse("https://example.com/a")?, urls.parse("https://example.com/private/b")?];
-//!                         let referrer = (*lease.entry.url).into();
-//!                         let link = |url| lease.entry.link(url, &referrer);
+//!                         // Your HTTP request and link extraction.
 //!                         fetched.push(lease.entry.url.clone());
-//!                         page.settle(Outcome::Done).with_links(found.map(link).into())
+//!                         let about = urls.parse("https://example.com/about")?;
+//!                         let link = lease.entry.link(about, &"https://example.com/".into());
+//!                         page.settle(Outcome::Done).with_links(vec![link])
 //!                     }
-//!                     // Handed out only if links to sitemaps are offered, and if requests count by address.
+//!                     // Your request for robots.txt, and its rules.
+//!                     Task::Robots(robots) => robots.settle(RobotsOutcome::Unavailable),
+//!                     // Only if you offer sitemaps, and with `per_address`.
 //!                     Task::Sitemap(sitemap) => sitemap.settle(Outcome::Rejected),
 //!                     Task::Address(address) => address.settle(None, Duration::MAX),
 //!                 };
 //!                 frontier.settle(&[settlement], now)?;
 //!             }
 //!         }
-//!         // They were queued, and are not fetched: each says why.
-//!         Leasing::Dropped(entries) => dropped.extend(entries.into_iter().map(|one| (one.entry.url, one.why.name()))),
+//!         Leasing::Dropped(entries) => eprintln!("not fetched: {entries:?}"),
 //!         Leasing::NotUntil(time) => now = time, // sleep until then
-//!         Leasing::AllLeased => unreachable!("all leases are settled at once here; otherwise wait for one"),
+//!         Leasing::AllLeased => unreachable!("this loop settles each lease at once"),
 //!         Leasing::BudgetSpent | Leasing::Drained => break,
 //!     }
 //! }
-//! assert_eq!(fetched, ["https://example.com/".into(), "https://example.com/a".into()]);
-//! assert_eq!(dropped, [("https://example.com/private/b".into(), "robots_forbid")]);
+//! assert_eq!(fetched, ["https://example.com/".into(), "https://example.com/about".into()]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/drive_frontier.rs` adds a real clock, redirects, and what each HTTP status and failure means.
+//! A [`Frontier`] takes [links](Link) and returns [leases](Lease). It drops links that were seen, refuses links outside the
+//! [scope](scope::Scope), and queues the rest per host. It obeys robots.txt, keeps a delay between two requests to a host, retries
+//! failed requests, and ends a crawl that a site would make endless. You fetch, parse and sleep.
 //!
-//! # It is
+//! # What it is
 //!
-//! - a state machine of one owner: [`offer`](Frontier::offer), [`lease`](Frontier::lease) and [`settle`](Frontier::settle) are plain
-//!   calls, and each is done when it returns;
-//! - the place of all decisions: which links are followed, when a host is asked, what is retried, when a host is given up, what
-//!   robots.txt forbids, and which pages are too much alike;
-//! - quick to test: time is an argument of every call, so hours of politeness pass in microseconds.
+//! - A state machine with one owner. [`offer`](Frontier::offer), [`lease`](Frontier::lease) and [`settle`](Frontier::settle) are plain
+//!   calls; the work is done when they return.
+//! - The place of all decisions: which links are followed, when a host is requested, what is retried, when an origin is given up,
+//!   what robots.txt forbids, and which pages are near-duplicates.
+//! - Fast to test. Time is an argument of every call, so a test of hours of politeness takes microseconds.
 //!
-//! # It is not
+//! # What it is not
 //!
-//! - a crawler: it makes no request and parses no HTML and no robots.txt. The crate `crawler` does;
-//! - a clock or a runtime: it never sleeps and has no threads. [`NotUntil`](Leasing::NotUntil) says when to come back;
-//! - durable: it lives in memory, and ends with its process.
+//! - Not a crawler: it makes no request and parses neither HTML nor robots.txt. The crate `crawler` does.
+//! - Not a clock or a runtime: it never sleeps and has no threads. [`NotUntil`](Leasing::NotUntil) says when to call again.
+//! - Not durable: it lives in memory and ends with its process.
 //!
-//! # What it promises
+//! # What it costs
 //!
-//! 1. A URL is queued once. It is handed out again only to retry it. A redirect that changes nothing but the spelling is followed.
-//! 2. A link is marked as seen only when it is queued: every [refusal](scope::Refusal) is decided before.
-//! 3. At most [`per_host`](FrontierConfig::per_host) requests to a host are in flight; with the default of one they cannot overlap.
-//!    The delay counts from the end of a request to the start of the next.
-//! 4. A page is leased only if robots.txt allows it, unless [`ask_robots`](FrontierConfig::ask_robots) is off. Its robots.txt is
-//!    leased first, and only a [`RobotsOutcome`] settles it. A page that is forbidden comes out as
-//!    [`Dropped`](Leasing::Dropped), with its reason.
-//! 5. Every lease is settled once, together with its links: both are one step. A second settlement is answered
+//! | | cost |
+//! |---|---|
+//! | a queued URL of 80 bytes | 67 bytes on one site, 118 on 60 000 hosts, these included |
+//! | a seen URL | 10.1 bits at a false-positive rate of 1 %; the whole key if [`exact`](FrontierConfig::exact) |
+//! | a host with rules of robots.txt | about 700 bytes |
+//! | [`offer`](Frontier::offer), per link | the scope, one hash, one cache miss in the seen-set, one look-up of the host |
+//! | [`lease`](Frontier::lease), per lease | one look-up of the host; O(log hosts) if the host then waits for its delay |
+//! | [`report`](Frontier::report) | O(1) |
+//! | [`why`](Frontier::why) | the length of the host's queue |
+//!
+//! # What it guarantees
+//!
+//! 1. **Once.** A URL is queued once. It is leased again only as a retry. A redirect to another spelling of the same key is followed.
+//! 2. **Marked means queued.** A link is marked as seen only when it is queued. Every [refusal](scope::Refusal) is decided before.
+//! 3. **Politeness.** At most [`per_host`](FrontierConfig::per_host) requests to a host are in flight, one by default. The delay counts
+//!    from the end of a request to the start of the next.
+//! 4. **robots.txt.** A page is leased only if robots.txt allows it. The robots.txt is leased first, and only a [`RobotsOutcome`]
+//!    settles it. Forbidden pages are returned as [`Dropped`](Leasing::Dropped). [`ask_robots`](FrontierConfig::ask_robots) turns
+//!    this off.
+//! 5. **One commit.** A lease is settled once, together with the links of its page. A second settlement is
 //!    [`Stale`](Fate::Stale) and changes nothing.
-//! 6. What was queued comes out, as a lease or as [`Dropped`](Leasing::Dropped), unless the page budget ends the crawl.
-//!    [`AllLeased`](Leasing::AllLeased) means that something is leased, and [`Drained`](Leasing::Drained) that nothing is left.
-//! 7. A host that is away costs no page until it is given up: see [`failure`] for what each failure counts against. What an
-//!    operator should know is told once, as a [`Notice`].
-//! 8. Near-duplicates are postponed before they are refused: pages in a place with too many of them wait behind everything else,
-//!    and only far too many close it.
-//! 9. Everything that grows has a bound: [`max_queued`](FrontierConfig::max_queued), [`max_hosts`](FrontierConfig::max_hosts),
-//!    the size of the seen-set, the length of a URL, the bytes of [all rules](rules::MAX_RULES_BYTES).
+//! 6. **Nothing is lost silently.** Every queued URL is returned as a lease or as [`Dropped`](Leasing::Dropped), unless the page
+//!    budget ends the crawl. [`AllLeased`](Leasing::AllLeased) means that leases are in flight, [`Drained`](Leasing::Drained) that
+//!    nothing is left.
+//! 7. **Outages cost no page** until the origin is given up: see [`failure`]. Each event for the operator is reported once, as a
+//!    [`Notice`].
+//! 8. **Near-duplicates wait before they are refused.** Where pages are too similar, further ones wait behind everything else of the
+//!    crawl. Only far too many close a path.
+//! 9. **Bounds.** Everything that grows has one: [`max_queued`](FrontierConfig::max_queued), [`max_hosts`](FrontierConfig::max_hosts),
+//!    the seen-set, the length of a URL, the bytes of [all rules](rules::MAX_RULES_BYTES).
 //!
-//! One error is allowed: the seen-set may take a new URL for a seen one, at the
-//! [rate](FrontierConfig::false_positive_rate) that you set. [`Report::saturation`] estimates how many were lost.
-//! With [`exact`](FrontierConfig::exact) none is.
+//! One error is permitted: the seen-set may treat a new URL as seen, at the
+//! [rate](FrontierConfig::false_positive_rate) that you set. [`Report::saturation`] estimates how many URLs were lost. With
+//! [`exact`](FrontierConfig::exact) none are lost.
 //!
-//! # Modules
+//! # Where to go next
 //!
-//! | module | what it has |
+//! `examples/drive_frontier.rs` adds a clock, robots.txt rules, redirects, and what each HTTP status and failure means.
+//!
+//! | module | contents |
 //! |---|---|
 //! | [`mod@reference`] | from the text of a reference to a URL |
 //! | [`canonical`], [`url`] | when two spellings are one URL; hosts, origins, URLs |
-//! | [`link`], [`entry`] | what comes in, and what waits |
-//! | [`config`], [`scope`] | what a frontier is built from; what may be crawled |
-//! | [`lease`], [`settlement`] | what is handed out, and how it ends |
-//! | [`notice`] | what an operator should know |
-//! | [`rules`] | what robots.txt files say |
-//! | [`failure`] | what follows from each failure |
-//! | [`fingerprint`] | what pages are compared by |
-//! | [`report`] | counts, and why a URL was or was not fetched |
+//! | [`config`], [`scope`] | the configuration; what may be crawled |
+//! | [`link`], [`entry`] | what you offer, and what is queued |
+//! | [`lease`], [`settlement`] | what is leased, and how a lease ends |
+//! | [`rules`] | the rules of robots.txt |
+//! | [`failure`] | the failure policy |
+//! | [`fingerprint`] | how pages are compared |
+//! | [`notice`], [`report`] | events for the operator; counts, and why a URL was or was not fetched |
 //! | [`time`] | points in time |
 
 pub mod canonical;
@@ -134,19 +135,35 @@ pub mod time;
 mod traps;
 pub mod url;
 
+#[doc(inline)]
 pub use canonical::{Canonicalizer, NotCrawlable};
+#[doc(inline)]
 pub use config::{ConfigError, FrontierConfig, RetryPolicy};
+#[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
+#[doc(inline)]
 pub use failure::{Failure, FailureKind};
+#[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
+#[doc(inline)]
 pub use frontier::{Frontier, FrontierError};
+#[doc(inline)]
 pub use lease::{AddressTask, Dropped, Lease, LeaseId, Leasing, NotFetched, PageTask, RobotsTask, SitemapTask, Task};
+#[doc(inline)]
 pub use link::{Link, PreviousFetch, Validators};
+#[doc(inline)]
 pub use notice::Notice;
+#[doc(inline)]
 pub use report::{HostReport, Report, Why};
+#[doc(inline)]
 pub use rules::RobotsRules;
+#[doc(inline)]
 pub use scope::{Reach, Refusal, ScopeConfig};
+#[doc(inline)]
 pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
+#[doc(inline)]
 pub use time::Time;
+#[doc(inline)]
 pub use traps::{ResemblanceCounts, path_prefix};
+#[doc(inline)]
 pub use url::{CanonicalUrl, HostKey, Origin};

@@ -1,12 +1,12 @@
-//! A step of the crawl: which URL, and how we came to it.
+//! Links: a URL, and where it was found.
 
 use std::sync::Arc;
 
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
-/// What tells one version of a page from another (RFC 9110, section 8.8), as its server wrote it. The frontier keeps it for
-/// whoever fetches the page again, and does not look into it.
+/// The validators of a page: what distinguishes its versions (RFC 9110, section 8.8), as the server sent it. The frontier stores
+/// them for a conditional request and does not interpret them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
     /// The `ETag`, sent as `If-None-Match`.
@@ -16,50 +16,50 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Says whether there is nothing to tell versions by.
+    /// Returns whether there is no validator.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// What an earlier crawl has told of a page. The frontier keeps it for whoever fetches the page again.
+/// What a previous crawl stored about a page. The frontier keeps it for the next request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreviousFetch {
-    /// What tells the version that was had.
+    /// The validators of the version that was fetched.
     pub validators: Validators,
-    /// The URL that was linked to, when redirects led from there to here.
+    /// The URL that was linked to, if redirects led from there to this one.
     pub redirected_from: Option<String>,
 }
 
-/// One step from a page, or from the user, to a URL.
+/// A link from a page to a URL, or a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where the step leads.
+    /// The target.
     pub url: CanonicalUrl,
-    /// How many links the first path found was long: 0 for a seed. Redirects do not count.
+    /// The number of links on the first path found from a seed; 0 for a seed. Redirects do not count.
     pub depth: u32,
-    /// How many redirects were taken since the link was followed.
+    /// Redirects followed since the link.
     pub hops: u8,
     /// The URL of the page that has the link; `None` for a seed.
     pub referrer: Option<Arc<str>>,
-    /// How many steps in a row lead to it that load it as a part of what came before: 0 to a page, 1 to its style sheet, 2 to
-    /// an image of that. They do not count for the limit of depth, but [have one of their own](crate::scope::MAX_EMBEDDING).
+    /// Steps in a row that load it as a part of another resource: 0 for a page, 1 for its style sheet, 2 for an image of the style
+    /// sheet. They do not count towards the depth, but have [a limit of their own](crate::scope::MAX_EMBEDDING).
     pub embedded: u8,
-    /// The first URL of the chain of redirects that led here; `None` when there was none.
+    /// The first URL of the chain of redirects that leads here; `None` without redirects.
     pub redirected_from: Option<Arc<str>>,
-    /// Whether the user gave it, or was led here from what the user gave by redirects alone.
+    /// Whether it is a seed, or the target of a redirected seed.
     pub seed: bool,
-    /// When the page last changed, by the word of the sitemap that names it.
+    /// When the page last changed, according to the sitemap that lists it.
     pub lastmod: Option<Time>,
-    /// What is known from an earlier crawl; `None` when nothing is.
+    /// What a previous crawl stored about the page.
     pub previous: Option<Arc<PreviousFetch>>,
-    /// The origin whose sitemap it leads to; `None` when it leads to a page.
+    /// The origin that the sitemap belongs to; `None` if the target is a page.
     pub sitemap_of: Option<Origin>,
 }
 
 impl Link {
-    /// Makes the step to a URL that the user gave.
+    /// Creates the link to a seed.
     #[must_use]
     pub fn seed(url: CanonicalUrl) -> Self {
         Self {
@@ -76,8 +76,7 @@ impl Link {
         }
     }
 
-    /// Makes the step to a URL found on the page `referrer`, `depth` links away from the nearest
-    /// seed.
+    /// Creates the link to a URL found on the page `referrer`, `depth` links away from the nearest seed.
     #[must_use]
     pub fn found(url: CanonicalUrl, depth: u32, referrer: Arc<str>) -> Self {
         Self {
@@ -94,8 +93,8 @@ impl Link {
         }
     }
 
-    /// Makes the step to a sitemap of the origin `of`: named by `referrer`, which is a robots.txt or a sitemap index, or
-    /// looked for where sitemaps use to be. `indexes` lead to it: none to one that robots.txt names.
+    /// Creates the link to a sitemap of the origin `of`. `referrer` is the robots.txt or the sitemap index that lists it; `None` for a
+    /// usual place of sitemaps. `indexes` is the number of sitemap indexes above it: 0 for one that a robots.txt lists.
     #[must_use]
     pub fn sitemap(url: CanonicalUrl, of: Origin, indexes: u32, referrer: Option<Arc<str>>) -> Self {
         Self {

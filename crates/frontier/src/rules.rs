@@ -1,7 +1,7 @@
-//! What the robots.txt of an origin allows: a small trait, how long its answer holds, and how much of it is kept.
+//! The rules of robots.txt: a small trait, their lifetimes, and the bound of their memory.
 //!
-//! Parsing is the fetching side's business. The frontier keeps the rules beside the queue of their origin, asks them before it
-//! hands a URL out, and asks for robots.txt again when they expire.
+//! The fetching side parses robots.txt. The frontier stores the rules with the queue of their origin and checks them before it
+//! leases a URL. When they expire, it leases the robots.txt again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +11,24 @@ use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::time::Time;
 
-/// How long a robots.txt holds before it is asked for again (RFC 9309, section 2.4).
+/// How long a robots.txt is valid before it is fetched again (RFC 9309, section 2.4).
 pub const ROBOTS_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long nothing of an origin is fetched whose robots.txt could not be fetched (RFC 9309, section 2.3.1.4), the first time; then
-/// it is asked for again. Each further time in a row is twice as long, up to the lifetime of a robots.txt.
+/// How long an origin is closed after its robots.txt could not be fetched (RFC 9309, section 2.3.1.4). Then the robots.txt is fetched
+/// again. Each further time in a row is twice as long, up to the lifetime of a robots.txt.
 pub const FIRST_CLOSING: Duration = Duration::from_secs(10 * 60);
 
-/// How long expired rules are extended when their robots.txt cannot be fetched (RFC 9309, section 2.4), the first time. Each further
-/// time in a row is twice as long, up to the lifetime of a robots.txt.
+/// How long expired rules are extended if their robots.txt cannot be fetched (RFC 9309, section 2.4). Each further time in a row is
+/// twice as long, up to the lifetime of a robots.txt.
 pub const RULES_EXTENSION: Duration = Duration::from_secs(60 * 60);
 
-/// How many redirects of a robots.txt are followed (RFC 9309, section 2.3.1.2).
+/// The redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2).
 pub const MAX_ROBOTS_REDIRECTS: u8 = 5;
 
-/// The most bytes of rules that are kept at a time, by the word of [`RobotsRules::bytes`]. A site with a wildcard in its DNS can
-/// have any number of hosts, each with half a megabyte. Beyond, the oldest are dropped and asked for again.
+/// The maximum size of all rules in memory, in bytes, as [`RobotsRules::bytes`] reports it.
+///
+/// A site with a wildcard in its DNS can have any number of hosts, each with rules of half a megabyte. Beyond this size, the oldest
+/// rules are dropped; they are fetched again when they are needed.
 pub const MAX_RULES_BYTES: usize = 64 * 1024 * 1024;
 
 /// The rules of one robots.txt that apply to one crawler.
@@ -46,36 +48,36 @@ pub const MAX_RULES_BYTES: usize = 64 * 1024 * 1024;
 /// assert!(!NotBelow("/private/").allows("/private/a?b=c"));
 /// ```
 pub trait RobotsRules: fmt::Debug + Send + Sync {
-    /// Says whether a URL of the origin may be fetched, by its path and query, as in `/a/b?c=d`.
+    /// Returns whether a URL of the origin may be fetched, given its path and query, as in `/a/b?c=d`.
     fn allows(&self, path: &str) -> bool;
 
-    /// Returns the delay between two requests that the file asks for, if it does. The longest of a host's origins holds, up to
+    /// Returns the `Crawl-delay` of the file, if any. For a host, the longest delay of its origins applies, up to
     /// [`max_crawl_delay`](crate::FrontierConfig::max_crawl_delay).
     fn crawl_delay(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns about how many bytes of memory the rules take, for the bound of all of them together. By default what the value
-    /// itself takes; count what it points to as well.
+    /// Returns about how many bytes of memory the rules take. [`MAX_RULES_BYTES`] bounds the sum. The default is the size of the value
+    /// itself; implement it if the value owns heap memory.
     fn bytes(&self) -> usize {
-        // Two counts stand before it where it is shared.
+        // An `Arc` has two counts in front of the value.
         size_of_val(self) + 2 * size_of::<usize>()
     }
 }
 
-/// What holds for an origin.
+/// What applies to an origin.
 #[derive(Debug, Clone)]
 pub(crate) enum Policy {
-    /// Everything may be fetched: it has no robots.txt (RFC 9309, section 2.3.1.3).
+    /// Everything may be fetched: there is no robots.txt (RFC 9309, section 2.3.1.3).
     AllowAll,
-    /// Its robots.txt decides.
+    /// The robots.txt decides.
     Rules(Arc<dyn RobotsRules>),
     /// Nothing may be fetched.
     Closed(NotFetched, Option<Arc<Failure>>),
 }
 
 impl Policy {
-    /// Says why a URL may not be fetched, by its path and query.
+    /// Returns why a URL may not be fetched, given its path and query.
     pub(crate) fn forbids(&self, path: &str) -> Option<NotFetched> {
         match self {
             Self::AllowAll => None,
@@ -84,7 +86,7 @@ impl Policy {
         }
     }
 
-    /// Returns what went wrong where an origin is closed.
+    /// Returns the failure that closed the origin, if any.
     pub(crate) fn cause(&self) -> Option<Arc<Failure>> {
         match self {
             Self::Closed(_, cause) => cause.clone(),
@@ -107,7 +109,7 @@ impl Policy {
     }
 }
 
-/// A policy, and how long it holds.
+/// A policy, and how long it is valid.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownRules {
     pub(crate) policy: Policy,
@@ -115,13 +117,13 @@ pub(crate) struct KnownRules {
     pub(crate) until: Time,
 }
 
-/// Returns what holds for an origin whose robots.txt could not be fetched, and for how long: its last rules, or nothing.
+/// Returns the policy for an origin whose robots.txt could not be fetched, and how long it is valid: the last rules, or closed.
 pub(crate) fn without_robots(known: Option<&KnownRules>, cause: Arc<Failure>) -> (Policy, Duration) {
     let closed = Policy::Closed(NotFetched::RobotsUnreachable, Some(cause));
     let Some(known) = known else {
         return (closed, FIRST_CLOSING);
     };
-    // It grows, so that in the end it is longer than any delay between two requests to the host.
+    // It grows until it is longer than any delay between two requests to the host.
     let span = known.until.since(known.since);
     let longer = span.saturating_mul(2).min(ROBOTS_LIFETIME);
     match &known.policy {

@@ -1,8 +1,7 @@
-//! What may be crawled, and why not.
+//! The scope of a crawl: which links are followed, and why others are refused.
 //!
-//! A [`Scope`] looks at one [`Link`] at a time and remembers nothing but its seeds: budgets, queues
-//! and the state of hosts are judged elsewhere. Its verdicts come before the filter is touched, so
-//! that a URL refused today is not seen tomorrow.
+//! A [`Scope`] checks one [`Link`] at a time and remembers its seeds only. Budgets, queues and the state of hosts are checked
+//! elsewhere. The scope is checked before the seen-set, so that a refused URL is not marked as seen.
 
 mod reach;
 mod refusal;
@@ -21,47 +20,45 @@ use crate::link::Link;
 
 use crate::url::{CanonicalUrl, Origin, host_name};
 
-/// How long a URL may be, in bytes, unless the user says otherwise.
+/// Default of [`ScopeConfig::max_url_bytes`].
 pub const DEFAULT_MAX_URL_BYTES: usize = 2048;
-/// How often one path segment may occur in a URL, unless the user says otherwise.
+/// Default of [`ScopeConfig::max_segment_repeats`].
 pub const DEFAULT_MAX_SEGMENT_REPEATS: usize = 5;
-/// How many redirects in a row are followed, unless the user says otherwise.
+/// Default of [`ScopeConfig::max_hops`].
 pub const DEFAULT_MAX_HOPS: u8 = 10;
-/// How many sitemap indexes may lead to a sitemap, unless the user says otherwise. The protocol knows one.
+/// Default of [`ScopeConfig::max_sitemap_nesting`]. The protocol allows one level of indexes.
 pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
-/// How many steps from a page what it is made of may lie: a style sheet, three that import one another, and an image of the last.
+/// The longest chain of embedded resources from a page: a style sheet, three more by `@import`, and an image of the last one.
 pub const MAX_EMBEDDING: u32 = 5;
 
-/// How large the include or the exclude patterns may be when compiled, in bytes.
+/// The maximum size of the compiled include patterns, and of the compiled exclude patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
-/// How much memory matching them may use for its cache, in bytes per thread.
+/// The maximum size of the cache for matching them, in bytes per thread.
 const MAX_PATTERN_CACHE_BYTES: usize = 8 << 20;
 
-/// How far from its seeds a crawl may go.
+/// How far from its seeds a crawl goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// The hosts of the seeds, on any port, by `http` or `https`.
     #[default]
     Host,
-    /// All hosts under the registrable domains of the seeds, as the public suffix list has them:
-    /// `a.example.co.uk` reaches `example.co.uk` and `b.example.co.uk`. An address, a host of one
-    /// label and a public suffix reach themselves only.
+    /// All hosts of the registrable domains of the seeds, by the public suffix list: `a.example.co.uk` reaches `example.co.uk` and
+    /// `b.example.co.uk`. An IP address, a host of one label and a public suffix reach themselves only.
     Site,
-    /// The directories of the seeds: the host of a seed, and a path that begins with the seed's up
-    /// to its last slash. Ports and the two schemes are one, as with [`Host`](Self::Host); case
-    /// counts.
+    /// The directories of the seeds: the host of a seed, and paths that begin with the path of the seed up to its last slash. Any
+    /// port and both schemes belong to it, as with [`Host`](Self::Host). Paths are case-sensitive.
     Prefix,
     /// Everywhere.
     Any,
 }
 
 impl Reach {
-    /// All reaches, from the usual one to the widest.
+    /// All reaches.
     pub const ALL: [Self; 4] = [Self::Host, Self::Site, Self::Prefix, Self::Any];
 
-    /// Returns the name by which it is chosen.
+    /// Returns the name, which [`FromStr`] reads.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +76,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// The text names no [`Reach`].
+/// The text is not the name of a [`Reach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such scope: choose one of host, site, prefix, any")]
 pub struct UnknownReach;
@@ -95,26 +92,26 @@ impl FromStr for Reach {
     }
 }
 
-/// What the user asked to be crawled.
+/// The configuration of a [`Scope`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScopeConfig {
-    /// How far from the seeds to go.
+    /// How far from the seeds the crawl goes.
     pub reach: Reach,
-    /// Regular expressions over the key, not anchored. If there are any, one must match.
+    /// Regular expressions that are searched in the key of a link. If there are any, one must match.
     pub include: Vec<String>,
-    /// Regular expressions over the key, not anchored. None may match, whatever was included.
+    /// Regular expressions that are searched in the key of a link. None may match, even if an include pattern does.
     pub exclude: Vec<String>,
-    /// How many links away from the nearest seed to go; `None` for no limit.
+    /// The maximum number of links from a seed to a page; `None` for no limit.
     pub max_depth: Option<u32>,
-    /// How long a URL may be, in bytes.
+    /// The maximum length of a URL, in bytes.
     pub max_url_bytes: usize,
-    /// How often one path segment may occur: `/a/b/a/b/a/b/…` is what an endless calendar or a
-    /// broken relative link makes.
+    /// The maximum number of times that one path segment may occur. Endless calendars and broken relative links generate
+    /// `/a/b/a/b/a/b/…`.
     pub max_segment_repeats: usize,
-    /// How many redirects in a row to follow.
+    /// The maximum number of redirects in a row.
     pub max_hops: u8,
-    /// How many sitemap indexes may lead to a sitemap.
+    /// The maximum number of sitemap indexes above a sitemap.
     pub max_sitemap_nesting: u32,
 }
 
@@ -136,28 +133,28 @@ impl Default for ScopeConfig {
 /// Why a [`ScopeConfig`] cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScopeError {
-    /// A pattern is not a regular expression, or too large a one.
+    /// A pattern is not a regular expression, or is too large.
     #[error("the {list} pattern `{pattern}` cannot be used: {reason}")]
     Pattern {
-        /// Which list it is in: `include` or `exclude`.
+        /// The list that contains it: `include` or `exclude`.
         list: &'static str,
-        /// The pattern as it was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: regex::Error,
     },
-    /// Each pattern is well, but together they are too large.
+    /// Each pattern is valid, but together they are too large.
     #[error(
         "the {list} patterns are too large together, more than {MAX_PATTERN_BYTES} bytes when \
          compiled: give fewer or simpler ones"
     )]
     TooLarge {
-        /// Which list it is: `include` or `exclude`.
+        /// The list: `include` or `exclude`.
         list: &'static str,
     },
 }
 
-/// Judges links by the seeds and the wishes of the user.
+/// Checks links against the seeds and the [`ScopeConfig`].
 #[derive(Clone, Debug)]
 pub struct Scope {
     reached: Reached,
@@ -171,11 +168,11 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Compiles the patterns; no seed is in the scope yet.
+    /// Compiles the patterns. The scope has no seeds yet.
     ///
     /// # Errors
     ///
-    /// When a pattern cannot be used, and says which and why.
+    /// A pattern that cannot be used. The error names it and the reason.
     pub fn new(config: ScopeConfig) -> Result<Self, ScopeError> {
         let include = compile("include", &config.include)?;
         Ok(Self {
@@ -190,25 +187,24 @@ impl Scope {
         })
     }
 
-    /// Lets the crawl reach what belongs to this seed. So does the target of a redirected seed.
+    /// Adds a seed, or the target of a redirected seed, to the reach.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         self.reached.add(url);
     }
 
-    /// Tells whether a URL belongs to a seed; other rules are not asked.
+    /// Returns whether a URL is in reach of a seed. Other rules are not checked.
     pub fn reaches(&self, url: &CanonicalUrl) -> bool {
         self.reached.judge(url).is_ok()
     }
 
-    /// Tells whether a link may be crawled.
+    /// Checks whether a link may be crawled.
     ///
-    /// The cheap questions come first, so the length bounds the cost of all others; of several
-    /// reasons the first is told. A seed as the user gave it needs only be short enough; where it is
-    /// redirected to needs no include pattern. Allocates only for paths of many segments.
+    /// Cheap checks come first: the length bounds the cost of all others. A seed need only be short enough. The target of a
+    /// redirected seed needs no include pattern. Allocates only for paths of many segments.
     ///
     /// # Errors
     ///
-    /// With the reason, when it may not.
+    /// The first reason against it.
     pub fn judge(&self, link: &Link) -> Result<(), Refusal> {
         if link.url.url().as_str().len() > self.max_url_bytes {
             return Err(Refusal::UrlTooLong);
@@ -234,9 +230,10 @@ impl Scope {
         self.judge_patterns(link.url.key(), seed_redirected)
     }
 
-    /// A sitemap is worth reading when its origin is on a host where pages may be crawled. Its own place may be anywhere when
-    /// the robots.txt of its origin names it, as the protocol has it ("Sitemaps & Cross Submits"); one that an index names must
-    /// be on the host of the index, or on one where pages may be crawled.
+    /// Checks a sitemap: its origin must be on a host in reach.
+    ///
+    /// A sitemap that a robots.txt lists may be on any host (the protocol's "Sitemaps & Cross Submits"). One that an index lists
+    /// must be on the host of the index, or on a host in reach.
     fn judge_sitemap(&self, link: &Link, origin: &Origin) -> Result<(), Refusal> {
         if link.hops > self.max_hops {
             return Err(Refusal::TooManyHops);
@@ -257,7 +254,7 @@ impl Scope {
         }
     }
 
-    /// Where a seed is redirected to stands for the seed, which needs no pattern to include it.
+    /// Checks the patterns. The target of a redirected seed needs no include pattern, as a seed does not.
     fn judge_patterns(&self, key: &str, seed_redirected: bool) -> Result<(), Refusal> {
         if self.exclude.is_match(key) {
             return Err(Refusal::Excluded);
@@ -269,7 +266,7 @@ impl Scope {
     }
 }
 
-/// Compiles a list of patterns to be asked all at once, in one pass over the text.
+/// Compiles a list of patterns, to match all of them in one pass over the text.
 fn compile(list: &'static str, patterns: &[String]) -> Result<RegexSet, ScopeError> {
     RegexSetBuilder::new(patterns)
         .size_limit(MAX_PATTERN_BYTES)
@@ -278,7 +275,7 @@ fn compile(list: &'static str, patterns: &[String]) -> Result<RegexSet, ScopeErr
         .map_err(|_| blame(list, patterns))
 }
 
-/// Finds the pattern that kept a set from being compiled: the set does not say.
+/// Finds the pattern that prevents a set from being compiled. The set does not say which.
 fn blame(list: &'static str, patterns: &[String]) -> ScopeError {
     let unusable = |pattern: &String| -> Option<(String, regex::Error)> {
         let result = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
@@ -290,10 +287,9 @@ fn blame(list: &'static str, patterns: &[String]) -> ScopeError {
     }
 }
 
-/// Whether a segment of the path occurs more than `most` times. Empty segments count, but for the
-/// one after the last slash.
+/// Returns whether a segment of the path occurs more than `most` times. Empty segments count, except the one after the last slash.
 ///
-/// Costs n log n comparisons for n segments: nested loops would let a long URL take seconds.
+/// Cost: n log n comparisons for n segments. With nested loops, a long URL would take seconds.
 fn repeats_itself(path: &str, most: usize) -> bool {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);

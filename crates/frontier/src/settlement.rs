@@ -1,6 +1,6 @@
-//! How a lease ends, typed by what was asked for, and what the frontier answers.
+//! Settlements: how a lease ends, and what the frontier answers.
 //!
-//! A [`Settlement`] is made by the [`Task`](crate::Task) of a lease, so that a robots.txt cannot be settled as a page:
+//! The [`Task`](crate::Task) of a lease creates its [`Settlement`], so that a robots.txt cannot be settled as a page:
 //!
 //! ```
 //! use std::time::Duration;
@@ -42,15 +42,15 @@ use crate::url::{CanonicalUrl, Origin};
 pub enum Outcome {
     /// It was fetched.
     Done,
-    /// It answered by a redirect; its target is the one link. It spends no page budget.
+    /// The answer was a redirect. Its target is the one link of the settlement. It spends no page budget.
     Redirected,
-    /// It does not exist or is not for us (HTTP 4xx, or a sitemap that is none); asking again is of no use.
+    /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried.
     Rejected,
-    /// The request failed. What follows is decided by the kind: see [`failure`](crate::failure).
+    /// The request failed. The kind of failure decides what follows: see [`failure`](crate::failure).
     Failed {
         /// What went wrong.
         failure: Failure,
-        /// How long the server asks to wait (`Retry-After`); else the [`RetryPolicy`](crate::RetryPolicy) decides.
+        /// The `Retry-After` of the server; without one, the [`RetryPolicy`](crate::RetryPolicy) decides.
         retry_after: Option<Duration>,
     },
     /// No request was made, and none will be. It spends neither delay nor budget.
@@ -58,7 +58,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Makes the end of a request that failed, without a word of the server on when to come back.
+    /// Creates the outcome of a failed request without a `Retry-After`.
     pub fn failed(failure: Failure) -> Self {
         Self::Failed {
             failure,
@@ -66,41 +66,41 @@ impl Outcome {
         }
     }
 
-    /// Makes the end of a request that failed, with the time that the server asks to wait (`Retry-After`), if it does.
+    /// Creates the outcome of a failed request with the `Retry-After` of the server, if any.
     pub fn failed_until(failure: Failure, retry_after: Option<Duration>) -> Self {
         Self::Failed { failure, retry_after }
     }
 }
 
-/// How a request for a robots.txt ended.
+/// How the request for a robots.txt ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RobotsOutcome {
     /// It was read.
     Known {
-        /// What it says.
+        /// Its rules.
         rules: Arc<dyn RobotsRules>,
-        /// For how long that holds.
+        /// How long they are valid.
         lifetime: Duration,
     },
-    /// It is at another place, which is asked for next; after [`MAX_ROBOTS_REDIRECTS`](crate::rules::MAX_ROBOTS_REDIRECTS) it is taken for
-    /// unavailable (RFC 9309, section 2.3.1.2).
+    /// The answer was a redirect, which the frontier follows. After [`MAX_ROBOTS_REDIRECTS`](crate::rules::MAX_ROBOTS_REDIRECTS)
+    /// the file counts as unavailable (RFC 9309, section 2.3.1.2).
     Redirected(CanonicalUrl),
-    /// There is none (HTTP 4xx): everything is allowed (RFC 9309, section 2.3.1.3).
+    /// There is no robots.txt (HTTP 4xx): everything is allowed (RFC 9309, section 2.3.1.3).
     Unavailable,
-    /// The request failed. The pages of the origin wait, and it is asked for again; in the end they are not fetched.
+    /// The request failed. It is retried while the pages of the origin wait. After the last attempt they are not fetched.
     Failed {
         /// What went wrong.
         failure: Failure,
-        /// How long the server asks to wait (`Retry-After`).
+        /// The `Retry-After` of the server.
         retry_after: Option<Duration>,
     },
-    /// The origin may not be asked: its pages are not fetched for this reason.
+    /// No request may be made to the origin. Its pages are not fetched for this reason.
     NotFetched(NotFetched),
 }
 
 impl RobotsOutcome {
-    /// Makes the outcome of a file that was read and holds for a day.
+    /// Creates the outcome of a file that was read and is valid for a day.
     pub fn known(rules: impl RobotsRules + 'static) -> Self {
         Self::Known {
             rules: Arc::new(rules),
@@ -108,7 +108,7 @@ impl RobotsOutcome {
         }
     }
 
-    /// Makes the end of a request that failed, without a word of the server on when to come back.
+    /// Creates the outcome of a failed request without a `Retry-After`.
     pub fn failed(failure: Failure) -> Self {
         Self::Failed {
             failure,
@@ -116,13 +116,13 @@ impl RobotsOutcome {
         }
     }
 
-    /// Makes the end of a request that failed, with the time that the server asks to wait (`Retry-After`), if it does.
+    /// Creates the outcome of a failed request with the `Retry-After` of the server, if any.
     pub fn failed_until(failure: Failure, retry_after: Option<Duration>) -> Self {
         Self::Failed { failure, retry_after }
     }
 }
 
-/// One lease's end, with the links that it led to. Both are one commit.
+/// The end of one lease, with the links of its page. Both are one commit.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub(crate) lease: LeaseId,
@@ -132,7 +132,7 @@ pub struct Settlement {
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
-/// How it ended, by what was asked for.
+/// The end of a lease, by its purpose.
 #[derive(Debug, Clone)]
 pub(crate) enum End {
     Page(Outcome),
@@ -152,39 +152,39 @@ impl Settlement {
         }
     }
 
-    /// Adds what it led to: the links of a page, the one target of a redirect, or the sitemaps that a robots.txt names.
+    /// Adds the links: those of a page, the one target of a redirect, or the sitemaps that a robots.txt lists.
     #[must_use]
     pub fn with_links(mut self, links: Vec<Link>) -> Self {
         self.links = links;
         self
     }
 
-    /// Counts links that are left out because each of them was [`Queued`](Verdict::Queued) or [`Seen`](Verdict::Seen) when it was
-    /// offered before. Whoever remembers such links may leave them out: what is seen stays seen.
+    /// Counts links of the page that you omit because they were [`Queued`](Verdict::Queued) or [`Seen`](Verdict::Seen) when you
+    /// offered them before. A link that is seen stays seen, so a cache of such links is safe.
     #[must_use]
     pub fn with_known_links(mut self, count: u64) -> Self {
         self.links_known = count;
         self
     }
 
-    /// Adds what the page is compared with others by.
+    /// Adds the fingerprint, by which the page is compared with others.
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
         self.fingerprint = Some(fingerprint);
         self
     }
 
-    /// Returns which lease it ends.
+    /// Returns the id of the lease that it ends.
     pub fn lease(&self) -> LeaseId {
         self.lease
     }
 
-    /// Borrows the links that it offers.
+    /// Returns the links.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// Borrows the outcome of a page or a sitemap.
+    /// Returns the outcome of a page or a sitemap.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.end {
             End::Page(outcome) | End::Sitemap(outcome) => Some(outcome),
@@ -194,7 +194,7 @@ impl Settlement {
 }
 
 impl PageTask {
-    /// Reads the task of a page lease that was written down. A lease of another kind is answered [`Fate::Stale`].
+    /// Creates the task of a stored page lease. The settlement of a lease of another kind is [`Fate::Stale`].
     pub const fn of(lease: LeaseId) -> Self {
         Self(lease)
     }
@@ -206,32 +206,33 @@ impl PageTask {
 }
 
 impl RobotsTask {
-    /// Reads the task of a robots lease that was written down. A lease of another kind is answered [`Fate::Stale`].
+    /// Creates the task of a stored robots.txt lease. The settlement of a lease of another kind is [`Fate::Stale`].
     pub const fn of(lease: LeaseId, origin: Origin) -> Self {
         Self(lease, origin)
     }
 
-    /// Ends the lease: the pages of the origin can be handed out, or not, by what it says.
+    /// Ends the lease. The rules decide which pages of the origin are leased.
     pub fn settle(&self, outcome: RobotsOutcome) -> Settlement {
         Settlement::new(self.0, End::Robots(outcome))
     }
 }
 
 impl AddressTask {
-    /// Reads the task of an address lease that was written down. A lease of another kind is answered [`Fate::Stale`].
+    /// Creates the task of a stored address lease. The settlement of a lease of another kind is [`Fate::Stale`].
     pub const fn of(lease: LeaseId) -> Self {
         Self(lease)
     }
 
-    /// Ends the lease: `None` if the host has no address that is known, and then it shares none. Of several addresses, name the
-    /// same one for every host that has them, such as the lowest. After the lifetime it is asked for again.
+    /// Ends the lease. `None` if no address was found; the host then shares its politeness with no other. If a host has several
+    /// addresses, choose the same one for all hosts that have them, such as the lowest. The address is looked up again after
+    /// `lifetime`.
     pub fn settle(self, address: Option<IpAddr>, lifetime: Duration) -> Settlement {
         Settlement::new(self.0, End::Address(address, lifetime))
     }
 }
 
 impl SitemapTask {
-    /// Reads the task of a sitemap lease that was written down. A lease of another kind is answered [`Fate::Stale`].
+    /// Creates the task of a stored sitemap lease. The settlement of a lease of another kind is [`Fate::Stale`].
     pub const fn of(lease: LeaseId, origin: Origin) -> Self {
         Self(lease, origin)
     }
@@ -242,54 +243,54 @@ impl SitemapTask {
     }
 }
 
-/// What became of a link that was offered.
+/// What the frontier decided about a link that was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is new and waits in its host's queue.
+    /// It is new and was queued.
     Queued,
-    /// It was seen before, or is wrongly taken for it at the false-positive rate.
+    /// It was seen before, or is a false positive of the seen-set.
     Seen,
-    /// It may not be crawled; it was not marked as seen.
+    /// It is not crawled. It was not marked as seen.
     Refused(Refusal),
 }
 
-/// What became of a settlement.
+/// The answer to a settlement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Settled {
-    /// What became of the lease.
+    /// What happened to the lease.
     pub fate: Fate,
-    /// What became of each link, in their order.
+    /// The verdict on each link, in their order.
     pub verdicts: Vec<Verdict>,
-    /// Which earlier page it resembles, if it was compared.
+    /// The earlier page with the same bytes, if any.
     pub duplicate_of: Option<Arc<str>>,
-    /// The first page of its cluster, if it was compared and is another one.
+    /// The first page of its cluster of near-duplicates, if that is another page.
     pub near_duplicate_of: Option<Arc<str>>,
-    /// The URLs of a loop of redirects that this closes, itself the first: none of them leads to a page.
+    /// The URLs of a redirect loop that this redirect closes, itself first. None of them leads to a page.
     pub redirect_loop: Vec<Box<str>>,
-    /// What an operator should know.
+    /// Events for the operator.
     pub notices: Vec<Notice>,
 }
 
-/// What became of a lease.
+/// What happened to a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
-    /// It is over.
+    /// It is settled; the entry is not leased again.
     #[default]
     Final,
-    /// It is queued again, and will be handed out no sooner than this.
+    /// The entry is queued again for a retry.
     Requeued {
-        /// Not before.
+        /// The earliest time of the retry.
         due: Time,
     },
-    /// It failed as often as it may, and is over.
+    /// The entry failed in all its attempts and is not leased again.
     GaveUp,
-    /// There is no such lease: it was settled before. Its links were not taken.
+    /// There is no such lease: it was settled before. The links of this settlement were ignored.
     Stale,
 }
 
 impl Settled {
-    /// Makes the answer to a lease that led to nothing else.
+    /// Creates an answer without verdicts and notices.
     pub fn new(fate: Fate) -> Self {
         Self {
             fate,

@@ -1,4 +1,4 @@
-//! Points in time, handed in from outside.
+//! Points in time, which the caller passes in.
 
 use std::fmt;
 use std::ops::Add;
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 /// A point in time: milliseconds since the Unix epoch.
 ///
-/// Nothing here reads a clock. The caller takes it from a monotonic clock that is anchored once to the epoch, so that a
-/// step of the wall clock does no harm and the value still means something after a restart.
+/// This crate reads no clock. Take the time from a monotonic clock that you anchor to the epoch once. Then a step of the wall clock
+/// does no harm, and a stored time is still valid after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 pub struct Time(u64);
 
 impl Time {
-    /// The epoch, which every other time lies after.
+    /// The Unix epoch, the earliest time.
     pub const EPOCH: Self = Self(0);
 
-    /// Makes a time from milliseconds since the epoch.
+    /// Creates a time from milliseconds since the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// Makes a time from a duration since the epoch: the millisecond that has begun.
+    /// Creates a time from a duration since the epoch, rounded down to a millisecond.
     pub const fn since_epoch(elapsed: Duration) -> Self {
         let millis = elapsed.as_millis();
         Self(if millis > u64::MAX as u128 {
@@ -35,7 +35,7 @@ impl Time {
         self.0
     }
 
-    /// Returns how long after `earlier` this is; zero when it is not after.
+    /// Returns the duration since `earlier`; zero if `earlier` is later.
     pub const fn since(self, previous: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(previous.0))
     }
@@ -44,7 +44,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Adds a duration, rounded up to a whole millisecond so that no delay is cut short.
+    /// Adds a duration, rounded up to a millisecond, so that no delay is cut short.
     fn add(self, delay: Duration) -> Self {
         let millis = delay.as_nanos().div_ceil(1_000_000);
         Self(self.0.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)))

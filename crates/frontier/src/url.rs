@@ -1,9 +1,10 @@
-//! The names a frontier goes by: whom we owe politeness, whose rules apply, what is fetched.
+//! Hosts, origins and URLs.
 //!
-//! Three types for three ideas that a plain string would blur. A [`HostKey`] shares one delay
-//! between `http://a.example/` and `https://a.example:8443/`; an [`Origin`] keeps them apart,
-//! because each has a robots.txt of its own; a [`CanonicalUrl`] is the proof that a
-//! [`Canonicalizer`](crate::canonical::Canonicalizer) has looked at a URL.
+//! | type | identifies | `http://a.example/` and `https://a.example:8443/` |
+//! |---|---|---|
+//! | [`HostKey`] | the host that politeness applies to | are one host, with one delay |
+//! | [`Origin`] | whose robots.txt applies | are two origins, each with its robots.txt |
+//! | [`CanonicalUrl`] | what is fetched, and what it is deduplicated on | are two URLs |
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,55 +13,52 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use url::{Position, Url};
 
-/// Whether the URL is one that HTTP can fetch: only for these does the `url` crate promise a host
-/// in lower-case ASCII.
+/// Returns whether HTTP can fetch the URL. Only for such URLs, the `url` crate guarantees a host in lower-case ASCII.
 pub(crate) fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// The host without the dot of the DNS root: empty when there is no host, or when it is nothing but
-/// dots.
+/// Returns the host without the dot of the DNS root: empty if there is no host, or only dots.
 pub(crate) fn host_name(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_end_matches('.')
 }
 
-/// Whom we owe politeness: a host in lower-case ASCII, without port and without a trailing dot.
+/// The host that politeness applies to: in lower-case ASCII, without port and trailing dot.
 ///
-/// International names are in their `xn--` form, IPv4 addresses in four decimal parts, IPv6
-/// addresses in brackets. `example.com.` and `example.com` are one machine to the DNS, so they are
-/// one key. A clone costs a reference count.
+/// International names are in their `xn--` form, IPv4 addresses in four decimal parts, IPv6 addresses in brackets. `example.com.`
+/// and `example.com` are one host in the DNS, so they are one key. A clone costs a reference count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostKey(Arc<str>);
 
 impl HostKey {
-    /// Reads the host of an `http` or `https` URL; `None` for any other scheme, and for a host that
-    /// is nothing but dots.
+    /// Returns the host of an `http` or `https` URL; `None` for any other scheme, and for a host of dots only.
     ///
-    /// Costs one allocation.
+    /// Cost: one allocation.
     #[must_use]
     pub fn of(url: &Url) -> Option<Self> {
         let name = host_name(url);
         (is_web(url) && !name.is_empty()).then(|| Self(name.into()))
     }
 
-    /// Borrows the host as text.
+    /// Returns the host as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the registrable domain by the public suffix list, private suffixes such as `github.io` included; the
-    /// host itself where there is none: for an address, a single label, or a public suffix.
+    /// Returns the registrable domain by the public suffix list, including private suffixes such as `github.io`.
+    ///
+    /// For an IP address, a single label or a public suffix, it is the host itself.
     #[must_use]
     pub fn site(&self) -> &str {
         site(&self.0)
     }
 }
 
-/// The site of a host in lower-case ASCII without trailing dots.
+/// Returns the site of a host in lower-case ASCII without trailing dots.
 pub(crate) fn site(host: &str) -> &str {
-    // The list would take 10.0.0.1 and 192.168.0.1 for neighbours under `0.1`. A name whose last label is a number is
-    // an IPv4 address, or no host at all (URL standard, "ends in a number").
+    // By the list, 10.0.0.1 and 192.168.0.1 would share the domain `0.1`. A name whose last label is a number is an IPv4 address,
+    // or not a host (URL standard, "ends in a number").
     let ends_in_number = host
         .rsplit('.')
         .next()
@@ -84,8 +82,7 @@ impl AsRef<str> for HostKey {
     }
 }
 
-// Lets a map keyed by hosts be asked with a borrowed name: no allocation for a link that is only
-// looked at.
+// For look-ups by a borrowed name in a map keyed by hosts: a link that is only checked costs no allocation.
 impl Borrow<str> for HostKey {
     fn borrow(&self) -> &str {
         &self.0
@@ -98,23 +95,21 @@ impl Serialize for HostKey {
     }
 }
 
-/// Whose robots.txt applies: scheme, host and port (RFC 9309, section 2.3).
+/// The scope of one robots.txt: scheme, host and port (RFC 9309, section 2.3).
 ///
-/// Shown as `https://example.com` or `http://example.com:8080`; the default port is left out.
-/// Unlike in a [`HostKey`], a trailing dot of the host stays: robots.txt is asked of the very
-/// authority that the pages are asked of. A clone costs two reference counts.
+/// Displayed as `https://example.com` or `http://example.com:8080`, without the default port. Unlike in a [`HostKey`], a trailing dot
+/// of the host stays: the robots.txt is fetched from the same authority as the pages. A clone costs two reference counts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    // Kept as the URL of robots.txt, which is all of the origin and nothing else that varies: it
-    // was valid when it was made, so that asking for it again cannot fail.
+    // Stored as the URL of its robots.txt, which varies with the origin only. It is parsed already, so that returning it cannot fail.
     robots: Arc<Url>,
     host: HostKey,
 }
 
 impl Origin {
-    /// Reads the origin of an `http` or `https` URL; `None` when [`HostKey::of`] is.
+    /// Returns the origin of an `http` or `https` URL; `None` if [`HostKey::of`] is `None`.
     ///
-    /// Costs a copy of the URL.
+    /// Cost: a copy of the URL.
     #[must_use]
     pub fn of(url: &Url) -> Option<Self> {
         let host = HostKey::of(url)?;
@@ -123,7 +118,7 @@ impl Origin {
         Some(Self::new(url, host))
     }
 
-    /// Forgets all of a URL but its origin. The URL has no credentials, and `host` is its host.
+    /// Reduces a URL to its origin. The URL has no credentials, and `host` is its host.
     fn new(mut url: Url, host: HostKey) -> Self {
         url.set_path("/robots.txt");
         url.set_query(None);
@@ -134,19 +129,19 @@ impl Origin {
         }
     }
 
-    /// Returns the host we owe politeness while asking this origin.
+    /// Returns the host of the origin.
     #[must_use]
     pub fn host(&self) -> &HostKey {
         &self.host
     }
 
-    /// Returns where the rules of this origin are read: `/robots.txt` (RFC 9309, section 2.3).
+    /// Returns the URL of its robots.txt (RFC 9309, section 2.3).
     #[must_use]
     pub fn robots_url(&self) -> Url {
         Url::clone(&self.robots)
     }
 
-    /// Borrows the origin as text, as it is displayed.
+    /// Returns the origin as text, as it is displayed.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.robots[..Position::BeforePath]
@@ -171,22 +166,19 @@ impl Serialize for Origin {
     }
 }
 
-/// Removes user name and password; `None` when the URL is of a kind that has no place for them, so
-/// has no host either.
+/// Removes user name and password; `None` if the URL is of a kind that has no authority.
 pub(crate) fn remove_credentials(url: &mut Url) -> Option<()> {
     url.set_username("").ok()?;
     url.set_password(None).ok()
 }
 
-/// A URL that may be fetched, with the key it is deduplicated on.
+/// A URL that may be fetched, with the key that it is deduplicated on.
 ///
-/// **Fetch [`url`](Self::url), dedupe on [`key`](Self::key).** The URL is what was linked, resolved
-/// by the WHATWG rules, without fragment and credentials. The key is its canonical form and may be
-/// another address altogether (without `www.`, say): it is never sent. When the two are equal, only
-/// one is stored.
+/// **Fetch [`url`](Self::url), deduplicate on [`key`](Self::key).** The URL is the link as the WHATWG rules resolve it, without
+/// fragment and credentials. The key is its canonical form. It may be a different address, such as one without `www.`, and is never
+/// requested. If both are equal, only one is stored.
 ///
-/// Only a [`Canonicalizer`](crate::canonical::Canonicalizer) makes one, so whoever holds one holds
-/// an `http` or `https` URL with a host.
+/// Only a [`Canonicalizer`](crate::canonical::Canonicalizer) creates it. So it is always an `http` or `https` URL with a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanonicalUrl {
     url: Url,
@@ -199,14 +191,13 @@ impl CanonicalUrl {
         Self { url, key }
     }
 
-    /// Returns the URL to ask for.
+    /// Returns the URL to request.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Returns the key to deduplicate on; it parses as a URL, and canonicalizes to itself under the
-    /// same rules.
+    /// Returns the key to deduplicate on. It is a URL, and canonicalizes to itself by the same rules.
     #[must_use]
     pub fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(self.url.as_str())
@@ -224,26 +215,25 @@ impl CanonicalUrl {
         &path[..path.find(['?', '#']).unwrap_or(path.len())]
     }
 
-    /// Returns the host we owe politeness. Costs one allocation; [`host_str`](Self::host_str) costs
-    /// none.
+    /// Returns the host. Cost: one allocation; [`host_str`](Self::host_str) needs none.
     #[must_use]
     pub fn host(&self) -> HostKey {
         HostKey(self.host_str().into())
     }
 
-    /// Borrows what [`host`](Self::host) would hold.
+    /// Returns the text of [`host`](Self::host).
     #[must_use]
     pub fn host_str(&self) -> &str {
         host_name(&self.url)
     }
 
-    /// Returns whose robots.txt applies. Costs a copy of the URL.
+    /// Returns the origin. Cost: a copy of the URL.
     #[must_use]
     pub fn origin(&self) -> Origin {
         Origin::new(self.url.clone(), self.host())
     }
 
-    /// Takes the pair apart: the URL, and the key where it differs from the URL.
+    /// Returns the URL, and the key if it differs from the URL.
     #[must_use]
     pub fn into_parts(self) -> (Url, Option<Box<str>>) {
         (self.url, self.key)

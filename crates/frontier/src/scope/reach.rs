@@ -1,4 +1,4 @@
-//! Where the seeds let us go: one set per kind of [`Reach`], asked once per link.
+//! The reach of the seeds: one set per kind of [`Reach`], with one look-up per link.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -9,7 +9,7 @@ use url::Url;
 use super::{Reach, Refusal};
 use crate::url::{CanonicalUrl, HostKey, host_name, site};
 
-/// The places that the seeds have opened.
+/// What is in reach of the seeds.
 #[derive(Clone, Debug)]
 pub(super) enum Reached {
     Hosts(HashSet<HostKey>),
@@ -19,7 +19,7 @@ pub(super) enum Reached {
 }
 
 impl Reached {
-    /// Makes one that no seed has joined.
+    /// Creates an empty reach.
     pub(super) fn new(reach: Reach) -> Self {
         match reach {
             Reach::Host => Self::Hosts(HashSet::new()),
@@ -29,7 +29,7 @@ impl Reached {
         }
     }
 
-    /// Opens what belongs to a seed.
+    /// Adds a seed.
     pub(super) fn add(&mut self, seed: &CanonicalUrl) {
         match self {
             Self::Hosts(hosts) => {
@@ -43,7 +43,7 @@ impl Reached {
         }
     }
 
-    /// Tells whether a URL lies in what is open.
+    /// Checks whether a URL is in reach.
     pub(super) fn judge(&self, url: &CanonicalUrl) -> Result<(), Refusal> {
         let (inside, refusal) = match self {
             Self::Hosts(hosts) => (hosts.contains(url.host_str()), Refusal::OtherHost),
@@ -57,7 +57,7 @@ impl Reached {
         if inside { Ok(()) } else { Err(refusal) }
     }
 
-    /// Tells whether anything on the host of a URL is open.
+    /// Returns whether anything on the host of a URL is in reach.
     pub(super) fn reaches(&self, url: &Url) -> bool {
         match self {
             Self::Hosts(hosts) => hosts.contains(host_name(url)),
@@ -68,8 +68,8 @@ impl Reached {
     }
 }
 
-/// The path of the key, with the final slash of the URL: a rule that drops it would turn the
-/// directory `/docs/` into the file `/docs`, and open all of `/`.
+/// Returns the path of the key, with the final slash of the URL. A rule that drops the slash would turn the directory `/docs/` into
+/// the file `/docs`, and put all of `/` in reach.
 fn path(url: &CanonicalUrl) -> Cow<'_, str> {
     let path = url.key_path();
     if url.url().path().ends_with('/') && !path.ends_with('/') {
@@ -79,15 +79,15 @@ fn path(url: &CanonicalUrl) -> Cow<'_, str> {
     }
 }
 
-/// The directories open on one host, none inside another.
+/// The directories in reach on one host, none inside another.
 ///
-/// That is why one look-up decides: if `/a/` is open, nothing that sorts between `/a/` and `/a/b/c`
-/// is, so the last open directory not after a path is the only one that can hold it.
+/// That is why one look-up decides. If `/a/` is in the set, nothing that sorts between `/a/` and `/a/b/c` is. So only the last
+/// directory that does not sort after a path can contain it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directories(BTreeSet<Box<str>>);
 
 impl Directories {
-    /// Opens the directory of a path: all up to its last slash.
+    /// Adds the directory of a path: everything up to its last slash.
     fn add(&mut self, path: &str) {
         let directory = path.rfind('/').map_or("/", |slash| &path[..=slash]);
         if self.cover(directory) {

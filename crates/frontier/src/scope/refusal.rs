@@ -9,58 +9,58 @@ use super::Reach;
 
 /// Why a link is not crawled.
 ///
-/// Serialized, and named in counts, by its [`name`](Self::name); shown as a short reason.
+/// Serialized as its [`name`](Self::name); displayed as a short reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The host is none of the seeds', under [`Reach::Host`].
+    /// With [`Reach::Host`]: no seed is on this host.
     OtherHost,
-    /// The registrable domain is none of the seeds', under [`Reach::Site`].
+    /// With [`Reach::Site`]: no seed is on this registrable domain.
     OtherSite,
-    /// The URL is in no directory of a seed, under [`Reach::Prefix`].
+    /// With [`Reach::Prefix`]: no seed is in this directory or above it.
     OutsidePrefix,
     /// An exclude pattern matches.
     Excluded,
     /// There are include patterns, and none matches.
     NotIncluded,
-    /// Too many links away from the nearest seed.
+    /// More than [`max_depth`](crate::ScopeConfig::max_depth) links from a seed.
     TooDeep,
-    /// The URL has too many bytes.
+    /// More than [`max_url_bytes`](crate::ScopeConfig::max_url_bytes).
     UrlTooLong,
-    /// One path segment occurs too often.
+    /// One path segment occurs more than [`max_segment_repeats`](crate::ScopeConfig::max_segment_repeats) times.
     RepeatedSegments,
-    /// Too many redirects in a row.
+    /// More than [`max_hops`](crate::ScopeConfig::max_hops) redirects in a row.
     TooManyHops,
-    /// The host has had as many pages as one host may have.
+    /// The host has spent [`max_pages_per_host`](crate::FrontierConfig::max_pages_per_host), or its queue is full for that budget.
     HostBudget,
-    /// There is no room for another URL.
+    /// [`max_queued`](crate::FrontierConfig::max_queued) URLs are queued.
     QueueFull,
-    /// There is no room for another host.
+    /// [`max_hosts`](crate::FrontierConfig::max_hosts) hosts are remembered.
     TooManyHosts,
-    /// The host was given up, by this scheme and on this port.
+    /// The origin, that is this scheme and port of the host, was given up.
     HostDead,
-    /// The filter would too often take a new URL for a seen one.
+    /// The seen-set is past its capacity, and was built to refuse new URLs then.
     Saturated,
-    /// As many sitemaps were asked for as may be.
+    /// [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) sitemaps were queued.
     TooManySitemaps,
-    /// Its path has had as many different queries as one path may have.
+    /// Its path has [`max_queries_per_path`](crate::FrontierConfig::max_queries_per_path) different queries.
     TooManyQueries,
-    /// Its host is new, and its registrable domain has had as many hosts as one may have.
+    /// The host is new, and its registrable domain has [`max_hosts_per_site`](crate::FrontierConfig::max_hosts_per_site) hosts.
     TooManySubdomains,
-    /// Its host has had as many ports and schemes as one may have.
+    /// The origin is new, and its host has [`MAX_ORIGINS_PER_HOST`](crate::config::MAX_ORIGINS_PER_HOST) origins.
     TooManyPorts,
-    /// It is one of too many pages that resemble one another, or was found on one.
+    /// It is in a path prefix with too many near-duplicates, or was found on one of them.
     NearDuplicates,
 }
 
 impl Refusal {
-    /// Says whether the place of the URL alone decides: then no link to it was ever taken.
+    /// Returns whether the URL is out of reach. Then no link to it was ever queued.
     pub(crate) fn is_out_of_reach(self) -> bool {
         matches!(self, Self::OtherHost | Self::OtherSite | Self::OutsidePrefix)
     }
 
     /// All refusals, in the order of their declaration.
-    // The length is taken from the last one, so that a refusal missing here does not compile.
+    // The length comes from the last variant, so that a list without one of them does not compile.
     pub const ALL: [Self; Self::NearDuplicates as usize + 1] = [
         Self::OtherHost,
         Self::OtherSite,
@@ -83,7 +83,7 @@ impl Refusal {
         Self::NearDuplicates,
     ];
 
-    /// Returns the name for machines.
+    /// Returns the name in snake case, for counters and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -114,17 +114,17 @@ impl Refusal {
             Self::OtherHost => "outside the host",
             Self::OtherSite => "outside the site",
             Self::OutsidePrefix => "outside the directory",
-            Self::Excluded => "excluded by a pattern",
-            Self::NotIncluded => "included by no pattern",
+            Self::Excluded => "an exclude pattern matches",
+            Self::NotIncluded => "no include pattern matches",
             Self::TooDeep => "too deep",
             Self::UrlTooLong => "URL too long",
-            Self::RepeatedSegments => "path repeats itself",
+            Self::RepeatedSegments => "repeated path segments",
             Self::TooManyHops => "too many redirects",
             Self::HostBudget => "host budget spent",
             Self::QueueFull => "queue full",
             Self::TooManyHosts => "too many hosts",
-            Self::HostDead => "host given up",
-            Self::Saturated => "filter saturated",
+            Self::HostDead => "origin given up",
+            Self::Saturated => "seen-set saturated",
             Self::TooManySitemaps => "too many sitemaps",
             Self::TooManyQueries => "too many queries of one path",
             Self::TooManySubdomains => "too many hosts of one site",
