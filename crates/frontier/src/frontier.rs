@@ -1,4 +1,4 @@
-//! The frontier: offer, lease, settle.
+//! The [`Frontier`]: offer, lease, settle.
 
 mod inspect;
 mod lease;
@@ -24,19 +24,19 @@ use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops, Traps};
 use crate::url::{CanonicalUrl, HostKey};
 
-/// Why a frontier cannot answer.
+/// Why a call to a frontier fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrontierError {
-    /// A call before this one did not come to its end, so that seen-set and queue may disagree.
-    #[error("an earlier call was cut short by a panic, so the frontier can no longer be trusted: start it anew")]
+    /// An earlier call panicked, so that seen-set and queue may disagree.
+    #[error("an earlier call panicked, so the state of the frontier may be inconsistent: create a new frontier")]
     Poisoned,
 }
 
-/// What to fetch next, and never a thing twice.
+/// A crawl frontier: it decides what to fetch next, and fetches nothing twice.
 ///
-/// It is owned by one task and does nothing by itself: links are [offered](Self::offer), entries are [leased](Self::lease),
-/// leases are [settled](Self::settle) together with the links that their pages led to. Time is an argument of every call.
+/// One task owns it, and it does nothing by itself. You [offer](Self::offer) links, [lease](Self::lease) entries, and
+/// [settle](Self::settle) each lease together with the links of its page. Time is an argument of every call.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,7 +70,7 @@ pub struct Frontier {
     leases: HashMap<LeaseId, LeasedEntry>,
     leased_pages: u64,
     next_lease: u64,
-    /// The last answer was about what was dropped: what can be fetched comes first now.
+    /// The last call returned dropped entries: this one returns leases first.
     has_just_dropped: bool,
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
@@ -83,11 +83,11 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// Creates a frontier in memory, with the seen-set that the configuration asks for.
+    /// Creates a frontier in memory, with the seen-set that the configuration describes.
     ///
     /// # Errors
     ///
-    /// A seen-set that cannot be built or a pattern of the scope that cannot be understood.
+    /// A seen-set that cannot be built, or an invalid pattern of the scope.
     pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
         let seen = if config.exact {
             SeenSet::exact()
@@ -102,13 +102,13 @@ impl Frontier {
         Self::with_seen_set(config, seen)
     }
 
-    /// Creates a frontier in memory with a seen-set that was built before.
+    /// Creates a frontier in memory with a given seen-set.
     ///
-    /// The capacity, rate and hash of `config` are not looked at.
+    /// The capacity and rate of `config` are ignored.
     ///
     /// # Errors
     ///
-    /// A pattern of the scope that cannot be understood.
+    /// An invalid pattern of the scope.
     pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
         let rules = HostRules {
             per_host: config.per_host.get(),
@@ -143,11 +143,11 @@ impl Frontier {
         })
     }
 
-    /// Offers a URL of the user's: it joins the scope, and depth and patterns do not apply to it.
+    /// Offers a seed. It joins the scope; depth and patterns do not apply to it.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
         self.commit(|frontier| {
             frontier.scope.add_seed(url);
@@ -156,58 +156,58 @@ impl Frontier {
         })
     }
 
-    /// Says whether a URL lies where the crawl may go: whether it belongs to a seed, or to where one was redirected.
+    /// Returns whether a URL is in reach of a seed or of the target of a redirected seed.
     pub fn reaches(&self, url: &CanonicalUrl) -> bool {
         self.scope.reaches(url)
     }
 
-    /// Offers links and says what became of each. A link that is refused is not marked as seen.
+    /// Offers links and returns a verdict on each. A link that is refused is not marked as seen.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
         self.commit(|frontier| frontier.offer_links(links, false, now))
     }
 
-    /// Hands out up to `up_to` entries whose hosts may be asked now, or says when to come back. When `up_to` is 0, an empty
-    /// [`Ready`](Leasing::Ready) says that there is something.
+    /// Leases up to `up_to` entries whose hosts may be requested now, or says when to call again. If `up_to` is 0, an empty
+    /// [`Ready`](Leasing::Ready) means that an entry is ready.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
         self.commit(|frontier| frontier.lease_ready(now, up_to))
     }
 
-    /// Settles leases, each with the links that it led to, and says what became of them. One commit.
+    /// Settles leases, each with the links of its page, in one commit. Returns what happened to each.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
         self.commit(|frontier| settlements.iter().map(|one| frontier.settle_one(one, now)).collect())
     }
 
-    /// Sets the delay of one host. It counts where it is longer than the delay of all, and than what robots.txt asks for.
+    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
         self.commit(|frontier| frontier.hosts().set_delay(host, delay, now))
     }
 
-    /// Lets a host rest until a time. A block that lasts longer stays.
+    /// Blocks requests to a host until a time. A longer block stays.
     ///
     /// # Errors
     ///
-    /// Only when the frontier is poisoned.
+    /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
         self.commit(|frontier| frontier.hosts().block(host, until, now))
     }
 
-    /// Says whether nothing is queued, nothing is leased, and nothing was dropped that was not handed over.
+    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
     pub fn is_drained(&self) -> bool {
         self.sieve.is_empty() && self.leases.is_empty() && !self.sieve.queue().has_dropped()
     }
@@ -216,7 +216,7 @@ impl Frontier {
         self.sieve.queue_mut()
     }
 
-    /// Runs one change to its end, or leaves the frontier poisoned.
+    /// Runs one change. If it panics, the frontier stays poisoned.
     fn commit<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> Result<T, FrontierError> {
         if self.in_commit {
             return Err(FrontierError::Poisoned);

@@ -1,12 +1,12 @@
-//! Hashes that no site can foresee, under a key that can be written down.
+//! Hashes that a site cannot predict, with a key that can be stored.
 
 use std::hash::{BuildHasher, Hash, Hasher as _, RandomState};
 
 use sieve::Hashing;
 use siphasher::sip::SipHasher13;
 
-/// SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, 2012) under a secret key. What is counted by such hashes means the same after a
-/// restart, if the key is kept.
+/// SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, 2012) with a secret key. Counts by such hashes stay valid after a restart with the
+/// same key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyedHash {
     key: [u8; 16],
@@ -19,7 +19,7 @@ impl std::fmt::Debug for KeyedHash {
 }
 
 impl KeyedHash {
-    /// Takes the secret of the seen-set's hash, so that one secret is all there is to keep.
+    /// Uses the secret of the seen-set's hash, so that there is one secret to store.
     pub(crate) fn with_secret_of(hashing: &Hashing) -> Self {
         match hashing {
             Hashing::Murmur3 { seed } | Hashing::Xxh3 { seed } => {
@@ -34,7 +34,7 @@ impl KeyedHash {
         }
     }
 
-    /// Draws a key from the random numbers by which the standard library keys its maps.
+    /// Draws a key from the random numbers that the standard library uses for its maps.
     fn random() -> Self {
         let drawn = RandomState::new();
         let mut key = [0; 16];

@@ -1,4 +1,4 @@
-//! Which sitemaps were asked for, and what became of the links to them.
+//! The sitemaps that were queued, and the counts of links to sitemaps.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,14 @@ use crate::report::LinkCounts;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 
-/// The seen-set of sitemaps: few enough to be remembered exactly.
+/// The seen-set of sitemaps. It is exact, as there are few.
 ///
-/// Memory: at most as many keys as there may be sitemaps, each at most as long as a URL may be.
+/// Memory: at most [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) keys, each at most as long as a URL.
 #[derive(Debug)]
 pub(crate) struct Sitemaps {
     most: usize,
     seen: HashSet<Box<str>>,
-    /// Those of them that are what they were taken for: no pages.
+    /// Those that were fetched and are sitemaps.
     read: HashSet<Box<str>>,
     pub(crate) counts: LinkCounts,
 }
@@ -28,17 +28,17 @@ impl Sitemaps {
         }
     }
 
-    /// Takes note that one was read.
+    /// Records that a sitemap was read.
     pub(crate) fn was_read(&mut self, key: &str) {
         self.read.insert(key.into());
     }
 
-    /// Says whether a URL was read as a sitemap, so that it need not be asked for as a page.
+    /// Returns whether a URL was read as a sitemap. Then it is not fetched as a page.
     pub(crate) fn has_read(&self, key: &str) -> bool {
         !self.read.is_empty() && self.read.contains(key)
     }
 
-    /// Takes note of a sitemap, unless it is known or one too many.
+    /// Adds a sitemap, unless it is known or exceeds the limit.
     pub(crate) fn insert(&mut self, key: &str) -> Verdict {
         if self.seen.contains(key) {
             return Verdict::Seen;

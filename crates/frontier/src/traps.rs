@@ -1,7 +1,7 @@
-//! What one site may spend: queries of a path, hosts of a domain, pages that resemble one another.
+//! Budgets against crawler traps: queries of a path, hosts of a domain, near-duplicates.
 //!
-//! Budgets are asked before the filter is touched, and count only what was new and is queued. All counts are under keyed hashes,
-//! so that no site can make others pay.
+//! Budgets are checked before the seen-set, and count new URLs that are queued. All counts use keyed hashes, so that a site cannot
+//! spend the budget of another.
 
 mod clusters;
 mod frequent_items;
@@ -27,7 +27,7 @@ use crate::link::Link;
 use crate::scope::Refusal;
 use crate::url::{HostKey, site};
 
-/// Paths, and sites, that are counted at a time, in 16 bytes each.
+/// The paths, and the sites, that are counted at a time, with 16 bytes each.
 const COUNTED: usize = 65_536;
 
 /// The budgets of all sites.
@@ -41,7 +41,7 @@ pub(crate) struct Traps {
     hash: KeyedHash,
 }
 
-/// What is done with an entry whose turn has come.
+/// The decision on an entry that is about to be leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Screening {
     Fetch,
@@ -67,7 +67,7 @@ impl Traps {
         }
     }
 
-    /// Says whether a URL fits into the budgets. What the user named always does, and so does a sitemap.
+    /// Checks a link against the budgets. Seeds and sitemaps are exempt.
     pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
         if is_exempt(link) {
             return Ok(());
@@ -83,7 +83,7 @@ impl Traps {
         Ok(())
     }
 
-    /// Says whether the next so many links will be admitted, whatever they are.
+    /// Returns whether the next `count` links will be admitted, whatever they are.
     pub(crate) fn admits_next(&self, count: usize) -> bool {
         let more = u32::try_from(count).unwrap_or(u32::MAX);
         let has_room =
@@ -93,7 +93,7 @@ impl Traps {
             && !self.near_duplicates.closes_any()
     }
 
-    /// Says whether the first URL of a host fits into the budget of its site.
+    /// Checks the first link of a host against the budget of its site.
     pub(crate) fn admit_host(&self, link: &Link) -> Result<(), Refusal> {
         let is_bounded = self.max_hosts_per_site < u32::MAX && !is_exempt(link);
         if is_bounded && self.hosts.get(self.site(link)) >= self.max_hosts_per_site {
@@ -102,7 +102,7 @@ impl Traps {
         Ok(())
     }
 
-    /// Counts what was new and is about to be queued.
+    /// Counts a new link that is about to be queued.
     pub(crate) fn count(&mut self, link: &Link, is_first_of_host: bool) {
         if let Some(path) = self.counted_path(link) {
             self.queries.add(path);
@@ -112,7 +112,7 @@ impl Traps {
         }
     }
 
-    /// Decides what is done with an entry whose turn has come.
+    /// Decides whether an entry is fetched, postponed or dropped.
     pub(crate) fn screen(&self, entry: &Entry) -> Screening {
         if entry.purpose != Purpose::Page || entry.metadata.seed {
             Screening::Fetch
@@ -125,37 +125,37 @@ impl Traps {
         }
     }
 
-    /// Says whether a new entry waits behind everything else of the crawl.
+    /// Returns whether a new entry waits behind everything else of the crawl.
     pub(crate) fn postpones(&self, entry: &Entry) -> bool {
         self.screen(entry) == Screening::Postpone
     }
 
-    /// Counts a page that belongs to a cluster, and returns what is done with its links.
+    /// Counts a page of a cluster, and returns how its links are treated.
     pub(crate) fn count_member(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
         self.near_duplicates.count(entry, member)
     }
 
-    /// Says whether near-duplicates have been so frequent on a site that each of its pages should be compared.
+    /// Returns whether near-duplicates are so frequent on a site that all its pages are compared.
     pub(crate) fn suspects(&self, host: &HostKey) -> bool {
         self.near_duplicates.suspects(host.site())
     }
 
-    /// Says whether near-duplicates are bounded at all.
+    /// Returns whether near-duplicates are bounded.
     pub(crate) fn bounds_near_duplicates(&self) -> bool {
         self.near_duplicates.is_bounded()
     }
 
-    /// Returns how many path prefixes were closed, and how many were postponed.
+    /// Returns the numbers of path prefixes that were closed and postponed.
     pub(crate) fn prefixes(&self) -> (u64, u64) {
         self.near_duplicates.prefixes()
     }
 
-    /// Returns the hash that no site can foresee.
+    /// Returns the keyed hash.
     pub(crate) fn hash(&self) -> KeyedHash {
         self.hash
     }
 
-    /// The path that a URL with a query belongs to.
+    /// Returns the hash of the path of a URL with a query.
     fn counted_path(&self, link: &Link) -> Option<u64> {
         if self.max_queries_per_path == u32::MAX {
             return None;

@@ -1,21 +1,21 @@
-//! Filters of the same shape put together and compared.
+//! Union, intersection and deltas of filters of the same shape.
 
 use crate::bloom::BloomFilter;
 use crate::delta::Delta;
 use crate::snapshot::fingerprint;
 
-/// Why two filters cannot be put together.
+/// Why two filters cannot be combined.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AlgebraError {
-    /// They differ in what must be the same.
+    /// They differ in a property that must be equal.
     Mismatch {
-        /// `layout`, `number of bits`, `number of probes`, `hash` or `seed or key`.
+        /// The property: `layout`, `number of bits`, `number of probes`, `hash` or `seed or key`.
         what: &'static str,
     },
-    /// The filter that should be the older one has bits that the newer one lacks.
+    /// The filter given as the older one has bits that the newer one lacks.
     NotOlder,
-    /// The delta was made for another state than the filter is in.
+    /// The delta belongs to another state of the filter.
     WrongBase,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for AlgebraError {
             ),
             Self::NotOlder => write!(
                 f,
-                "the older filter has bits that the newer one lacks: give a copy of the same filter from before"
+                "the older filter has bits that the newer one lacks: give an earlier copy of the same filter"
             ),
             Self::WrongBase => write!(
                 f,
@@ -41,16 +41,16 @@ impl std::fmt::Display for AlgebraError {
 impl std::error::Error for AlgebraError {}
 
 impl BloomFilter {
-    /// Takes in all keys of another filter: the result is the filter that had been given both filters' keys.
+    /// Adds all keys of another filter. The result is the same as if the keys of both had been inserted into one filter.
     ///
-    /// Only standard filters have an algebra: counters that stick cannot be added up, and two filters that grew have layers of different keys.
-    /// Of those, [`layers`](crate::ScalableBloomFilter::layers) gives the standard filters that they are made of.
+    /// Only standard filters have a union: saturated counters cannot be added, and two filters that grew have layers with different
+    /// keys. [`layers`](crate::ScalableBloomFilter::layers) returns the standard filters of the latter.
     ///
     /// Cost: one pass over the memory.
     ///
     /// # Errors
     ///
-    /// Filters that differ in layout, bits, probes, hash or seed. Nothing is changed then.
+    /// Filters that differ in layout, bits, probes, hash or seed. On an error nothing is changed.
     ///
     /// ```
     /// use sieve::BloomFilter;
@@ -87,8 +87,8 @@ impl BloomFilter {
 
     /// Estimates the number of keys in both filters: |A| + |B| − |A ∪ B| by the estimates; never below 0.
     ///
-    /// Its noise is about that of the union's estimate: intersections much smaller than that cannot be seen. (Counting the ones that both
-    /// have would count bits that two different keys share.) Cost: one pass over both memories.
+    /// Its noise is about that of the union's estimate, so much smaller intersections are not visible. (The ones that both filters
+    /// share are no estimate: two different keys can share bits.) Cost: one pass over both memories.
     ///
     /// # Errors
     ///
@@ -98,20 +98,20 @@ impl BloomFilter {
         Ok((self.estimated_len() + other.estimated_len() - union).max(0.0))
     }
 
-    /// Returns what this filter has learnt since `older`, a copy of it from before: its new bits only, compressed.
+    /// Returns the bits that were added since `older`, an earlier copy of this filter, compressed.
     ///
     /// Cost: one pass over both memories.
     ///
     /// # Errors
     ///
-    /// As [`union`](Self::union), or when `older` has bits that this one lacks.
+    /// The errors of [`union`](Self::union), and an `older` filter with bits that this one lacks.
     ///
     /// ```
     /// use sieve::BloomFilter;
     ///
     /// let mut ours = BloomFilter::new(100_000, 0.01)?;
     /// ours.insert(b"old");
-    /// let mut mirror = ours.clone(); // what the other side has of us
+    /// let mut mirror = ours.clone(); // the copy on the other side
     /// ours.insert(b"new");
     /// let delta = ours.delta(&mirror)?;
     /// assert!(delta.encoded_len() < 150); // of 126 000 bytes
@@ -128,19 +128,19 @@ impl BloomFilter {
         Ok(Delta::between(old, new, self.sizing(), self.hashing()))
     }
 
-    /// Adds a delta's bits, so that this filter becomes the one that the delta was made from.
+    /// Adds the bits of a delta, so that this filter equals the one that the delta was made from.
     ///
     /// Cost: one pass over the memory.
     ///
     /// # Errors
     ///
-    /// A delta that belongs to another shape, hash or seed, or to another state of the filter. Nothing is changed then.
+    /// A delta that belongs to another shape, hash or seed, or to another state of the filter. On an error nothing is changed.
     pub fn apply(&mut self, delta: &Delta) -> Result<(), AlgebraError> {
         same(&(self.sizing(), self.hashing()), &(delta.sizing(), delta.hashing()))?;
         if fingerprint(self.memory().words()) != delta.base() {
             return Err(AlgebraError::WrongBase);
         }
-        // Once without a change, so that a delta that leads astray half-way leaves no trace.
+        // A first pass without changes, so that a delta with an error in the middle leaves the filter as it was.
         let mut valid = None;
         self.change_words(|words| {
             valid = delta.walk(words, false);

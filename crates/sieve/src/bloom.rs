@@ -14,11 +14,10 @@ use crate::sizing::{ConfigError, Layout, RateModel, Sizing};
 /// | [`insert`](Self::insert), [`contains`](Self::contains) | one hash; one random access to memory in blocks, k in the classic layout |
 /// | [`estimated_len`](Self::estimated_len), [`fill`](Self::fill) | O(1): set bits are counted as they are set |
 /// | [`false_positive_rate`](Self::false_positive_rate) | O(1): 16 exponentials at 8 probes in blocks, some hundreds at other numbers |
-/// | memory | m / 8 bytes, mapped once, touched as keys come |
+/// | memory | m / 8 bytes, mapped once, touched as keys are inserted |
 ///
-/// The seed is 0 unless given: reproducible, and known to an attacker. Keys chosen against a known seed can fill the
-/// filter or hide another key; where keys come from strangers, give a [secret one](Self::with_hashing), or the
-/// [hardened](Hashing::Hardened) hash.
+/// The default seed is 0: reproducible, but known to an attacker. Keys that are crafted against a known seed can fill the filter or
+/// hide another key. For untrusted keys, use a [secret seed](Self::with_hashing) or the [hardened](Hashing::Hardened) hash.
 ///
 /// ```
 /// use sieve::BloomFilter;
@@ -44,7 +43,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
         Self::with_hashing(Sizing::for_rate(capacity, rate)?, Hashing::default())
     }
@@ -53,7 +52,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// When the memory cannot be allocated.
+    /// Memory that cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         Ok(Self {
             memory: Memory::zeroed(sizing.words())?,
@@ -64,7 +63,7 @@ impl BloomFilter {
         })
     }
 
-    /// Takes words that have the shape's length, and counts their ones; `None` when a bit is set that no probe could have.
+    /// Creates a filter from words of the shape's length, and counts their ones. `None` if a bit is set that no probe can have.
     pub(crate) fn from_memory(memory: Memory, sizing: Sizing, hashing: Hashing) -> Option<Self> {
         let mut words = memory.words().iter().zip(0..);
         let clean = words.all(|(word, at)| word & !sizing.probe_bits(at) == 0);
@@ -84,7 +83,7 @@ impl BloomFilter {
         Filter::insert(self, key.as_ref())
     }
 
-    /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
+    /// Returns whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_digest(self.hashing.digest(key.as_ref()))
@@ -93,16 +92,16 @@ impl BloomFilter {
     /// Estimates the number of distinct keys that were offered: −(m/k)·ln(1 − X/m), with X the bits set.
     ///
     /// S. Swamidass, P. Baldi, "Mathematical correction for fingerprint similarity measures …", J. Chem. Inf. Model.
-    /// 47(3), 2007. A key that was wrongly dropped would have set no bit, so dropped keys are part of the estimate. At
-    /// X = m, where the formula has no value, half a zero bit is assumed to be left: (m/k)·ln(2m), a lower bound.
+    /// 47(3), 2007. A key that was wrongly dropped would have set no bit, so the estimate includes dropped keys. At X = m, where the
+    /// formula has no value, half a zero bit is assumed: (m/k)·ln(2m), a lower bound.
     pub fn estimated_len(&self) -> f64 {
         self.sizing.keys_at(self.ones)
     }
 
-    /// Returns the chance that the next new key is taken for a seen one.
+    /// Returns the chance that the next new key is treated as seen.
     ///
-    /// In the classic layout the k probes are any distinct ones, so it is ∏ᵢ (X − i) / (m − i) over i < k, which is (X/m)ᵏ but
-    /// for tiny filters. In blocks it is the mean over their loads at the estimated number of keys; see [`crate::sizing`].
+    /// In the classic layout, the k probes are distinct, so it is ∏ᵢ (X − i) / (m − i) over i < k; about (X/m)ᵏ, except for tiny
+    /// filters. In blocks, it is the mean over their loads at the estimated number of keys; see [`crate::sizing`].
     pub fn false_positive_rate(&self) -> f64 {
         match self.sizing.layout() {
             Layout::Blocks if self.ones == self.sizing.bits() => 1.0,
@@ -179,7 +178,7 @@ impl BloomFilter {
         }
     }
 
-    /// Forgets every key.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.memory.words_mut().fill(0);
         self.ones = 0;
@@ -196,17 +195,17 @@ impl Filter for BloomFilter {
 
     #[inline]
     fn prefetch(&self, digest: Digest) {
-        // The probes of the classic layout are found one by one as they are drawn; only blocks gain.
+        // Only blocks gain: the probes of the classic layout are drawn one by one.
         if self.sizing.layout() == Layout::Blocks {
             let blocks = self.memory.blocks();
             prefetch(&blocks[blocks::index(digest, blocks.len() as u64)]);
         }
     }
 
-    // Always: it is called at two places, and a batch of keys is marked a tenth faster without the calls.
+    // Inlined always: it has two callers, and a batch of keys is marked 10 % faster without the calls.
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
-        // Known at compile time, and in the caller's code, the usual shape costs less.
+        // A constant number of probes, inlined, makes the usual shape faster.
         let fresh = match (self.sizing.layout(), self.sizing.hashes()) {
             (Layout::Blocks, 8) => self.mark_in_block(digest, 8),
             _ => self.mark_in_another_shape(digest),

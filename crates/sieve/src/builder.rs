@@ -1,4 +1,4 @@
-//! The description of a sieve: how large, how wrong, which hash, and what happens when it is full. What is described knows nothing of it.
+//! The builder of a sieve: its size, error rate, hash and policy on saturation.
 
 use std::collections::VecDeque;
 
@@ -9,28 +9,29 @@ use crate::seen_set::SeenSet;
 use crate::sieve::Sieve;
 use crate::sizing::{ConfigError, Layout, Sizing};
 
-/// The false-positive rate unless another is given: 1 %.
+/// The default false-positive rate: 1 %.
 pub const DEFAULT_FALSE_POSITIVE_RATE: f64 = 0.01;
 
 impl Sieve {
-    /// Creates a sieve of strings for `capacity` distinct keys at a false-positive rate of 1 %, under MurmurHash3 with seed 0. For URLs of
-    /// strangers take a random secret seed, by the [`builder`](Self::builder) and [`Hashing::random`](crate::Hashing::random): see
-    /// [`hash`](crate::hash).
+    /// Creates a sieve of strings for `capacity` distinct keys, with a false-positive rate of 1 %.
+    ///
+    /// It hashes by MurmurHash3 with seed 0. For untrusted URLs, use the [`builder`](Self::builder) with a random secret seed, by
+    /// [`Hashing::random`](crate::Hashing::random): [`hash`](crate::hash) says why.
     ///
     /// # Errors
     ///
-    /// A capacity of 0, or one whose filter cannot be allocated.
+    /// A capacity of 0, or memory that cannot be allocated.
     pub fn new(capacity: u64) -> Result<Self, ConfigError> {
         Self::builder().capacity(capacity).build()
     }
 
-    /// Starts the description of a sieve of strings.
+    /// Creates a builder of a sieve of strings.
     pub fn builder() -> SieveBuilder {
         SieveBuilder::default()
     }
 }
 
-/// The description of a sieve; see [`Sieve::builder`].
+/// The builder of a [`Sieve`]; see [`Sieve::builder`].
 #[derive(Debug, Clone)]
 pub struct SieveBuilder {
     capacity: u64,
@@ -53,43 +54,42 @@ impl Default for SieveBuilder {
 }
 
 impl SieveBuilder {
-    /// Sets the number of distinct keys that are expected; 1 000 000 unless set.
+    /// Sets the number of distinct keys that are expected. The default is 1 000 000.
     #[must_use]
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = keys;
         self
     }
 
-    /// Sets the false-positive rate at capacity, a fraction above 0 and below 1; 0.01 unless set.
+    /// Sets the false-positive rate at capacity, a fraction above 0 and below 1. The default is 0.01.
     #[must_use]
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = rate;
         self
     }
 
-    /// Sets where the probes of a key lie; as [`Sizing::for_rate`] chooses unless set. A filter that grows
-    /// always has it chosen.
+    /// Sets the layout of the probes. The default is the choice of [`Sizing::for_rate`], which a filter that grows always uses.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
     }
 
-    /// Hashes with MurmurHash3 from this seed; 0 unless set, so that equal input gives equal filters. It takes the place of what
-    /// [`hashing`](Self::hashing) has set before.
+    /// Sets the hash to MurmurHash3 with this seed. The default seed is 0, so that equal input gives equal filters. It replaces an
+    /// earlier [`hashing`](Self::hashing).
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.hashing(Hashing::Murmur3 { seed })
     }
 
-    /// Sets the hash, with its seed or key; MurmurHash3 with seed 0 unless set. [`hash`](crate::hash) says which to take against whom.
+    /// Sets the hash with its seed or key. The default is MurmurHash3 with seed 0. [`hash`](crate::hash) says which to use.
     #[must_use]
     pub fn hashing(mut self, hashing: Hashing) -> Self {
         self.hashing = hashing;
         self
     }
 
-    /// Sets what happens past the capacity; [`OnSaturation::Warn`] unless set.
+    /// Sets what happens beyond the capacity. The default is [`OnSaturation::Warn`].
     #[must_use]
     pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
         self.on_saturation = policy;
@@ -100,7 +100,7 @@ impl SieveBuilder {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn build(self) -> Result<Sieve, ConfigError> {
         self.build_with(VecDeque::new())
     }
@@ -109,17 +109,17 @@ impl SieveBuilder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn build_with<Q: Queue>(self, queue: Q) -> Result<Sieve<SeenSet, Q>, ConfigError> {
         let policy = self.on_saturation;
         Ok(Sieve::from_parts(self.build_filter()?, queue).on_saturation(policy))
     }
 
-    /// Builds the filter alone: one that grows if that was asked for, else a plain one.
+    /// Builds the filter alone: one that grows with [`OnSaturation::Grow`], else a plain one.
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn build_filter(self) -> Result<SeenSet, ConfigError> {
         match self.on_saturation {
             OnSaturation::Grow => SeenSet::growing(self.capacity, self.rate, self.hashing),
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_described_is_what_is_built() {
+    fn the_builder_builds_what_it_was_given() {
         let hashing = Hashing::Xxh3 { seed: 9 };
         let describe = || {
             SieveBuilder::default()

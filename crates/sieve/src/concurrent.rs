@@ -1,4 +1,4 @@
-//! A filter that several threads share.
+//! A filter for several threads.
 
 use crate::hash::{Digest, Hashing};
 use crate::probes::blocks;
@@ -8,15 +8,18 @@ use crate::sync::{AtomicU64, Ordering, spin_loop};
 /// The bit of a block's last word that no probe has: set while a thread changes the block.
 const LOCK: u64 = 1 << 63;
 
-/// A Bloom filter whose `insert` takes `&self`: among all threads that insert the same new key, exactly one is told that it was new.
+/// A Bloom filter that threads share. If several threads insert the same new key, exactly one of them gets `true`.
 ///
-/// That is more than setting bits with atomic instructions gives, where two threads that meet can each find one bit to set, and
-/// both think they won. Here a thread first locks the key's block, by the one bit of it that is no probe. So there is one
-/// locked instruction per key, and none in another cache line: two threads only ever wait for each other within one block of 511 bits.
+/// Atomic bit operations alone do not guarantee this: each of two threads may set one of the bits, and both believe that the key was
+/// new. Here a thread locks the key's block first, by the one bit that is never a probe. That takes one locked instruction per key, in
+/// the cache line of the block. Threads wait for each other only within one block of 511 bits.
 ///
-/// It is no [`Filter`](crate::Filter): it stands in no `Sieve`, does not grow, counts no loss and logs nothing. A crawl does not need it: a [`Sieve`](crate::Sieve) is owned by one task, by design, and is faster so. It is for those who share one
-/// seen-set among threads that each have a queue of their own. What it holds can be looked at by [`to_filter`](Self::to_filter), and
-/// saved from there; [`from_filter`](Self::from_filter) is the way back.
+/// It does not implement [`Filter`](crate::Filter): it does not work in a `Sieve`, does not grow, counts no loss and logs nothing. Use
+/// it to share one seen-set between threads that each have their own queue. A crawl with one task that owns a
+/// [`Sieve`](crate::Sieve) does not need it and is faster.
+///
+/// [`to_filter`](Self::to_filter) copies it into a plain filter, which can be saved. [`from_filter`](Self::from_filter) is the way
+/// back.
 ///
 /// | method | cost |
 /// |---|---|
@@ -50,7 +53,7 @@ impl ConcurrentBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::in_layout`] for blocks, or when the memory cannot be allocated.
+    /// The errors of [`Sizing::in_layout`] for blocks, or memory that cannot be allocated.
     pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
         Self::with_hashing(Sizing::in_layout(Layout::Blocks, capacity, rate)?, Hashing::default())
     }
@@ -59,7 +62,7 @@ impl ConcurrentBloomFilter {
     ///
     /// # Errors
     ///
-    /// The classic layout, which has no bit to lock by, or when the memory cannot be allocated.
+    /// The classic layout, which has no free bit for the lock, or memory that cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         if sizing.layout() != Layout::Blocks {
             return Err(ConfigError::BlocksNeeded);
@@ -78,15 +81,15 @@ impl ConcurrentBloomFilter {
         })
     }
 
-    /// Marks a key as seen, in one test-and-set: `true` for exactly one of all that insert a new key.
+    /// Marks a key as seen, in one test-and-set: `true` for exactly one of the threads that insert a new key.
     ///
-    /// Whoever is told `true`, or learns of it from that thread, finds the key in [`contains`](Self::contains) from then on.
+    /// For a thread that got `true`, and for threads that synchronize with it, [`contains`](Self::contains) is true from then on.
     #[inline]
     pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
         self.insert_digest(self.hashing.digest(key.as_ref()))
     }
 
-    /// Marks keys as seen and tells for each whether it was new; their memory is fetched for a whole batch at once.
+    /// Marks keys as seen, and calls `each` with each key and whether it was new. It fetches the memory of a batch at once.
     pub fn insert_all<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>, mut each: impl FnMut(&'k [u8], bool)) {
         const BATCH: usize = 32;
         let mut keys = keys.into_iter().fuse();
@@ -108,7 +111,7 @@ impl ConcurrentBloomFilter {
         }
     }
 
-    /// Says whether the key was seen: "no" is certain for every key whose insertion this thread knows to be over.
+    /// Returns whether the key was seen. "No" is certain, except for keys that another thread inserts at the same time.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         let digest = self.hashing.digest(key.as_ref());
         let masks = blocks::masks(digest, self.sizing.hashes());
@@ -135,26 +138,26 @@ impl ConcurrentBloomFilter {
         self.sizing
     }
 
-    /// Creates a filter that holds what a plain one holds: one that was loaded from a file, say.
+    /// Creates a filter with the keys of a plain one, such as one that was loaded from a file.
     ///
     /// # Errors
     ///
-    /// As [`with_hashing`](Self::with_hashing).
+    /// The errors of [`with_hashing`](Self::with_hashing).
     pub fn from_filter(filter: &crate::BloomFilter) -> Result<Self, ConfigError> {
         let shared = Self::with_hashing(filter.sizing(), filter.hashing())?;
         let words = shared.blocks.iter().flat_map(|block| &block.0);
         for (word, theirs) in words.zip(filter.memory().words()) {
-            // No lock comes with it: a plain filter has no bit that no probe has, nor does a file of one.
+            // This sets no lock: in a plain filter, and in its file, the bit of the lock is zero.
             word.store(*theirs, Ordering::Relaxed);
         }
         Ok(shared)
     }
 
-    /// Copies what was inserted into a plain filter; keys that are being inserted meanwhile are in it or not.
+    /// Copies the keys into a plain filter. Keys that other threads insert meanwhile may or may not be in it.
     ///
     /// # Errors
     ///
-    /// When the memory cannot be allocated.
+    /// Memory that cannot be allocated.
     pub fn to_filter(&self) -> Result<crate::BloomFilter, ConfigError> {
         let mut filter = crate::BloomFilter::with_hashing(self.sizing, self.hashing)?;
         filter.change_words(|words| {
@@ -187,7 +190,7 @@ impl std::fmt::Debug for ConcurrentBloomFilter {
     }
 }
 
-/// A word without the lock.
+/// Returns a word without the lock.
 fn probes_of(at: usize, word: u64) -> u64 {
     if at == WORDS - 1 { word & !LOCK } else { word }
 }
@@ -205,14 +208,14 @@ impl Block {
         let locked = self.lock();
         let mut missing = !locked & last_mask;
         for (word, mask) in words.iter().zip(first_masks) {
-            // Only the holder of the lock writes: a load and a store do what needs a locked instruction otherwise.
+            // Only the holder of the lock writes, so that a load and a store suffice.
             let before = word.load(Ordering::Relaxed);
             if before & mask != *mask {
                 missing |= !before & mask;
                 word.store(before | mask, Ordering::Relaxed);
             }
         }
-        // Gives the lock back, and with it everything that was written under it.
+        // Releases the lock, and publishes everything that was written under it.
         last.store((locked | last_mask) & !LOCK, Ordering::Release);
         missing != 0
     }

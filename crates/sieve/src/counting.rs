@@ -1,4 +1,4 @@
-//! A filter from which keys can be removed.
+//! A filter that can remove keys.
 
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
@@ -8,22 +8,21 @@ use crate::sizing::{ConfigError, RateModel, Sizing};
 
 const COUNTERS_PER_WORD: u64 = 16;
 
-/// Where a counter sticks: 15.
+/// The value at which a counter saturates: 15.
 pub const MAX_COUNT: u64 = 0xf;
 
-/// A Bloom filter with a counter of four bits in the place of each bit, so that keys can be removed.
+/// A Bloom filter with a counter of four bits instead of each bit, so that keys can be removed.
 ///
-/// L. Fan, P. Cao, J. Almeida, A. Broder, "Summary cache", IEEE/ACM Transactions on Networking 8(3), 2000, who show that four bits are
-/// enough: with k = ln 2 · m/n, the chance that any of m counters passes 15 is below m · 1.4 · 10⁻¹⁵. A counter that has reached 15 sticks:
-/// it is never counted down again, which may leave a removed key looking seen, and never makes a seen key look new.
+/// L. Fan, P. Cao, J. Almeida, A. Broder, "Summary cache", IEEE/ACM Transactions on Networking 8(3), 2000, show that four bits are
+/// enough: with k = ln 2 · m/n, the chance that any of m counters exceeds 15 is below m · 1.4 · 10⁻¹⁵. A counter that reaches 15 is
+/// never decremented again. A removed key may then still look seen, but a seen key never looks new.
 ///
 /// # What removal can break
 ///
-/// * In a plain filter, clearing a key's bits also clears those that it shares with others: they would look new. That is why
+/// * In a plain filter, clearing the bits of a key also clears bits of other keys, which would then look new. That is why
 ///   [`BloomFilter`](crate::BloomFilter) has no `remove`.
-/// * Here, removing a key **that was never inserted**, but looks seen, counts down the counters of others, and they may look new.
-///   Remove only what you know you inserted. [`insert`](Self::insert) gives `false` for a key that was wrongly taken for
-///   seen: it was not counted, so do not remove it.
+/// * Here, removing a key **that was never inserted**, but looks seen, decrements the counters of other keys, which may then look new.
+///   Remove only keys that you inserted. If [`insert`](Self::insert) returned `false`, the key was not counted: do not remove it.
 ///
 /// Memory: four times that of the plain filter. Cost: one hash; one random access in four cache lines in blocks, k in the classic layout.
 ///
@@ -34,7 +33,7 @@ pub const MAX_COUNT: u64 = 0xf;
 /// assert!(open.insert(b"issue 7"));
 /// assert!(open.remove(b"issue 7"));
 /// assert!(!open.contains(b"issue 7"));
-/// assert!(!open.remove(b"issue 7")); // certainly not there: nothing is changed
+/// assert!(!open.remove(b"issue 7")); // not in the filter: nothing is changed
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -53,7 +52,7 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
         Self::with_hashing(Sizing::for_rate(capacity, rate)?, Hashing::default())
     }
@@ -62,7 +61,7 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// When the memory cannot be allocated.
+    /// Memory that cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         Ok(Self {
             counters: Memory::zeroed(Self::words(&sizing))?,
@@ -74,18 +73,18 @@ impl CountingBloomFilter {
         })
     }
 
-    /// Counts a key in unless it looks seen: `true` when it was new (the polarity of `HashSet::insert`).
+    /// Inserts a key unless it looks seen: `true` if it was new (the polarity of `HashSet::insert`).
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         Filter::insert(self, key.as_ref())
     }
 
-    /// Counts a key in also when it looks seen: as many [`remove`](Self::remove)s take it out again, up to [`MAX_COUNT`].
+    /// Inserts a key even if it looks seen. It takes as many [`remove`](Self::remove)s to remove it, up to [`MAX_COUNT`].
     pub fn add(&mut self, key: impl AsRef<[u8]>) {
         self.count_up(&self.probes(self.hashing.digest(key.as_ref())));
     }
 
-    /// Counts a key out: `false`, and nothing changed, when it is certainly not there.
+    /// Removes a key. Returns `false`, and changes nothing, if it is not in the filter.
     ///
     /// Remove only keys that were inserted; see [above](Self#what-removal-can-break).
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
@@ -98,24 +97,24 @@ impl CountingBloomFilter {
         true
     }
 
-    /// Says whether the key is there: "no" is certain, "yes" is wrong at the false-positive rate.
+    /// Returns whether the filter contains the key: "no" is certain, "yes" is wrong at the false-positive rate.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.has(&self.probes(self.hashing.digest(key.as_ref())))
     }
 
-    /// Returns how often a key was added, at most: its smallest counter. 15 means 15 or more.
+    /// Returns an upper bound of how often a key was added: its smallest counter. 15 means 15 or more.
     pub fn count_of(&self, key: impl AsRef<[u8]>) -> u64 {
         let probes = self.probes(self.hashing.digest(key.as_ref()));
         probes.as_slice().iter().map(|&at| self.count(at)).min().unwrap_or(0)
     }
 
-    /// Estimates the number of distinct keys that are there, as [`BloomFilter::estimated_len`](crate::BloomFilter::estimated_len)
-    /// with the counters above zero.
+    /// Estimates the number of distinct keys in the filter, as [`BloomFilter::estimated_len`](crate::BloomFilter::estimated_len),
+    /// from the counters above zero.
     pub fn estimated_len(&self) -> f64 {
         self.sizing.keys_at(self.ones)
     }
 
-    /// Returns the chance that the next new key is taken for one that is there.
+    /// Returns the chance that the next new key is treated as seen.
     pub fn false_positive_rate(&self) -> f64 {
         if self.ones == self.sizing.bits() {
             1.0

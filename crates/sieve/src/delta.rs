@@ -1,8 +1,8 @@
-//! The new bits of a filter, compressed.
+//! Deltas: the new bits of a filter, compressed.
 //!
-//! The new bits are counted among those that were zero before: the receiver knows the ones too. The gaps between them are nearly geometric,
-//! for which S. W. Golomb's run-length code ("Run-length encodings", IEEE Trans. Inf. Theory 12(3), 1966), with a power of two as
-//! its parameter (R. F. Rice, 1979), lies within a few percent of the least possible.
+//! A delta stores the gaps between new bits, counted in bits that were zero before; the receiver knows the ones. The gaps are nearly
+//! geometric. For these, S. W. Golomb's run-length code ("Run-length encodings", IEEE Trans. Inf. Theory 12(3), 1966), with a power
+//! of two as its parameter (R. F. Rice, 1979), is within a few percent of the minimum.
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ use crate::hash::{Hashing, checksum};
 use crate::sizing::{ConfigError, Sizing};
 use crate::snapshot::{Counts, Header, Kind, SnapshotError, fingerprint, hashing_of};
 
-/// What a filter has learnt since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
+/// The bits that a filter gained since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delta {
     sizing: Sizing,
@@ -21,7 +21,7 @@ pub struct Delta {
     code: Vec<u8>,
 }
 
-/// The largest Rice parameter: one read of the code holds so many bits.
+/// The largest Rice parameter: one read of the code has this many bits at least.
 const MAX_PARAMETER: u32 = 48;
 
 /// The bytes of a delta beside its code: header, length, checksum.
@@ -41,7 +41,7 @@ impl Delta {
                 code.push_rice(gap + u64::from((free & (bit - 1)).count_ones()), parameter);
                 gap = 0;
                 fresh ^= bit;
-                // What lies above the bit is still to be counted.
+                // The bits above this one are still to be counted.
                 free &= !(bit | (bit - 1));
             }
             gap += u64::from(free.count_ones());
@@ -56,8 +56,8 @@ impl Delta {
         }
     }
 
-    /// Walks through the words that the delta belongs to and, if told to, adds its bits; `None` when the code leads beyond them, or to a
-    /// bit that no probe has.
+    /// Decodes the delta over the words that it belongs to, and sets its bits if `add`. `None` if the code points past the words, or to a
+    /// bit that no probe can have.
     pub(crate) fn walk(&self, words: &mut [u64], add: bool) -> Option<()> {
         let mut code = BitReader::new(&self.code);
         let mut left = self.added;
@@ -105,7 +105,7 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// What the writer says.
+    /// The errors of the writer.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Delta, &self.sizing, &self.hashing, &Counts::default());
         header.ones = self.added;
@@ -118,11 +118,11 @@ impl Delta {
         writer.write_all(&checksum(&framed, sum).to_le_bytes())
     }
 
-    /// Reads a delta of at most `limit` bytes; `secret` is the key of the hardened hash, and is not looked at for others.
+    /// Reads a delta of at most `limit` bytes. `secret` is the key of the hardened hash; other hashes ignore it.
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::read_from`](crate::snapshot::Snapshot::read_from).
+    /// The errors of [`Snapshot::read_from`](crate::snapshot::Snapshot::read_from).
     pub fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Result<Self, SnapshotError> {
         let (header, sum) = Header::read_kind(Kind::Delta, reader)?;
         Header::expect_unused(&[
@@ -140,12 +140,12 @@ impl Delta {
         reader.read_exact(&mut length)?;
         let bytes = u64::from_le_bytes(length);
         Header::check_limit(bytes.saturating_add(16), limit)?;
-        // A bit takes at least one bit of code: more would make `apply` allocate for what is not there.
+        // Each added bit takes at least one bit of code.
         if header.ones > bytes.saturating_mul(8) {
             return Err(SnapshotError::Field("number of ones"));
         }
         let mut framed = length.to_vec();
-        // All at once, as a vector that grows by itself holds up to twice what is there.
+        // Reserved exactly: a vector that grows by itself would take up to twice the memory.
         framed
             .try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX))
             .map_err(|_| SnapshotError::Memory(ConfigError::CannotAllocate { bytes }))?;
@@ -183,7 +183,7 @@ fn ones(words: impl Iterator<Item = u64>) -> u64 {
     words.map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// The position of the one with so many others below it; there must be one.
+/// Returns the position of the one with `below` ones below it. There must be one.
 fn nth_one(mut word: u64, below: u64) -> u32 {
     for _ in 0..below {
         word &= word - 1;
@@ -191,7 +191,7 @@ fn nth_one(mut word: u64, below: u64) -> u32 {
     word.trailing_zeros()
 }
 
-/// The low bits of a gap that are written as they are: log₂ of ln 2 times the mean gap, which is the best for a geometric one.
+/// Returns the number of low bits of a gap that are not coded: log₂ of ln 2 times the mean gap, the best for a geometric distribution.
 fn rice_parameter(zeros: u64, added: u64) -> u32 {
     let mean = zeros as f64 / added.max(1) as f64;
     (mean * std::f64::consts::LN_2)
@@ -218,7 +218,7 @@ impl BitWriter {
         self.push(value & ((1 << parameter) - 1), parameter);
     }
 
-    /// Appends up to 48 bits, the lowest first; fewer than eight are pending before.
+    /// Appends up to 48 bits, the lowest first. Fewer than eight bits are pending before.
     fn push(&mut self, bits: u64, count: u32) {
         self.pending |= bits << self.pending_bits;
         self.pending_bits += count;
@@ -247,7 +247,7 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next bits, at least 57 of them unless the code ends before; beyond its end there are zeros.
+    /// Returns at least the next 57 bits, with zeros past the end of the code.
     fn ahead(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
         let word = match rest.first_chunk() {
@@ -257,7 +257,7 @@ impl<'a> BitReader<'a> {
         word >> (self.at % 8)
     }
 
-    /// Goes on by so many bits, if there are as many.
+    /// Skips a number of bits; `None` past the end of the code.
     fn skip(&mut self, bits: u32) -> Option<()> {
         self.at += bits as usize;
         (self.at <= self.bytes.len() * 8).then_some(())
@@ -286,7 +286,7 @@ mod tests {
     use crate::algebra::AlgebraError;
     use crate::bloom::BloomFilter;
 
-    /// A delta to words that say what their author likes.
+    /// A delta to any words.
     fn crafted(filter: &BloomFilter, change: impl FnOnce(&mut [u64])) -> Delta {
         let mut new = filter.memory().words().to_vec();
         change(&mut new);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn leaves_no_trace(filter: &BloomFilter, delta: &Delta) {
+    fn is_refused_without_a_change(filter: &BloomFilter, delta: &Delta) {
         let mut target = filter.clone();
         assert_eq!(target.apply(delta), Err(AlgebraError::WrongBase));
         assert_eq!(target.memory().words(), filter.memory().words());
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delta_that_leads_astray_is_refused_and_leaves_no_trace() {
+    fn an_invalid_delta_is_refused_and_changes_nothing() {
         let mut blocks = BloomFilter::with_hashing(Sizing::explicit_blocks(3, 8).unwrap(), Hashing::default()).unwrap();
         let mut classic = BloomFilter::with_hashing(Sizing::explicit(100, 3).unwrap(), Hashing::default()).unwrap();
         for filter in [&mut blocks, &mut classic] {
@@ -310,9 +310,9 @@ mod tests {
         }
         // A bit that no probe has, behind one that might be.
         let lock = crafted(&blocks, |words| (words[0], words[15]) = (u64::MAX, 1 << 63));
-        leaves_no_trace(&blocks, &lock);
+        is_refused_without_a_change(&blocks, &lock);
         let beyond = crafted(&classic, |words| words[1] |= 1 << 36);
-        leaves_no_trace(&classic, &beyond);
+        is_refused_without_a_change(&classic, &beyond);
         let mut last = classic.clone();
         last.apply(&crafted(&classic, |words| words[1] |= 1 << 35)).unwrap();
 
@@ -321,10 +321,10 @@ mod tests {
             added: good.added + 1,
             ..good.clone()
         };
-        leaves_no_trace(&blocks, &more);
+        is_refused_without_a_change(&blocks, &more);
         for parameter in [0, 20, 47, 63] {
             for code in [vec![], vec![0xff; 40], vec![0x55; 40], vec![0x7f, 0xff, 0xff, 0xff]] {
-                leaves_no_trace(
+                is_refused_without_a_change(
                     &blocks,
                     &Delta {
                         added: 300,
@@ -335,7 +335,7 @@ mod tests {
                 );
             }
         }
-        leaves_no_trace(
+        is_refused_without_a_change(
             &blocks,
             &Delta {
                 base: good.base ^ 1,
@@ -343,11 +343,11 @@ mod tests {
             },
         );
         blocks.apply(&good).unwrap();
-        leaves_no_trace(&blocks, &good);
+        is_refused_without_a_change(&blocks, &good);
     }
 
     #[test]
-    fn a_file_whose_numbers_no_delta_has_is_refused() {
+    fn a_file_with_impossible_numbers_is_refused() {
         let filter = BloomFilter::new(100, 0.01).unwrap();
         let good = crafted(&filter, |words| words[3] |= 0xff00);
         let read = |delta: &Delta| {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delta_costs_hardly_more_than_the_entropy_of_its_new_bits() {
+    fn a_delta_is_within_six_percent_of_the_entropy_of_its_new_bits() {
         let mut filter = BloomFilter::new(20_000, 0.01).unwrap();
         for n in 0_u32..10_000 {
             filter.insert(n.to_le_bytes());

@@ -1,13 +1,13 @@
-//! The exact baseline.
+//! The exact filter.
 
 use std::collections::HashSet;
 
 use crate::filter::{Filter, Load};
 
-/// A filter that keeps every key, and is never wrong.
+/// A filter that stores every key and is never wrong.
 ///
-/// It is the oracle of the tests, the baseline of the benches, and the right choice for a small crawl in which not one
-/// key may be lost. It costs the key plus about 32 bytes each, and has no capacity: nothing saturates but the memory.
+/// Use it for a small crawl in which no key may be lost. It takes the bytes of each key and about 32 more. It has no capacity, so it
+/// never saturates.
 #[derive(Debug, Clone, Default)]
 pub struct ExactFilter {
     keys: HashSet<Box<[u8]>>,
@@ -20,12 +20,12 @@ impl ExactFilter {
         Self::default()
     }
 
-    /// Returns the number of keys seen.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Says whether no key was seen yet.
+    /// Returns whether it has no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

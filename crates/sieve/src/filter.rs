@@ -1,52 +1,51 @@
-//! What a [`Sieve`](crate::Sieve) asks of a filter.
+//! The interface of a [`Sieve`](crate::Sieve) to its filter.
 
-/// A memory of which keys were seen.
+/// A seen-set, which works in a [`Sieve`](crate::Sieve).
 ///
-/// One implementation is one file: a filter that answers these few questions works behind every sieve. Inserting is
-/// split in two, hashing ([`digest`](Self::digest)) and marking ([`insert_digest`](Self::insert_digest)), so that a batch
-/// of keys can be hashed before the first of them touches memory.
+/// Inserting has two parts, hashing ([`digest`](Self::digest)) and marking ([`insert_digest`](Self::insert_digest)), so that a batch
+/// of keys is hashed before the first of them touches memory.
 pub trait Filter {
-    /// What is kept of a key between hashing and marking; `()` for a filter that needs the key itself.
+    /// The hash of a key; `()` for a filter that needs the key itself.
     type Digest: Copy + Default;
 
     /// Hashes a key. Touches no memory of the filter.
     fn digest(&self, key: &[u8]) -> Self::Digest;
 
-    /// Starts to fetch the memory that marking this key will touch. A hint: the answer to everything else stays the same.
+    /// Starts to fetch the memory that marking this key will touch. It is a hint without other effects.
     fn prefetch(&self, _digest: Self::Digest) {}
 
-    /// Marks a key as seen, in one test-and-set: `true` when it was new.
+    /// Marks a key as seen, in one test-and-set: `true` if it was new.
     ///
-    /// `digest` must be that of the same key and the same filter.
+    /// `digest` must be the digest of the same key by the same filter.
     fn insert_digest(&mut self, key: &[u8], digest: Self::Digest) -> bool;
 
-    /// Says whether the key was seen, wrongly so at the false-positive rate; marks nothing.
+    /// Returns whether the key was seen, wrongly at the false-positive rate. Marks nothing.
     fn contains(&self, key: &[u8]) -> bool;
 
-    /// Marks a key as seen: `true` when it was new (the polarity of `HashSet::insert`).
+    /// Marks a key as seen: `true` if it was new (the polarity of `HashSet::insert`).
     fn insert(&mut self, key: &[u8]) -> bool {
         let digest = self.digest(key);
         self.insert_digest(key, digest)
     }
 
-    /// Measures how full the filter is. A few logarithms; not for every push.
+    /// Measures how full the filter is. Cost: a few logarithms, too much for every push.
     fn load(&self) -> Load;
 
-    /// Returns the number of bits set, or of keys held: whatever only grows as keys are marked. Cost: O(1).
+    /// Returns the number of bits set, or of keys stored. It must grow only when a key is marked. Cost: O(1).
     fn ones(&self) -> u64;
 
-    /// Returns the number of layers, which rises as a filter grows. Cost: O(1).
+    /// Returns the number of layers, which increases as a filter grows. Cost: O(1).
     fn layers(&self) -> u32 {
         1
     }
 
-    /// Returns the least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`, if it ever can.
+    /// Returns the least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`; `None` if it never does.
     fn ones_above(&self, keys: f64) -> Option<u64>;
 }
 
-/// How full a filter is at one moment.
+/// A measurement of how full a filter is.
 ///
-/// A filter of your own starts from the default, an empty one without bits or limit, and says what it knows:
+/// Your own filter starts from the default, an empty filter without bits and limit, and sets the fields that it knows:
 ///
 /// ```
 /// use std::collections::{BTreeSet, VecDeque};
@@ -84,30 +83,30 @@ pub trait Filter {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Load {
-    /// The keys it is meant for; `None` when it has no limit.
+    /// The number of keys that it is sized for; `None` without a limit.
     pub capacity: Option<u64>,
-    /// The estimated number of distinct keys that were *offered*, the wrongly dropped ones included.
+    /// The estimated number of distinct keys that were *offered*, including those wrongly dropped.
     pub estimated_len: f64,
     /// The standard deviation of that estimate, in keys.
     pub estimate_noise: f64,
-    /// The chance that the next new key is taken for a seen one.
+    /// The chance that the next new key is treated as seen.
     pub false_positive_rate: f64,
-    /// Bits, m; 0 when it has none.
+    /// Bits, m; 0 for a filter without bits.
     pub bits: u64,
-    /// Bits that are set, X, or keys held.
+    /// Bits that are set, X, or keys stored.
     pub ones: u64,
-    /// Probes per key, k, of the newest layer; 0 when it has none.
+    /// Probes per key, k, of the newest layer; 0 for a filter without probes.
     pub hashes: u32,
-    /// Layers: 1 unless the filter has grown, or keeps generations.
+    /// Layers: 1, unless the filter has grown or has generations.
     pub layers: u32,
-    /// Whether keys were removed or forgotten: then the estimate says nothing about how many were ever accepted.
+    /// Whether keys were removed or forgotten. Then the estimate does not say how many keys were accepted in all.
     pub forgets: bool,
     /// Memory of the filter, in bytes.
     pub memory_bytes: u64,
 }
 
 impl Default for Load {
-    /// An empty filter of one layer, without bits, without a limit, and never wrong.
+    /// Returns an empty, exact filter of one layer, without bits and limit.
     fn default() -> Self {
         Self {
             capacity: None,

@@ -1,6 +1,6 @@
-//! What a sieve does past its capacity.
+//! The policy of a sieve beyond its capacity.
 
-/// What happens once the estimate exceeds the capacity.
+/// What a sieve does when the estimated number of keys exceeds its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "serde",
@@ -9,11 +9,11 @@
 )]
 #[non_exhaustive]
 pub enum OnSaturation {
-    /// New keys are still accepted, with a growing share wrongly dropped; the log says how many.
+    /// New keys are still accepted, but more and more of them are wrongly dropped. The log says how many.
     #[default]
     Warn,
-    /// A layer is added to the filter; the total false-positive rate stays at or below the one asked for, and the memory grows.
+    /// The filter adds a layer. The total false-positive rate stays at or below the configured one, and the memory grows.
     Grow,
-    /// New keys are refused and not marked: nothing is lost silently, and nothing new comes in.
+    /// New keys are refused and not marked: nothing is lost silently, but nothing new is queued.
     Refuse,
 }

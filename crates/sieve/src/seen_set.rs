@@ -1,4 +1,4 @@
-//! The filter of a sieve whose owner named none.
+//! The default filter of a sieve.
 
 use crate::bloom::BloomFilter;
 use crate::exact::ExactFilter;
@@ -7,17 +7,17 @@ use crate::hash::{Digest, Hashing};
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::{ConfigError, Sizing};
 
-/// A plain Bloom filter, one that grows, or an exact one: what a [`Sieve`](crate::Sieve) holds unless it is given another filter.
+/// The default filter of a [`Sieve`](crate::Sieve): a plain Bloom filter, one that grows, or an exact one.
 ///
-/// Whoever lets a user choose between them at run time needs no type parameter for the filter.
+/// A program whose user chooses between them at run time needs no type parameter for the filter.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SeenSet {
-    /// Of a fixed capacity.
+    /// A filter with a fixed capacity.
     Fixed(BloomFilter),
-    /// Growing by layers.
+    /// A filter that grows by layers.
     Growing(ScalableBloomFilter),
-    /// Keeps every key, and is never wrong. It cannot be saved: see [`Snapshot`](crate::Snapshot).
+    /// An exact filter, which stores every key. It cannot be saved: see [`Snapshot`](crate::Snapshot).
     Exact(ExactFilter),
 }
 
@@ -26,7 +26,7 @@ impl SeenSet {
     ///
     /// # Errors
     ///
-    /// When the memory cannot be allocated.
+    /// Memory that cannot be allocated.
     pub fn fixed(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
         BloomFilter::with_hashing(sizing, hashing).map(Self::Fixed)
     }
@@ -35,12 +35,12 @@ impl SeenSet {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn growing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
         ScalableBloomFilter::with_hashing(capacity, rate, hashing).map(Self::Growing)
     }
 
-    /// Creates a filter that keeps every key, in memory that grows with them.
+    /// Creates an exact filter, which stores every key.
     ///
     /// ```
     /// use std::collections::VecDeque;
@@ -54,7 +54,7 @@ impl SeenSet {
     }
 }
 
-/// Out of line, so that the usual filter's few instructions stand alone in the caller's code.
+/// Not inlined, so that the caller's code contains the usual filter only.
 #[inline(never)]
 fn insert_into_layers(filter: &mut ScalableBloomFilter, key: &[u8], digest: Digest) -> bool {
     filter.insert_digest(key, digest)
@@ -65,7 +65,7 @@ fn prefetch_layers(filter: &ScalableBloomFilter, digest: Digest) {
     filter.prefetch(digest);
 }
 
-/// The key is what counts here, not its digest.
+/// An exact filter needs the key, not its digest.
 #[inline(never)]
 fn insert_exactly(filter: &mut ExactFilter, key: &[u8]) -> bool {
     filter.insert(key)
@@ -92,7 +92,7 @@ impl Filter for SeenSet {
         }
     }
 
-    // Always: it is called at two places, and a batch of keys is marked a tenth faster without the calls.
+    // Inlined always: it has two callers, and a batch of keys is marked 10 % faster without the calls.
     #[inline(always)]
     fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
         match self {

@@ -1,11 +1,11 @@
-//! What goes out: leases, and what was dropped on the way.
+//! Leasing: the next entries, and the entries that were dropped.
 
 use super::Frontier;
 use crate::entry::{Entry, Purpose};
 use crate::lease::{Lease, LeaseId, Leasing};
 use crate::time::Time;
 
-/// Lease ids that one millisecond has room for, before they would meet those of the next.
+/// Bits of a lease id below the milliseconds of the first lease.
 const IDS_PER_MILLISECOND_BITS: u32 = 20;
 
 impl Frontier {
@@ -79,7 +79,7 @@ impl Frontier {
         LeaseId(self.next_lease)
     }
 
-    /// Says whether a page is to be compared with others. No site can know which of its pages are.
+    /// Returns whether a page is compared with others. The choice is under a secret hash, so that a site cannot predict it.
     fn is_compared(&self, entry: &Entry) -> bool {
         if entry.purpose != Purpose::Page {
             return false;

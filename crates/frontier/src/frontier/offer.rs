@@ -1,4 +1,4 @@
-//! How links come in: scope, then the filter with the queue behind it.
+//! Offering links: the scope, then the seen-set in front of the queues.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::settlement::Verdict;
 use crate::time::Time;
 
 impl Frontier {
-    /// Scope first, then the filter's test-and-set with the queue behind it, all links of a page in one batch.
+    /// Checks the scope, then pushes the links that are left into the sieve, all links of a page in one batch.
     pub(super) fn offer_links(&mut self, links: &[Link], is_postponed: bool, now: Time) -> Vec<Verdict> {
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
         let mut verdicts = Vec::with_capacity(links.len());
@@ -24,7 +24,7 @@ impl Frontier {
                 Ok(()) if self.sitemaps.has_read(link.url.key()) => Verdict::Seen,
                 Ok(()) => {
                     admitted.push(at);
-                    // Overwritten by the sieve's own answer.
+                    // The sieve's answer overwrites it.
                     Verdict::Seen
                 }
                 Err(refusal) => Verdict::Refused(refusal),
@@ -65,12 +65,12 @@ impl Frontier {
         counts.count(verdict);
     }
 
-    /// Counts links that were left out because they are known to be seen.
+    /// Counts links that the caller omitted because they are known to be seen.
     pub(super) fn count_known(&mut self, links: u64) {
         self.links.seen += links;
     }
 
-    /// Sitemaps have a seen-set of their own, which is exact.
+    /// Queues a sitemap, unless it was seen. Sitemaps have a seen-set of their own, which is exact.
     fn offer_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
         if let Err(refusal) = self.sieve.queue().admit(link) {
             return Verdict::Refused(refusal);
@@ -82,7 +82,7 @@ impl Frontier {
         verdict
     }
 
-    /// A link that leads to what was seen loses nothing by being refused: on another way the page was fetched, or will be.
+    /// Replaces the refusal of a link that was seen by [`Verdict::Seen`]: its page was or will be fetched by another link.
     fn seen_over_refused(&self, links: &[Link], verdicts: &mut [Verdict]) {
         for (link, verdict) in links.iter().zip(verdicts) {
             if matches!(verdict, Verdict::Refused(why) if !why.is_out_of_reach())
@@ -105,7 +105,7 @@ impl Frontier {
         verdicts
     }
 
-    /// Queues the target of a redirect that the filter would take for its own source.
+    /// Queues the target of a redirect that has the same key as its source, past the seen-set.
     pub(super) fn offer_same_key_target(&mut self, link: &Link, now: Time) -> Verdict {
         let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
         let verdict = match admitted {

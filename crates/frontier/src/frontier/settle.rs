@@ -1,4 +1,4 @@
-//! What settles a lease, and what becomes of its entry.
+//! Settling a lease: what happens to its entry and its links.
 
 mod robots;
 
@@ -47,7 +47,7 @@ impl Frontier {
         }
     }
 
-    /// Ends the request of a lease, or takes it back if none was made.
+    /// Ends the request of a lease, or undoes it if none was made.
     fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         if was_made {
             self.hosts().request_ended(leased, now);
@@ -57,7 +57,7 @@ impl Frontier {
         }
     }
 
-    /// Notes that the origin has answered, and with what it should.
+    /// Records an answer of the origin that was not throttling.
     fn note_answer(&mut self, leased: &LeasedEntry, notices: &mut Vec<Notice>, now: Time) {
         notices.extend(self.hosts().answered(leased, now));
         self.hosts().reset_throttles(leased, now);
@@ -124,7 +124,7 @@ impl Frontier {
         }
     }
 
-    /// Compares a page with those before it, and decides what is done with its links.
+    /// Compares a page with earlier pages, and decides how its links are treated.
     fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinkTreatment {
         let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
         let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done) else {
@@ -152,7 +152,7 @@ impl Frontier {
         self.hosts().traps_mut().count_member(entry, &member)
     }
 
-    /// Decides what becomes of an entry whose request has failed: the table of [`failure`](crate::failure).
+    /// Applies the failure policy, the table of [`failure`](crate::failure), to an entry whose request failed.
     fn settle_failed(
         &mut self,
         leased: LeasedEntry,
@@ -177,7 +177,7 @@ impl Frontier {
                     Consequence::Counts => self.retry(leased.entry, retry_after, now),
                     Consequence::Deferred(notice) => {
                         notices.extend(notice);
-                        // A probe is what asks, not what is asked for.
+                        // A failed probe is no deferral of its entry.
                         self.defer(leased.entry, u32::from(!leased.is_probe), now, now)
                     }
                     Consequence::GivenUp(notice) => {
@@ -198,7 +198,7 @@ impl Frontier {
         }
     }
 
-    /// Lets a host rest that asked for less traffic. Returns until when.
+    /// Lets a host rest after it throttled. Returns until when.
     fn rest(
         &mut self,
         leased: &LeasedEntry,
@@ -226,7 +226,7 @@ impl Frontier {
         with_jitter(wait, self.retries.jitter_percent, &entry.url, times)
     }
 
-    /// Queues an entry again, past the filter, unless it failed as often as it may.
+    /// Queues an entry again, past the seen-set, unless its attempts are spent.
     fn retry(&mut self, mut entry: Entry, retry_after: Option<Duration>, now: Time) -> Fate {
         if entry.attempts >= self.retries.max_attempts.get() {
             return self.abandon(&entry);
@@ -240,7 +240,7 @@ impl Frontier {
         self.requeue(entry, now)
     }
 
-    /// Queues an entry again without counting the attempt, unless that was done as often as it may be.
+    /// Queues an entry again without counting the attempt, unless its deferrals are spent.
     fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
         entry.deferrals = entry.deferrals.saturating_add(deferrals);
         if entry.deferrals >= self.retries.max_throttles.get() {
@@ -267,7 +267,7 @@ impl Frontier {
     }
 }
 
-/// Says whether a request was made: it spends the delay of its host.
+/// Returns whether a request was made, which spends the delay of its host.
 fn was_made(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotFetched(_) => false,

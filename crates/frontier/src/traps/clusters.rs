@@ -1,16 +1,14 @@
 //! Clusters of pages: exact duplicates by their content hash, near-duplicates by their simhash.
 //!
-//! The first page of its kind leads a cluster. A later page joins the cluster of the first leader found within
+//! The first page of a cluster is its leader. A later page joins the cluster of the first leader within
 //! [`NEAR_BITS`](crate::fingerprint::NEAR_BITS) bits. Two numbers that differ in at most three bits are equal in one of four blocks of
-//! sixteen bits, so leaders are found through four tables by block (Manku et al., WWW 2007, section 3, with blocks as
-//! keys).
+//! sixteen bits, so four tables by block find the leaders (Manku et al., WWW 2007, section 3, with blocks as keys).
 //!
-//! A fixed number of the latest pages and leaders is kept: a page whose original is older is not recognized. A look-up
-//! compares at most [`MAX_COMPARED`] leaders per block, the latest first. So pages made to share a block cannot make it
-//! slow.
+//! Only the latest pages and leaders are kept, up to a fixed number: a page whose original is older is not recognized. A look-up
+//! compares at most [`MAX_COMPARED`] leaders per block, the latest first, so that crafted pages with one block cannot slow it down.
 //!
-//! The result depends on the pages and their order only. All state is plain data that can be written to disk and read
-//! back: the hash map's random seed decides nothing, because the map is used for look-ups only.
+//! The result depends on the pages and their order only. All state is plain data that can be stored. The random seed of the hash map
+//! has no effect, because the map is used for look-ups only.
 
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
@@ -24,10 +22,10 @@ const MAX_COMPARED: usize = 256;
 const BLOCKS: usize = 4;
 const BLOCK_BITS: u32 = 16;
 
-/// Bits of a block that the tables tell apart at first. With each further bit there is room for twice as many leaders.
+/// Bits of a block that index the tables at first. Each further bit doubles the room for leaders.
 const FIRST_BITS: u32 = 10;
 
-/// Which earlier page a page resembles; `None` everywhere if it resembles none.
+/// The earlier pages that a page is similar to, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resemblance {
     /// The URL of the first page with the same bytes.
@@ -38,18 +36,18 @@ pub(crate) struct Resemblance {
     pub cluster: Option<u64>,
 }
 
-/// Counts of pages by what they resemble.
+/// Counts of compared pages: exact duplicates and near-duplicates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ResemblanceCounts {
     /// Pages that were compared.
     pub compared: u64,
-    /// Pages with the same bytes as an earlier one.
+    /// Pages with the same bytes as an earlier page.
     pub exact: u64,
-    /// Pages with other bytes, but nearly the same text as an earlier one.
+    /// Pages with different bytes, but nearly the same text as an earlier page.
     pub near: u64,
-    /// Content hashes that were forgotten to make room for later ones.
+    /// Content hashes that were evicted for later ones.
     pub forgotten: u64,
-    /// Look-ups in a block that ended before all its leaders were compared.
+    /// Look-ups that stopped before all leaders of a block were compared.
     pub cut_short: u64,
 }
 
@@ -64,9 +62,9 @@ pub(crate) struct Clusters {
     leaders: VecDeque<Leader>,
     /// The number of the oldest leader that is kept; leaders are numbered from 1 on.
     oldest: u64,
-    /// For each block and each of its values, the number of the latest leader with it; 0 for none. Of numbers the low bits are
-    /// kept: one that comes round again leads to a leader that is not near, and one leader of 2³² is not found. Values
-    /// with the same low `bits` share a place.
+    /// For each block and each of its values, the number of the latest leader with that value; 0 for none. Only the low 32 bits of a
+    /// number are kept: after a wrap-around it points to a leader that is not near, and one leader in 2³² is not found. Values with
+    /// the same low `bits` share a slot.
     latest: [Vec<u32>; BLOCKS],
     bits: u32,
     counts: ResemblanceCounts,
@@ -90,12 +88,12 @@ struct Cluster {
 struct Leader {
     simhash: SimHash,
     cluster: Cluster,
-    /// For each block, the number of the leader before at the same place.
+    /// For each block, the number of the previous leader in the same slot.
     before: [u32; BLOCKS],
 }
 
 impl Clusters {
-    /// Makes clusters that remember the latest `room` pages, and as many leaders; at least one.
+    /// Creates clusters that remember the latest `room` pages and as many leaders, at least one.
     pub(crate) fn new(room: usize) -> Self {
         Self {
             room: room.max(1),
@@ -109,9 +107,9 @@ impl Clusters {
         }
     }
 
-    /// Returns which earlier page this one resembles, and remembers it.
+    /// Finds the earlier pages that a page is similar to, and remembers it.
     ///
-    /// A page with an empty fingerprint resembles none, and is neither counted nor remembered.
+    /// A page with an empty fingerprint is similar to no page, and is neither counted nor remembered.
     pub(crate) fn classify(&mut self, url: &str, fingerprint: Fingerprint) -> Resemblance {
         if fingerprint == Fingerprint::default() {
             return Resemblance::default();
@@ -195,9 +193,9 @@ impl Clusters {
         });
     }
 
-    /// Makes the tables anew, with as many bits as `bits` says now.
+    /// Rebuilds the tables with `bits` bits.
     fn rebuild_tables(&mut self) {
-        // Written, not just set aside as zeros: what is read before it is written is mapped twice.
+        // Written explicitly: a zero page that is read before it is written is mapped twice.
         self.latest = [(); BLOCKS].map(|()| (0..1 << self.bits).map(|_| black_box(0)).collect());
         for at in 0..self.leaders.len() {
             if let Some(simhash) = self.leaders.get(at).map(|leader| leader.simhash) {
@@ -207,7 +205,7 @@ impl Clusters {
         }
     }
 
-    /// Makes a leader the latest one at its places, and returns the numbers of those that were.
+    /// Makes a leader the latest one in its slots, and returns the numbers of the previous ones.
     fn insert_into_tables(&mut self, simhash: SimHash, at: usize) -> [u32; BLOCKS] {
         let number = (self.oldest + at as u64) as u32;
         std::array::from_fn(|block| {
@@ -217,7 +215,7 @@ impl Clusters {
         })
     }
 
-    /// Returns the place of a simhash in the table of a block.
+    /// Returns the slot of a simhash in the table of a block.
     fn place_of(&self, simhash: SimHash, block: usize) -> usize {
         usize::from(value(simhash, block)) & ((1 << self.bits) - 1)
     }

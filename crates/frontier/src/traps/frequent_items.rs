@@ -1,16 +1,15 @@
-//! Counts of very many things in a fixed room.
+//! Counts of frequent keys in bounded memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Counts how often each key came, for as many keys as there is room for.
+/// Counts how often each key occurs, for a bounded number of keys.
 ///
-/// When the room is full, every count is lowered as far as the least and those at zero leave (J. Misra, D. Gries, "Finding
-/// repeated elements", 1982): what comes often stays, whatever else comes. A count is never too high, and too low by at most the
-/// sum of all counts divided by the room: so a budget that is measured with it never refuses too early, and nobody can
-/// fill it so that it forgets a trap.
+/// When it is full, the smallest count is subtracted from all counts, and keys at zero are removed (J. Misra, D. Gries, "Finding
+/// repeated elements", 1982). So frequent keys stay. A count is never too high, and too low by at most the sum of all counts divided
+/// by the number of keys. A budget that uses it never refuses too early, and no flood of keys makes it forget a trap.
 ///
-/// Cost: a look-up; where the room is full also a look at each key, paid for by as many keys that came before.
+/// Cost: a look-up. When it is full, one pass over all keys, amortised over as many new keys.
 #[derive(Debug, Clone)]
 pub(crate) struct FrequentItems {
     counts: HashMap<u64, u32>,
@@ -28,22 +27,22 @@ impl FrequentItems {
         }
     }
 
-    /// Returns how often a key came.
+    /// Returns the count of a key.
     pub(crate) fn get(&self, key: u64) -> u32 {
         self.counts.get(&key).copied().unwrap_or_default()
     }
 
-    /// Returns what no count exceeds.
+    /// Returns an upper bound of all counts.
     pub(crate) fn highest(&self) -> u32 {
         self.highest
     }
 
-    /// Counts a key once more, and returns how often it came.
+    /// Adds one to the count of a key and returns it.
     pub(crate) fn add(&mut self, key: u64) -> u32 {
         self.add_times(key, 1)
     }
 
-    /// Counts a key so many times more, and returns how often it came.
+    /// Adds `times` to the count of a key and returns it.
     pub(crate) fn add_times(&mut self, key: u64, times: u32) -> u32 {
         let count = self.raise(key, times);
         self.highest = self.highest.max(count);

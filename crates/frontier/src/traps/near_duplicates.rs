@@ -1,16 +1,15 @@
-//! Pages that resemble one another: how many of a cluster are fetched, and what waits or is closed then.
+//! The limits on near-duplicates: how many pages of a cluster are fetched, and what is postponed or closed beyond.
 //!
-//! Which pages form a cluster is found by [`Clusters`](super::clusters::Clusters); what follows from it is decided here. Members are counted
+//! [`Clusters`](super::clusters::Clusters) finds the clusters; this module applies the limits. It counts the members of a cluster
 //!
-//! * under each [path prefix](crate::path_prefix). Beyond the first limit the prefix is **postponed**: what waits there, or is
-//!   found later, waits behind everything else of the crawl. Beyond the second limit it is **closed**: links to it are refused, and
-//!   what waits there is dropped. That ends calendars, session identifiers and faceted search, and an honest catalogue
-//!   of look-alikes is fetched whole.
-//! * on the whole site, with the same two limits, for the links of the members. That ends sites that answer every URL with the
-//!   same page, whose relative links lead deeper and deeper.
+//! * per [path prefix](crate::path_prefix). Beyond the first limit the prefix is **postponed**: its queued and later pages wait behind
+//!   everything else of the crawl. Beyond the second limit it is **closed**: links to it are refused and its queued pages dropped.
+//!   That ends calendars, session identifiers and faceted search, while a catalogue of similar pages is fetched completely.
+//! * per site, with the same two limits, for the links of the members. That ends sites that answer every URL with the same page,
+//!   whose relative links become deeper and deeper.
 //!
-//! Pages of too few words to be compared resemble one another only if their bytes are equal. Those that lead on are counted
-//! all the same, as one cluster of each prefix and site, so that no chain of them is without end.
+//! Pages with too little text to compare are near-duplicates only if their bytes are equal. If they have links, they count as one
+//! cluster per prefix and site, so that a chain of them ends.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -20,27 +19,27 @@ use crate::entry::Entry;
 use crate::keyed_hash::KeyedHash;
 use crate::notice::Notice;
 
-/// Clusters that are counted at a time, in 16 bytes each.
+/// The clusters that are counted at a time, with 16 bytes each.
 const CLUSTERS_COUNTED: usize = 65_536;
 
-/// Sites that are suspect at a time; if there are more, all are.
+/// The sites that are suspect at a time. If there are more, all sites are.
 const MAX_SUSPECTS: usize = 65_536;
 
-/// Prefixes and sites that are closed, or postponed, at a time; the oldest is opened again when there are more.
+/// The prefixes and sites that are closed, or postponed, at a time. If there are more, the oldest is opened again.
 const MAX_PLACES: usize = 65_536;
 
 /// A page of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClusterMember<'a> {
-    /// The number of the cluster; `None` for the cluster of pages that have too few words.
+    /// The number of the cluster; `None` for the cluster of pages with too little text.
     pub(crate) cluster: Option<u64>,
-    /// The first page of the cluster, as far as that is known.
+    /// The first page of the cluster, if known.
     pub(crate) first: &'a str,
-    /// How many pages it stands for, where not all are compared.
+    /// How many pages it represents, if not all are compared.
     pub(crate) stands_for: u32,
 }
 
-/// What is done with the links of a page.
+/// How the links of a page are treated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LinkTreatment {
     /// They wait behind everything else of the crawl.
@@ -50,7 +49,7 @@ pub(crate) struct LinkTreatment {
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Prefixes or sites of which something is known.
+/// The latest prefixes or sites with a property, as hashes.
 #[derive(Debug, Default)]
 struct RecentPlaces {
     known: HashSet<u64>,
@@ -59,7 +58,7 @@ struct RecentPlaces {
 }
 
 impl RecentPlaces {
-    /// Adds a place. Says whether it is new.
+    /// Adds a place. Returns whether it is new.
     fn add(&mut self, place: u64) -> bool {
         if !self.known.insert(place) {
             return false;
@@ -85,11 +84,11 @@ pub(crate) struct NearDuplicates {
     most_in_all: u32,
     of_prefix: FrequentItems,
     of_site: FrequentItems,
-    /// How many members a cluster of a site may have, compared or not.
+    /// The estimated number of members of a cluster on a site, compared or not.
     guessed: FrequentItems,
     postponed: RecentPlaces,
     closed: RecentPlaces,
-    /// Sites of which something was said.
+    /// Clusters of sites for which a notice was returned.
     reported_sites: RecentPlaces,
     suspects: HashSet<u64>,
     hash: KeyedHash,
@@ -118,10 +117,11 @@ impl NearDuplicates {
 
     /// Counts a page of a cluster.
     ///
-    /// That others resemble it is a guess, which makes a site suspect; what is fetched is decided by pages that were compared.
+    /// The estimate that includes pages which were not compared makes a site suspect. Only pages that were compared count for the
+    /// limits.
     pub(crate) fn count(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
         let mut links = LinkTreatment::default();
-        // What the user named is followed, however alike it is.
+        // Links of seeds are always followed.
         if entry.metadata.seed || !self.is_bounded() {
             return links;
         }
@@ -144,7 +144,7 @@ impl NearDuplicates {
         }
         links.is_refused = of_site > self.most_in_all;
         links.is_postponed = of_site > self.most;
-        // Where the prefix was told of, that was all there is to say.
+        // A notice about the prefix is enough.
         let limit = if links.is_refused { self.most_in_all } else { self.most };
         let is_reported = !links.is_postponed && !links.is_refused || of_prefix > limit;
         if !is_reported && self.reported_sites.add(self.hash.of((of_cluster, links.is_refused))) {
@@ -154,27 +154,27 @@ impl NearDuplicates {
         links
     }
 
-    /// Says whether a URL lies under a closed prefix.
+    /// Returns whether a URL is under a closed prefix.
     pub(crate) fn closes(&self, key: &str) -> bool {
         self.closed.has(|| self.hash.of(&*path_prefix(key)))
     }
 
-    /// Says whether any prefix is closed.
+    /// Returns whether any prefix is closed.
     pub(crate) fn closes_any(&self) -> bool {
         !self.closed.known.is_empty()
     }
 
-    /// Says whether a URL lies under a prefix that waits behind everything else.
+    /// Returns whether a URL is under a postponed prefix.
     pub(crate) fn postpones(&self, key: &str) -> bool {
         self.postponed.has(|| self.hash.of(&*path_prefix(key)))
     }
 
-    /// Says whether a site has repeated a page so often that it may be a trap.
+    /// Returns whether a site has so many near-duplicates that it may be a trap.
     pub(crate) fn suspects(&self, site: &str) -> bool {
         self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains(&self.hash.of(site))
     }
 
-    /// Returns how many prefixes were closed, and how many were postponed.
+    /// Returns the numbers of prefixes that were closed and postponed.
     pub(crate) fn prefixes(&self) -> (u64, u64) {
         (self.closed.ever, self.postponed.ever)
     }

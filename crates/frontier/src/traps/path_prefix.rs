@@ -1,6 +1,6 @@
-//! What the URLs of a trap have in common.
+//! The path prefix of a URL: what the URLs of a crawler trap share.
 
-/// What the URLs of a trap have in common, and few others have.
+/// Returns the path prefix of a URL: what the URLs of a crawler trap share, and few other URLs do.
 ///
 /// | URL | prefix |
 /// |---|---|
@@ -9,8 +9,8 @@
 /// | `http://a.example/calendar/2031/01/` | `http://a.example/calendar/#/#/`: any numbers in these places |
 /// | `http://a.example/api/Vec.html` | `http://a.example/api/*`: the directory, but not the directories in it |
 ///
-/// A part of a path with a digit in it stands for all such parts, percent-escapes aside. Directories have no say over
-/// what is in their directories, because documentation is full of pages that resemble one another across directories.
+/// A path segment with a digit stands for all such segments; digits of percent-escapes do not count. A prefix does not include the
+/// directories below it, because documentation has many similar pages in different directories.
 pub fn path_prefix(url: &str) -> String {
     let path_at = url
         .find("://")
@@ -37,7 +37,7 @@ pub fn path_prefix(url: &str) -> String {
     prefix
 }
 
-/// Says whether there is a digit that belongs to no percent-escape.
+/// Returns whether there is a digit outside percent-escapes.
 fn has_digit(part: &str) -> bool {
     let mut bytes = part.bytes();
     while let Some(byte) = bytes.next() {

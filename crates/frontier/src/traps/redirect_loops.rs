@@ -1,16 +1,16 @@
-//! Redirects that lead back to themselves, and so to no page.
+//! Redirect loops, which lead to no page.
 
 use std::collections::HashMap;
 
-/// Redirects that are remembered. When there are as many, all are forgotten: a loop is met within a few requests.
+/// The redirects that are remembered. When there are more, all are forgotten: a loop closes within a few requests.
 const MOST: usize = 10_000;
 
-/// Where the latest redirects led to.
+/// The targets of the latest redirects.
 #[derive(Debug, Default)]
 pub(crate) struct RedirectLoops(HashMap<Box<str>, Box<str>>);
 
 impl RedirectLoops {
-    /// Takes note of a redirect. Returns the URLs of the loop that it closes, itself the first.
+    /// Records a redirect. Returns the URLs of the loop that it closes, its own first.
     pub(crate) fn closed_by(&mut self, from: &str, to: &str) -> Vec<Box<str>> {
         if self.0.len() >= MOST {
             self.0.clear();
@@ -22,7 +22,7 @@ impl RedirectLoops {
             around.push(next.into());
             match self.0.get(next) {
                 Some(after) if around.len() <= self.0.len() => next = after,
-                // It leads into a loop that was told when it was closed, and is no part of it.
+                // It leads into a loop that was reported before, and is not part of it.
                 Some(_) => return vec![from.into()],
                 None => return Vec::new(),
             }

@@ -1,4 +1,4 @@
-//! What the answer to a request for a robots.txt means for its origin.
+//! Settling the lease of a robots.txt: what it means for its origin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::settlement::{Fate, RobotsOutcome, Settled};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
-/// The longest that rules may hold.
+/// The longest lifetime of rules.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Frontier {
@@ -63,7 +63,7 @@ impl Frontier {
         settled
     }
 
-    /// Asks for a robots.txt where its own place redirects to. It passes filter and budgets by.
+    /// Follows a redirect of a robots.txt, past the seen-set and the budgets.
     fn follow(&mut self, from: &Entry, origin: &Origin, target: &CanonicalUrl, now: Time) {
         let url = target.url().as_str().into();
         let mut entry = Entry::prerequisite(target.host(), url, Purpose::Robots(origin.clone()));
@@ -124,7 +124,7 @@ impl Frontier {
         }
     }
 
-    /// Who was asked for a robots.txt was given up: the origin itself, or the one that it redirects to.
+    /// Handles a robots.txt whose server was given up: the origin itself, or the target of a redirect.
     fn give_up_robots(
         &mut self,
         is_own: bool,
@@ -140,7 +140,7 @@ impl Frontier {
         Fate::GaveUp
     }
 
-    /// Asks for a robots.txt again, or, if that was done as often as it may be, closes its origin for a while.
+    /// Queues a robots.txt again, or closes its origin for a while if the attempts are spent.
     fn retry_robots(
         &mut self,
         leased: LeasedEntry,
@@ -168,7 +168,7 @@ impl Frontier {
         Fate::Requeued { due }
     }
 
-    /// Asks for a robots.txt again without counting the attempt.
+    /// Queues a robots.txt again without counting the attempt.
     fn defer_robots(
         &mut self,
         mut entry: Entry,
@@ -190,8 +190,7 @@ impl Frontier {
         Fate::Requeued { due }
     }
 
-    /// The robots.txt of an origin could not be fetched: its last rules are extended, or nothing of it is fetched, until it is time to
-    /// ask again.
+    /// Gives up on a robots.txt for now: extends its last rules, or closes the origin for a while.
     fn close(&mut self, origin: &Origin, cause: &Arc<Failure>, notices: &mut Vec<Notice>, now: Time) -> Fate {
         let (policy, rest) = without_robots(self.sieve.queue().known(origin), Arc::clone(cause));
         let (origin_said, cause) = (origin.clone(), Arc::clone(cause));
