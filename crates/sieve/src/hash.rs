@@ -1,35 +1,39 @@
-//! One hash per key.
+//! Hashes: which attacks each of them stops, and what it costs.
 //!
 //! # Seeds, keys and attackers
 //!
-//! Whoever knows the hash and its seed can craft keys. Against MurmurHash3 with a known seed, one crafted URL reproduces the
-//! whole 128-bit hash of a page that is to be hidden, in under a second of work; and some ten thousand chosen URLs lift a
-//! filter's false-positive rate tenfold. A secret random seed makes every list that was computed before useless. It does not make
-//! MurmurHash3 or xxh3 a keyed cryptographic hash: byte strings that collide under *every* seed of MurmurHash3 exist (none made of
-//! a URL's characters is known). [`Hashing::Hardened`] is SipHash-2-4, made for this: without its key, collisions
-//! cannot be found better than by trying.
+//! Who knows the hash and its seed can craft keys. Two attacks on MurmurHash3 with a known seed:
 //!
-//! | hash | stops lists made in advance | stops collisions for every seed | ns per 80-byte key |
+//! * One crafted URL has the same 128-bit hash as a page, which is then never fetched. It takes less than a second to compute.
+//! * Ten thousand crafted URLs raise the false-positive rate of a filter tenfold.
+//!
+//! A secret random seed makes every list of keys useless that was computed in advance. It does not make MurmurHash3 or xxh3 a keyed
+//! cryptographic hash: there are byte strings that collide for *every* seed of MurmurHash3, though none of URL characters is known.
+//! [`Hashing::Hardened`] is SipHash-2-4, a keyed cryptographic hash: without its key, nothing finds collisions faster than trying.
+//!
+//! | hash | stops lists computed in advance | stops collisions for every seed | ns per 80-byte key |
 //! |---|---|---|---|
 //! | MurmurHash3, seed 0 (default of this crate: reproducible) | no | no | 36 |
 //! | MurmurHash3, random secret seed | yes | no | 36 |
 //! | xxh3, random secret seed | yes | no | 18 |
 //! | hardened, random secret key | yes | yes | 53 |
 //!
-//! The times are those of the hash alone on one core of a shared Xeon; a look-up in a filter that fits the cache adds some ten.
+//! The times are for the hash alone, on one core of a shared Xeon. A look-up in a filter that fits the cache adds about 10 ns.
 //!
-//! **Any crawl of sites that are not yours: a random secret seed,** by [`Hashing::random`], or of your own under xxh3. **A public service, a filter that
-//! lives for years, or an adversary who can watch what you fetch and try again: the hardened hash,** by [`Hashing::random_hardened`]. Seed 0, which everything is built with
-//! that is told nothing else, is for keys that nobody chooses against you, and for filters that must be equal from run to run.
+//! | keys | use |
+//! |---|---|
+//! | trusted, or filters must be equal from run to run | seed 0, the default |
+//! | from sites that are not yours | a random secret seed: [`Hashing::random`], or your own for xxh3 |
+//! | of a public service, of a filter that lives for years, or under attack by somebody who watches and tries again | the hardened hash: [`Hashing::random_hardened`] |
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
 use siphasher::sip128::SipHasher24;
 
-/// How keys are hashed, with the seed or key. `Debug` shows neither.
+/// The hash of the keys, with its seed or key. `Debug` shows neither.
 ///
-/// With the feature `serde`, **the serialized form contains the secret**, the seed or the key: keep it where only its owner reads it.
+/// With the feature `serde`, **the serialized form contains the secret**, the seed or the key: store it where only its owner can read it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -40,17 +44,17 @@ use siphasher::sip128::SipHasher24;
 pub enum Hashing {
     /// MurmurHash3, x64, 128 bit (A. Appleby, 2011), with a 64-bit seed: the default, with seed 0.
     Murmur3 {
-        /// Where the hash starts from.
+        /// The seed.
         seed: u64,
     },
-    /// XXH3, 64 bit (Y. Collet, 2020), with a 64-bit seed: half the cost, for filters that fit the cache and for many duplicates.
+    /// XXH3, 64 bit (Y. Collet, 2020), with a 64-bit seed: half the cost. Use it for filters that fit the cache or many duplicates.
     Xxh3 {
-        /// Where the hash starts from.
+        /// The seed.
         seed: u64,
     },
     /// SipHash-2-4 with 128 bits (J.-P. Aumasson, D. J. Bernstein, 2012), with a secret 128-bit key.
     Hardened {
-        /// The secret; take it from the system's random numbers.
+        /// The secret key. Take it from the random numbers of the operating system.
         key: [u8; 16],
     },
 }
@@ -68,7 +72,7 @@ impl fmt::Debug for Hashing {
 }
 
 impl Hashing {
-    /// MurmurHash3 with a secret random seed: for URLs of strangers, where filters need not be equal from run to run.
+    /// Returns MurmurHash3 with a random secret seed, for untrusted URLs.
     ///
     /// The 64 bits of the seed are what the standard library's [`RandomState`] makes of a constant: a pseudorandom function (SipHash-1-3)
     /// under a key that the operating system's random numbers have set. The first call on a thread asks the system; all further

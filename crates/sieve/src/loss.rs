@@ -1,27 +1,27 @@
-//! The running count of keys that were wrongly dropped.
+//! The estimated number of keys that were wrongly dropped.
 
-/// How many parts of the filter may fill up before the rate is computed anew.
+/// The rate is computed anew whenever another 1/512 of the bits is set.
 ///
-/// Between two computations it is taken to move in a straight line: of what a filter for 1 % loses until it is full, that
-/// misses one part in ten thousand, and of the present total, which ends with a part begun, at most one in a thousand.
+/// Between two computations it is interpolated linearly. For a filter for 1 %, the error of the loss is 10⁻⁴ when it is full, and at
+/// most 10⁻³ at any time.
 const REFRESHES: u64 = 512;
 
-/// A sum of one term per accepted key, each a slowly moving function of the filter's fill.
+/// A sum of one term per accepted key. The term is a slowly changing function of the filter's fill.
 ///
-/// For L1 of the loss estimate the term is f / (1 − f), with f the false-positive rate before each key: between two accepted keys
-/// the number of new keys that are dropped is geometric, with that mean. Keys are counted, and summed up (by the trapezoidal
-/// rule) only when the term is computed anew: a key costs an addition of integers, and no small term is swallowed by a large sum.
+/// For the loss estimate L1, the term is f / (1 − f), with f the false-positive rate before each key: the number of new keys dropped
+/// between two accepted ones is geometric, with that mean. Keys are only counted. When the term is computed anew, they are added by
+/// the trapezoidal rule. So a key costs an integer addition, and small terms are not lost in a large sum.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LossMeter {
     lost: f64,
-    /// Accepted since the term was computed.
+    /// Keys accepted since the term was computed.
     pending: u64,
     per_accepted: f64,
     refresh_at: u64,
 }
 
 impl LossMeter {
-    /// Counts accepted keys of a filter with `ones` marks; its bits and the term are asked for when the fill has moved on.
+    /// Counts accepted keys of a filter with `ones` bits set. It calls the closure when the term must be computed anew.
     #[inline]
     pub(crate) fn accept(&mut self, keys: u64, ones: u64, bits_and_term: impl FnOnce() -> (u64, f64)) {
         self.pending += keys;
@@ -32,7 +32,7 @@ impl LossMeter {
 
     #[cold]
     fn compute(&mut self, ones: u64, (bits, term): (u64, f64)) {
-        // The term of an old shape says nothing about the way to that of a new one.
+        // No interpolation from the term of an old shape.
         let from = if self.refresh_at == 0 { term } else { self.per_accepted };
         self.lost += self.pending as f64 * f64::midpoint(from, term);
         self.pending = 0;
@@ -40,15 +40,15 @@ impl LossMeter {
         self.refresh_at = ones + (bits / REFRESHES).max(1);
     }
 
-    /// Has the term asked for again at the next key: the filter has changed its shape.
+    /// Computes the term anew at the next key, because the filter has changed its shape.
     pub(crate) fn refresh(&mut self) {
-        // What was accepted until now is counted with the term of the old shape.
+        // The keys so far count with the term of the old shape.
         self.lost = self.lost();
         self.pending = 0;
         self.refresh_at = 0;
     }
 
-    /// Has the term asked for again once the marks, which were taken out, lie well below those it was asked for at.
+    /// Computes the term anew at the next key, if removals have cleared enough bits since.
     pub(crate) fn fell_to(&mut self, ones: u64, bits: u64) {
         if ones + 2 * (bits / REFRESHES).max(1) < self.refresh_at {
             self.refresh();
@@ -59,14 +59,14 @@ impl LossMeter {
         self.lost + self.pending as f64 * self.per_accepted
     }
 
-    /// Goes on from a loss that was counted before.
+    /// Continues from a stored loss.
     pub(crate) fn resume(&mut self, lost: f64) {
         self.lost = lost;
         self.refresh();
     }
 }
 
-/// The expected number of drops per accepted key at a rate; at a rate of 1 none is accepted, and the term is never used.
+/// Returns the expected number of drops per accepted key at a rate. At a rate of 1 no key is accepted, and the term is not used.
 pub(crate) fn drops_per_accepted(rate: f64) -> f64 {
     if rate < 1.0 { rate / (1.0 - rate) } else { 0.0 }
 }

@@ -1,9 +1,9 @@
-//! The words of a filter: zeroed, aligned to cache lines, on large pages where the system has them.
+//! The memory of a filter: zeroed, aligned to cache lines, on large pages where the system has them.
 //!
-//! Memory is mapped rather than taken from the allocator, because random access to hundreds of megabytes on pages of 4 KiB misses
-//! the address cache at every key: pages of 2 MiB make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are
-//! zero without being touched, so that a large filter costs nothing until it is used. A small one is had at once: a page that is
-//! read before it is written, as those of a filter are, is mapped twice, and the second time all processors are interrupted.
+//! It is mapped, not allocated. Random access to hundreds of megabytes on pages of 4 KiB misses the TLB at every key. Pages of 2 MiB
+//! make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are zero without being touched, so that a large filter
+//! costs nothing until it is used. A small filter is populated at once: a page that is read before it is written is mapped twice, and
+//! the second mapping interrupts all processors.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use memmap2::{MmapMut, MmapOptions};
 
 use crate::sizing::{ConfigError, WORDS};
 
-/// A block of the layout of blocks: one cache line.
+/// One block, a cache line.
 pub(crate) type Block = [u64; WORDS];
 
-/// Below a page of memory the allocator does as well.
+/// Smaller filters come from the allocator.
 const LEAST_MAPPED_BYTES: usize = 4096;
 
-/// What is smaller has no large page.
+/// Smaller filters have no large page.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed words.
@@ -29,7 +29,7 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
-    /// Allocates zeroed words, or gives an error where `vec!` would abort the process.
+    /// Allocates zeroed words. It returns an error where `vec!` would abort the process.
     pub(crate) fn zeroed(words: u64) -> Result<Self, ConfigError> {
         let refused = ConfigError::CannotAllocate {
             bytes: words.saturating_mul(8),
@@ -89,7 +89,7 @@ impl Clone for Memory {
                 copy.words_mut().copy_from_slice(self.words());
                 copy
             }
-            // Out of memory: ends like the clone of any collection does.
+            // Out of memory: aborts, as the clone of any collection does.
             Err(_) => Self::Heap(self.words().to_vec()),
         }
     }
@@ -104,7 +104,7 @@ fn map(bytes: usize) -> io::Result<MmapMut> {
     options.map_anon()
 }
 
-/// Asks for large pages; without them everything works, only slower.
+/// Asks for large pages. Without them the filter is slower.
 #[cfg(target_os = "linux")]
 fn advise(map: &MmapMut, bytes: usize) {
     if bytes >= LARGE_PAGE_BYTES {

@@ -1,9 +1,8 @@
-//! A to-visit queue that packs its keys end to end.
+//! A to-visit queue that packs its keys into segments.
 //!
-//! From the front to the back: the *head*, a segment that is read; the *cold* ones, which nobody touches; the *tail*, a
-//! segment that is written. What a key shares, it shares with the key that came before it into any segment, as they leave in
-//! the same order. A key too long for a segment lies among
-//! the cold ones by itself. Memory of drained segments is written again before new memory is asked for.
+//! From front to back, it has a *head*, the segment that is read; *cold* segments; and a *tail*, the segment that is written. A key
+//! shares a prefix with the previous key, even if that is in another segment. A key that is too long for a segment is stored by
+//! itself among the cold ones. The memory of drained segments is reused before new memory is allocated.
 
 mod accepts;
 mod bound;
@@ -28,13 +27,13 @@ pub use packing::Packing;
 use prefix::Previous;
 use segment::{MAX_KEY, Segment};
 
-/// How many drained segments are kept to be written again. A queue that neither grows nor shrinks needs one.
+/// The number of drained segments that are kept for reuse. A queue of constant length needs one.
 const SPARES: usize = 4;
 
 /// A first-in, first-out queue of strings or byte strings in a fraction of the memory of a `VecDeque<String>`.
 ///
-/// Pushing copies the key into a segment of 64 KiB; popping copies it out, with one allocation of exactly its size. Which
-/// [`Packing`] suits depends on how long the queue gets and what waits in it:
+/// Pushing copies the key into a segment of 64 KiB. Popping copies it out, with one allocation of exactly its size. The best
+/// [`Packing`] depends on the length of the queue and its keys:
 ///
 /// | 10 million URLs of 81 bytes | bytes each: alternating hosts | runs of 40 of one page | push, ns | pop, ns | both at a constant length, ns |
 /// |---|---|---|---|---|---|
@@ -43,22 +42,22 @@ const SPARES: usize = 4;
 /// | `Prefix` | 66 | 24 | 27 / 28 | 49 / 43 | 76 / 78 |
 /// | `Compressed` | 28 | 17 | 151 / 104 | 84 / 63 | 260 / 156 |
 ///
-/// Times are for alternating hosts / runs, each the best of three on a busy machine (two cores of a shared Xeon, Rust 1.95):
-/// only what is far apart differs. Pushed are `&str`. Popping from a packed queue makes the `String` that pushing into a
-/// `VecDeque<String>` makes. Measure with `cargo bench -p sieve --bench queue --features compressed-queue`.
+/// Times are for alternating hosts / runs, the best of three on a busy machine (two cores of a shared Xeon, Rust 1.95); small
+/// differences are noise. The keys are pushed as `&str`: a packed queue allocates the `String` when it pops, a `VecDeque<String>` when
+/// it pushes. Measure with `cargo bench -p sieve --bench queue --features compressed-queue`.
 ///
-/// It is **not** for thousands of small queues: one that was used keeps two segments for itself, and up to four more to
-/// be written again. Nor does it look into itself: what waits can only be popped.
+/// It is **not** for thousands of small queues: a used queue keeps two segments, and up to four more for reuse. Its items cannot be
+/// iterated, only popped.
 ///
 /// # Costs
 ///
-/// `push` and `pop` are O(bytes of the key); one in some hundreds also turns a segment over. `admit`, `len` and
-/// [`memory_bytes`](Self::memory_bytes) are O(1). A key of more than 65 468 bytes is kept as it is, in memory of its own,
-/// and the segment before it is closed even if little is in it.
+/// `push` and `pop` are O(bytes of the key); one in some hundreds also switches to another segment. `admit`, `len` and
+/// [`memory_bytes`](Self::memory_bytes) are O(1). A key of more than 65 468 bytes has an allocation of its own, and closes the segment
+/// before it.
 ///
 /// # Panics
 ///
-/// No key makes it panic. Like any collection it aborts when the allocator fails.
+/// Never. Like any collection, it aborts if the allocator fails.
 ///
 /// ```
 /// use sieve::{PackedQueue, Packing, Sieve};
@@ -74,14 +73,14 @@ pub struct PackedQueue<T = String> {
     packing: Packing,
     max_bytes: usize,
     len: usize,
-    /// What is read, from `at` on.
+    /// The segment that is read, from `at` on.
     head: Segment,
     at: usize,
     reading: Previous,
     cold: VecDeque<Cold>,
-    /// The bytes that the cold ones hold, without their places in the list.
+    /// The bytes of the cold segments, without their slots in the list.
     cold_bytes: usize,
-    /// What is written.
+    /// The segment that is written.
     tail: Segment,
     writing: Previous,
     spares: [Segment; SPARES],
@@ -89,11 +88,11 @@ pub struct PackedQueue<T = String> {
     item: PhantomData<fn() -> T>,
 }
 
-/// What lies between the head and the tail; never empty.
+/// A segment or a long key between the head and the tail; never empty.
 #[derive(Clone)]
 enum Cold {
     Plain(Segment),
-    /// While there is one, the head has memory to expand it into.
+    /// While there is one, the head has memory to decompress it into.
     Compressed(CompressedSegment),
     Long(Box<[u8]>),
 }
@@ -109,9 +108,9 @@ impl Cold {
 }
 
 impl<T: PackedItem> PackedQueue<T> {
-    /// Creates an empty queue, which grows as long as there is memory.
+    /// Creates an empty queue without a bound.
     ///
-    /// Its segments are allocated when they are first needed; with `Packing::Compressed`, about 80 KiB of working space at once.
+    /// Segments are allocated when they are needed. `Packing::Compressed` allocates about 80 KiB of working memory at once.
     pub fn new(packing: Packing) -> Self {
         Self {
             packing,
@@ -132,7 +131,7 @@ impl<T: PackedItem> PackedQueue<T> {
 }
 
 impl<T> PackedQueue<T> {
-    /// Returns how the keys are kept.
+    /// Returns the packing.
     pub fn packing(&self) -> Packing {
         self.packing
     }
@@ -184,7 +183,7 @@ impl<T> PackedQueue<T> {
         self.at == self.head.used().len()
     }
 
-    /// Says whether all that waits, if anything, is in the tail.
+    /// Returns whether all keys are in the tail.
     fn is_head_idle(&self) -> bool {
         self.is_head_drained() && self.cold.is_empty()
     }
@@ -201,7 +200,7 @@ impl<T> PackedQueue<T> {
     #[cold]
     fn put_long(&mut self, key: impl Into<Box<[u8]>>) {
         if self.max_bytes().is_some() {
-            // They may be all the room there is for it, and go before it is copied.
+            // Their memory may be needed for the key: freed before it is copied.
             self.spares = Default::default();
         }
         self.close_tail();
@@ -209,7 +208,7 @@ impl<T> PackedQueue<T> {
         self.len += 1;
     }
 
-    /// Moves what is in the tail towards the front, and leaves the tail empty, perhaps without memory.
+    /// Moves the keys of the tail to the cold segments or the head. The tail is empty then, and may have no memory.
     fn close_tail(&mut self) {
         if self.is_head_idle() {
             self.turn();
@@ -236,14 +235,14 @@ impl<T> PackedQueue<T> {
 
     fn put_away(&mut self, cold: Cold) {
         if self.cold.len() == self.cold.capacity() {
-            // Not left to the list, so that the bound can be kept while it moves.
+            // Explicit, so that the bound holds while the list is moved.
             self.cold.reserve_exact(more_places(self.cold.len()));
         }
         self.cold_bytes += cold.held();
         self.cold.push_back(cold);
     }
 
-    /// Fills the drained head with what comes next, which is there, or returns it if it is a long key.
+    /// Fills the drained head with the next segment, or returns the next key if it is a long one. There must be a next one.
     #[cold]
     fn advance(&mut self) -> Option<Vec<u8>> {
         let Some(next) = self.cold.pop_front() else {
@@ -266,13 +265,13 @@ impl<T> PackedQueue<T> {
         None
     }
 
-    /// Returns a segment to write into, a drained one if there is one.
+    /// Returns an empty segment, a drained one if possible.
     fn segment(&mut self) -> Segment {
         let spare = self.spares.iter_mut().find(|spare| spare.is_allocated());
         spare.map_or_else(Segment::allocate, mem::take)
     }
 
-    /// Keeps a drained segment to be written again, if there are not enough.
+    /// Keeps a drained segment for reuse, if there are not enough.
     fn keep(&mut self, mut drained: Segment) {
         if !drained.is_allocated() {
             return;

@@ -1,4 +1,4 @@
-//! From a digest to the bits of a key; one room per layout.
+//! From a digest to the bits of a key, with one module per layout.
 
 pub(crate) mod blocks;
 pub(crate) mod classic;
@@ -6,7 +6,7 @@ pub(crate) mod classic;
 use crate::hash::Digest;
 use crate::sizing::{BLOCK_BITS, Layout, MAX_HASHES, Sizing};
 
-/// The distinct positions at which one key is marked, each below m.
+/// The distinct bit positions of one key, each below m.
 pub(crate) struct Probes {
     at: [u64; MAX_HASHES as usize],
     count: usize,

@@ -1,4 +1,4 @@
-//! What a [`Sieve`](crate::Sieve) asks of a queue.
+//! The interface of a [`Sieve`](crate::Sieve) to its queue.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -6,23 +6,22 @@ use std::fmt::Debug;
 
 /// The to-visit queue behind a filter.
 ///
-/// What it takes in is said by [`Accepts`]; how items leave is the queue's own affair: a [`Fifo`] queue pops, a queue of hosts
-/// hands out leases.
+/// [`Accepts`] says which items it takes. How items leave is up to the queue: a [`Fifo`] queue pops, a queue per host returns leases.
 pub trait Queue {
-    /// Returns the number of items that wait.
+    /// Returns the number of queued items.
     fn len(&self) -> usize;
 
-    /// Says whether nothing waits.
+    /// Returns whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A queue that takes in items of type `T`, whose bytes are the key they are deduplicated on.
+/// A queue that accepts items of type `T`. The bytes of an item are the key that it is deduplicated on.
 ///
-/// A queue of owned items may accept borrowed ones too: `VecDeque<String>` takes `&str`, and allocates for new keys only.
+/// A queue of owned items may accept borrowed ones, too: `VecDeque<String>` takes `&str`, and allocates for new keys only.
 ///
-/// A queue that does not take in everything says why, in its own words, and whoever offered the item gets them back:
+/// A queue may refuse items. Its own type of refusal is returned to the caller of the sieve:
 ///
 /// ```
 /// use sieve::{Accepts, Queue, RefusedBy, Sieve};
@@ -62,34 +61,33 @@ pub trait Queue {
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
 pub trait Accepts<T: AsRef<[u8]>>: Queue {
-    /// Why an item is not taken in; [`Infallible`] for a queue that takes in everything.
+    /// Why an item is refused; [`Infallible`] for a queue that accepts everything.
     type Refusal: Copy + Debug + PartialEq;
 
-    /// Says whether there is room for this item. It is asked before the filter marks the item as seen.
+    /// Checks whether the queue accepts this item. The sieve calls it before the filter marks the item as seen.
     ///
     /// # Errors
     ///
-    /// Why it would not be taken in now.
+    /// The reason why the queue refuses it.
     fn admit(&self, item: &T) -> Result<(), Self::Refusal>;
 
-    /// Takes the item in. It must not fail for an item that was just admitted.
+    /// Queues the item. It must succeed for an item that was just admitted.
     ///
-    /// Nor may it panic: of a batch, all new items are marked before the first is pushed, so the panic would lose the rest of
-    /// them, up to 31.
+    /// It must not panic: in a batch, all new items are marked before the first is pushed. A panic would lose up to 31 of them.
     fn push(&mut self, item: T);
 
-    /// Says whether it will admit the next `count` items, whatever they are. A batch is then not asked for one by one.
+    /// Returns whether it will admit the next `count` items, whatever they are. The sieve then skips [`admit`](Self::admit) for a batch.
     fn admits_next(&self, _count: usize) -> bool {
         false
     }
 }
 
-/// A queue that hands out its items in the order of arrival.
+/// A first-in, first-out queue.
 pub trait Fifo: Queue {
-    /// What comes out.
+    /// The items.
     type Item;
 
-    /// Takes the oldest item out.
+    /// Removes the oldest item and returns it.
     fn pop(&mut self) -> Option<Self::Item>;
 }
 

@@ -1,4 +1,4 @@
-//! A filter that forgets, for streams that never end.
+//! A filter that forgets old keys, for endless streams.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -8,17 +8,16 @@ use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::sizing::{ConfigError, Sizing};
 
-/// A Bloom filter of generations: when the newest is full, the oldest is forgotten.
+/// A Bloom filter with generations: when the newest is full, the oldest is forgotten.
 ///
-/// Memory and rate stay as they are for ever, at the price that **a key may come again**: with g generations for n keys
-/// each, a key is remembered for at least (g − 1)·n further distinct keys, and forgotten after at most g·n, up to the noise of the estimate that ends a
-/// generation (a few percent at 1000 keys). Both count from when it was new: a key that is seen meanwhile is not remembered for longer. With one
-/// generation the very next key may find it forgotten. That is right for a feed or a stream of events, and wrong for a frontier: there it would
-/// fetch pages again.
+/// Memory and rate stay constant, but **a key may be new again**. With g generations of n keys each, a key is remembered for at least
+/// (g − 1)·n and at most g·n further distinct keys, within the noise of the estimate that ends a generation (a few percent at 1000
+/// keys). Seeing a key again does not extend this. With one generation, the next key may already find it forgotten.
 ///
-/// Cost: one hash and one random access to memory per generation for each key; clearing a generation's memory each n keys. The
-/// total rate stays at or below the one asked for: each generation is sized for its share of it, which takes 12.6 bits per key of all
-/// generations with three of them at 1 %, 15.1 with eight.
+/// Use it for a feed or a stream of events. Do not use it for a frontier, which would fetch pages again.
+///
+/// Cost: one hash per key, one random access to memory per generation, and clearing the memory of a generation every n keys. Each
+/// generation is sized for its share of the total rate. At 1 % that takes 12.6 bits per key with three generations, 15.1 with eight.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -33,20 +32,20 @@ use crate::sizing::{ConfigError, Sizing};
 #[derive(Debug, Clone)]
 pub struct RotatingBloomFilter {
     newest: BloomFilter,
-    /// The newest of them first.
+    /// The newest first.
     older: VecDeque<BloomFilter>,
     full_at: u64,
     rotations: u64,
-    /// Bits ever set in generations that are not the newest any more.
+    /// Bits that were set in generations before the newest.
     settled_ones: u64,
 }
 
 impl RotatingBloomFilter {
-    /// Creates a filter of `generations` for `capacity` keys each, with a total rate of at most `rate`.
+    /// Creates a filter with `generations` of `capacity` keys each, and a total rate of at most `rate`.
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn new(capacity: u64, rate: f64, generations: NonZeroU32) -> Result<Self, ConfigError> {
         Self::with_hashing(capacity, rate, generations, Hashing::default())
     }
@@ -55,7 +54,7 @@ impl RotatingBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_hashing(
         capacity: u64,
         rate: f64,
@@ -79,19 +78,19 @@ impl RotatingBloomFilter {
         })
     }
 
-    /// Marks a key as seen: `true` when no generation knows it.
+    /// Marks a key as seen: `true` if no generation contains it.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         Filter::insert(self, key.as_ref())
     }
 
-    /// Says whether the key was seen in the generations that are remembered.
+    /// Returns whether a remembered generation contains the key.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         let digest = self.newest.digest(key.as_ref());
         self.newest.contains_digest(digest) || self.older_contain(digest)
     }
 
-    /// Forgets the oldest generation now and starts a new one, as happens by itself when the newest is full.
+    /// Forgets the oldest generation and starts a new one. It happens by itself when the newest is full.
     pub fn rotate(&mut self) {
         self.rotations += 1;
         self.settled_ones += self.newest.ones();
@@ -106,12 +105,12 @@ impl RotatingBloomFilter {
         self.generations().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Returns how many generations were begun after the first; all but the latest g − 1 of those before are forgotten.
+    /// Returns the number of generations that were started after the first.
     pub fn rotations(&self) -> u64 {
         self.rotations
     }
 
-    /// Returns the chance that the next new key is taken for a seen one: 1 − ∏(1 − fᵢ) over the generations.
+    /// Returns the chance that the next new key is treated as seen: 1 − ∏(1 − fᵢ) over the generations.
     pub fn false_positive_rate(&self) -> f64 {
         let passes: f64 = self
             .generations()
@@ -160,7 +159,7 @@ impl Filter for RotatingBloomFilter {
         Self::contains(self, key)
     }
 
-    /// The load of what is remembered now. There is no capacity to exceed.
+    /// Returns the load of the remembered generations. It has no capacity.
     fn load(&self) -> Load {
         let mut load = self.newest.load();
         let mut variance = load.estimate_noise * load.estimate_noise;

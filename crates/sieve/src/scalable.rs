@@ -6,31 +6,31 @@ use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
 use crate::sizing::{ConfigError, Layout, Sizing};
 
-/// By how much each layer's capacity exceeds that of the layer before.
+/// The capacity of a layer divided by that of the previous layer.
 pub const GROWTH: u64 = 2;
 
-/// By how much each layer's false-positive rate lies below that of the layer before.
+/// The false-positive rate of a layer divided by that of the previous layer.
 pub const TIGHTENING: f64 = 0.8;
 
-/// No layer is smaller: a page of memory is what the system gives at the least, and loses next to nothing.
+/// The minimum size of a layer: one page of memory, the smallest unit of the system.
 const MIN_LAYER_BYTES: u64 = 4096;
 
-/// How many times the memory of a layer the next one takes at most. It is little more than [`GROWTH`], but for rounding.
+/// The maximum size of the next layer as a multiple of the previous one. It is more than [`GROWTH`] because of rounding.
 const MAX_GROWTH: u64 = 4;
 
-/// A Bloom filter without a fixed capacity: when a layer is full, a larger one is added.
+/// A Bloom filter without a fixed capacity: when a layer is full, it adds a larger one.
 ///
 /// P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters", Information Processing Letters 101(6),
-/// 2007. Layer i holds [`GROWTH`]ⁱ times the first capacity at a rate of p·(1 − r)·rⁱ with r = [`TIGHTENING`], so that the
-/// rates of all layers together stay below p, however many there are.
+/// 2007. Layer i has [`GROWTH`]ⁱ times the first capacity and a rate of p·(1 − r)·rⁱ with r = [`TIGHTENING`]. So the total rate stays
+/// below p for any number of layers.
 ///
 /// | | cost |
 /// |---|---|
 /// | insert, contains | one hash; one random access to memory per layer: 7 layers at 100 times the first capacity |
-/// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; all layers together are half to wholly full |
-/// | adding a layer | a mapping of fresh memory; keys are not moved |
+/// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; together they are 50 to 100 % full |
+/// | adding a layer | mapping new memory; keys are not moved |
 ///
-/// A good first capacity still pays: fewer layers, fewer bits.
+/// A good first capacity means fewer layers and fewer bits.
 ///
 /// ```
 /// use sieve::ScalableBloomFilter;
@@ -45,16 +45,15 @@ const MAX_GROWTH: u64 = 4;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ScalableBloomFilter {
-    /// Never empty: the newest comes last.
     newest: BloomFilter,
     older: Vec<BloomFilter>,
     rate: f64,
     hashing: Hashing,
-    /// Of the older layers, which do not change any more.
+    /// The sums over the older layers, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
     older_rate: f64,
-    /// New keys that the older layers took for seen: no bit of the newest tells of them.
+    /// New keys that the older layers treated as seen. They set no bit of the newest layer, so its estimate does not include them.
     hidden: LossMeter,
     grow_at: u64,
     stuck: bool,
@@ -65,7 +64,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`Sizing::for_rate`], or when the memory cannot be allocated.
+    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
     pub fn new(capacity: u64, rate: f64) -> Result<Self, ConfigError> {
         Self::with_hashing(capacity, rate, Hashing::default())
     }
@@ -74,7 +73,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_hashing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ConfigError::RateOutOfRange(rate));
@@ -83,13 +82,13 @@ impl ScalableBloomFilter {
         Ok(Self::with_layer(first, rate, hashing))
     }
 
-    /// Marks a key as seen: `true` when it was new. Adds a layer when that key filled the newest.
+    /// Marks a key as seen: `true` if it was new. Adds a layer if the newest one is full then.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         Filter::insert(self, key.as_ref())
     }
 
-    /// Says whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
+    /// Returns whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         let digest = self.hashing.digest(key.as_ref());
         self.newest.contains_digest(digest) || self.older_contain(digest)
@@ -100,14 +99,14 @@ impl ScalableBloomFilter {
         self.older_estimate + self.newest.estimated_len() + self.hidden.lost()
     }
 
-    /// Returns the chance that the next new key is taken for a seen one: 1 − ∏(1 − fᵢ) over the layers.
+    /// Returns the chance that the next new key is treated as seen: 1 − ∏(1 − fᵢ) over the layers.
     pub fn false_positive_rate(&self) -> f64 {
         1.0 - (1.0 - self.older_rate) * (1.0 - self.newest.false_positive_rate())
     }
 
-    /// Returns the keys that all present layers are meant for: those that the full ones hold, and the capacity of the newest.
+    /// Returns the capacity of the present layers: the keys in the full ones, and the capacity of the newest.
     pub fn capacity(&self) -> u64 {
-        // A layer is left with the key that took its estimate past its capacity, so that it holds a little more.
+        // A full layer has slightly more keys than its capacity: the last one made its estimate exceed it.
         let held = (self.older_estimate + self.hidden.lost()).ceil();
         (held as u64).saturating_add(self.newest.sizing().capacity())
     }
@@ -123,7 +122,7 @@ impl ScalableBloomFilter {
         self.layers().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Says whether a further layer was needed and could not be allocated; then the rate rises like that of any full filter.
+    /// Returns whether a layer could not be allocated. The rate then rises as in any full filter.
     pub fn is_stuck(&self) -> bool {
         self.stuck
     }
@@ -133,7 +132,7 @@ impl ScalableBloomFilter {
         self.hashing
     }
 
-    /// Returns the total rate that was asked for.
+    /// Returns the configured total rate.
     pub fn rate(&self) -> f64 {
         self.rate
     }
@@ -146,16 +145,16 @@ impl ScalableBloomFilter {
         self.hidden.lost()
     }
 
-    /// Says whether the next layer would be as much larger than the newest as it should be.
+    /// Returns whether the next layer would have a plausible size, compared with the newest.
     ///
-    /// A file can claim a rate that its layers never had. The first key after loading would allocate what that rate needs.
+    /// A crafted file can state a rate that its layers never had. The first key after loading would allocate memory for that rate.
     pub(crate) fn next_layer_is_plausible(&self) -> bool {
         self.next_sizing().map_or(true, |next| {
             next.memory_bytes() / MAX_GROWTH <= self.newest.sizing().memory_bytes().max(MIN_LAYER_BYTES)
         })
     }
 
-    /// Puts layers together, the oldest first; `None` without any.
+    /// Creates a filter from layers, the oldest first; `None` without layers.
     pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64, hashing: Hashing) -> Option<Self> {
         let mut layers = layers.into_iter();
         let first = layers.next()?;
@@ -194,7 +193,7 @@ impl ScalableBloomFilter {
 
     #[inline]
     fn older_contain(&self, digest: Digest) -> bool {
-        // The largest layers hold the most keys.
+        // The largest layers contain the most keys.
         self.older.iter().rev().any(|layer| layer.contains_digest(digest))
     }
 
@@ -214,7 +213,7 @@ impl ScalableBloomFilter {
         layer_sizing(capacity, self.rate, self.older.len() as i32 + 1)
     }
 
-    /// The drops by older layers alone, per accepted key.
+    /// Returns the drops by older layers alone, per accepted key.
     fn hidden_per_accepted(&self) -> f64 {
         let rate = self.false_positive_rate();
         if rate < 1.0 {
@@ -234,16 +233,16 @@ fn layer_sizing(capacity: u64, total_rate: f64, number: i32) -> Result<Sizing, C
     Ok(sizing)
 }
 
-/// A layer of a page in the place of one that needs less, with eight probes where they keep the rate: they cost the least time.
+/// Returns the shape of a layer of one page, instead of a smaller one. It has eight probes, which are the fastest, if they keep the rate.
 fn page_sized_layer(needed: &Sizing, rate: f64) -> Result<Sizing, ConfigError> {
     let hashes = match needed.layout() {
-        // Such a rate no number of probes in blocks may keep.
+        // In blocks, no number of probes may keep such a rate.
         Layout::Classic => return Ok(*needed),
         Layout::Blocks => needed.hashes(),
     };
     let of = |hashes| Sizing::explicit_blocks(MIN_LAYER_BYTES / 64, hashes)?.with_capacity(needed.capacity());
     let fast = of(8)?;
-    // More blocks with the same probes are never worse than what was sized for the rate.
+    // More blocks with the same number of probes have a lower rate.
     if fast.expected_rate() <= rate {
         Ok(fast)
     } else {
@@ -251,7 +250,7 @@ fn page_sized_layer(needed: &Sizing, rate: f64) -> Result<Sizing, ConfigError> {
     }
 }
 
-/// The ones at which a layer is full.
+/// Returns the number of ones at which a layer is full.
 fn full_at(layer: &BloomFilter) -> u64 {
     layer.ones_above(layer.sizing().capacity() as f64).unwrap_or(u64::MAX)
 }
@@ -323,7 +322,7 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn ones_above(&self, keys: f64) -> Option<u64> {
-        // Up to its capacity it is never too full: there it grows.
+        // At its capacity it grows, so that no level below is reported.
         let keys = if self.stuck {
             keys
         } else {

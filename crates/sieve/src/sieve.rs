@@ -1,4 +1,4 @@
-//! The filter in front of the queue.
+//! The [`Sieve`]: a filter in front of a queue.
 
 mod batch;
 mod refused;
@@ -19,23 +19,23 @@ use crate::queue::{Accepts, Fifo, Queue};
 use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
 
-/// How many items met which fate.
+/// The numbers of items that were accepted, seen and refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Tally {
     /// New, marked and queued.
     pub accepted: u64,
-    /// Taken for seen: duplicates, and the new keys that were wrongly dropped.
+    /// Seen: duplicates, and new keys that were wrongly dropped.
     pub seen: u64,
-    /// Refused, and not marked.
+    /// Refused, and not marked as seen.
     pub refused: u64,
 }
 
-/// A filter in front of a to-visit queue: [`push`](Self::push) drops what was seen, [`pop`](Self::pop) hands out the next.
+/// A filter in front of a to-visit queue: [`push`](Self::push) drops keys that were seen, [`pop`](Self::pop) returns the next one.
 ///
-/// Filter and queue can be any [`Filter`] and [`Queue`]; by default a [`SeenSet`] and a `VecDeque<String>`,
-/// which takes in `String` and, allocating for new keys only, `&str`.
+/// The defaults are a [`SeenSet`] and a `VecDeque<String>`, which takes `String`, and `&str` with an allocation for new keys only. Any
+/// other [`Filter`] and [`Queue`] work, too.
 ///
 /// | method | cost |
 /// |---|---|
@@ -60,7 +60,7 @@ pub struct Tally {
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
 ///
-/// What waits can be more than its key: any item that shows the bytes of its key by `AsRef<[u8]>`, in a queue of such items.
+/// An item can be more than its key: any type that returns the bytes of its key by `AsRef<[u8]>`.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -94,8 +94,10 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Puts a filter in front of a queue. Both should be empty: keys already in them are not counted as accepted, so that the self-check would
-    /// find more bits set than they explain. For a filter that was saved there is [`resume`](Self::resume).
+    /// Creates a sieve from a filter and a queue, which should be empty.
+    ///
+    /// Keys that are already in the filter do not count as accepted, and the self-check would report them as excess bits. Use
+    /// [`resume`](Self::resume) for a filter that was saved.
     ///
     /// ```
     /// use std::collections::VecDeque;
@@ -117,20 +119,20 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         }
     }
 
-    /// Sets what happens to new keys past the capacity.
+    /// Sets the policy for new keys beyond the capacity.
     ///
-    /// Growing is the filter's own affair: a [`ScalableBloomFilter`](crate::ScalableBloomFilter) grows under every policy, no other filter does under
-    /// [`OnSaturation::Grow`], which then only changes the wording in the log.
+    /// Whether a filter grows depends on its type: a [`ScalableBloomFilter`](crate::ScalableBloomFilter) grows with every policy. Other
+    /// filters do not grow; for them, [`OnSaturation::Grow`] changes only the text in the log.
     #[must_use]
     pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
         self.on_saturation = policy;
         self
     }
 
-    /// Queues an item unless its key was seen: `true` when it was new (the polarity of `HashSet::insert`).
+    /// Queues an item unless its key was seen: `true` if it was new (the polarity of `HashSet::insert`).
     ///
-    /// An item that is refused also gives `false` and is counted in the [`tally`](Self::tally);
-    /// [`try_push`](Self::try_push) tells the two apart and hands the item back.
+    /// It is also `false` for an item that is refused, which the [`tally`](Self::tally) counts. [`try_push`](Self::try_push)
+    /// distinguishes the two and returns the item.
     #[inline]
     pub fn push<T: AsRef<[u8]>>(&mut self, item: T) -> bool
     where
@@ -139,12 +141,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.try_push(item).unwrap_or(false)
     }
 
-    /// Queues an item unless its key was seen: `Ok(true)` when it was new, `Ok(false)` when it was seen.
+    /// Queues an item unless its key was seen: `Ok(true)` if it was new, `Ok(false)` if it was seen.
     ///
     /// # Errors
     ///
-    /// Hands the item back, unmarked, when the queue does not admit it, by the refusal that the queue names, or when the filter is past its capacity under
-    /// [`OnSaturation::Refuse`]. Both are asked before the filter is touched.
+    /// The item with the reason, if the queue refuses it, or if the filter is beyond its capacity with [`OnSaturation::Refuse`]. Both are
+    /// checked first, so that a refused item is not marked as seen.
     #[inline]
     pub fn try_push<T: AsRef<[u8]>>(&mut self, item: T) -> Result<bool, Refused<T, Q::Refusal>>
     where
@@ -154,11 +156,11 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.sift(item, digest)
     }
 
-    /// Queues all items whose keys were not seen, and returns how many were.
+    /// Queues all items whose keys were not seen, and returns their number.
     ///
-    /// Faster than as many [`push`](Self::push)es: a batch of keys is hashed, and the filter's memory fetched for all of them at once,
-    /// before the first is marked. Give it the links of a page at once. What a bounded queue, or a filter that refuses, turns away is
-    /// counted in the [`tally`](Self::tally) and dropped: [`try_push_all`](Self::try_push_all) hands it back.
+    /// It is faster than as many [`push`](Self::push)es: it hashes a batch of keys, and fetches the filter's memory for all of them at
+    /// once, before it marks the first. Push the links of a page at once. Refused items are counted in the [`tally`](Self::tally) and
+    /// dropped; [`try_push_all`](Self::try_push_all) returns them.
     pub fn push_all<T: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = T>) -> usize
     where
         Q: Accepts<T>,
@@ -173,12 +175,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         fresh
     }
 
-    /// Offers all items as [`try_push`](Self::try_push) would, in order, and hands each outcome to `each`.
+    /// Pushes all items as [`try_push`](Self::try_push) does, in order, and calls `each` with each result.
     ///
     /// # Panics
     ///
-    /// If the iterator or `each` does. What is marked is queued then too, but up to 31 items that were taken out of the iterator are dropped
-    /// with the batch, neither marked nor queued: they can be offered again.
+    /// If the iterator or `each` panics. Items that are marked are queued even then. Up to 31 items of the batch are dropped, neither
+    /// marked nor queued, and can be pushed again.
     pub fn try_push_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -192,11 +194,11 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         });
     }
 
-    /// Puts an item back into the queue, past the filter: for retries.
+    /// Queues an item without the filter, for retries.
     ///
     /// # Errors
     ///
-    /// Hands the item back when the queue does not admit it.
+    /// The item with the reason, if the queue refuses it.
     pub fn requeue<T: AsRef<[u8]>>(&mut self, item: T) -> Result<(), Refused<T, Q::Refusal>>
     where
         Q: Accepts<T>,
@@ -209,17 +211,17 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Ok(())
     }
 
-    /// Says whether a key was seen; marks nothing.
+    /// Returns whether a key was seen. Marks nothing.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.filter.contains(key.as_ref())
     }
 
-    /// Returns the number of items that wait in the queue.
+    /// Returns the number of queued items.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Says whether nothing waits in the queue.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -229,32 +231,32 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Saturation::of(&self.filter.load(), self.tally.accepted, self.loss.lost())
     }
 
-    /// Returns how many items met which fate.
+    /// Returns the numbers of items that were accepted, seen and refused.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Tells the sieve the time, on any clock that only goes forward; the saturation lines then say when the next comes.
+    /// Sets the time, from any monotonic clock. The saturation lines then contain a forecast of the next level.
     pub fn set_now(&mut self, now: Duration) {
         self.watch.set_now(now, || self.filter.load().estimated_len);
     }
 
-    /// Gives access to the filter.
+    /// Returns the filter.
     pub fn filter(&self) -> &F {
         &self.filter
     }
 
-    /// Gives access to the queue.
+    /// Returns the queue.
     pub fn queue(&self) -> &Q {
         &self.queue
     }
 
-    /// Gives access to the queue, to take items out in its own way.
+    /// Returns the queue mutably, to remove items by its own methods.
     pub fn queue_mut(&mut self) -> &mut Q {
         &mut self.queue
     }
 
-    /// Decides one item's fate: refuse before marking, then one test-and-set, then queue.
+    /// Sifts one item: refuses before marking, then one test-and-set, then queues.
     #[inline]
     fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T, Q::Refusal>>
     where
@@ -273,7 +275,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Ok(true)
     }
 
-    /// Follows up keys that were accepted: their share of the loss, and what is to be told.
+    /// Updates the loss for accepted keys, and logs a level that they reached.
     #[inline]
     fn follow_up(&mut self, keys: u64) {
         self.loss.accept(keys, self.filter.ones(), || {
@@ -303,7 +305,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 
     #[cold]
     fn refuse<T: AsRef<[u8]>, R>(&mut self, item: T, by: RefusedBy<R>) -> Result<bool, Refused<T, R>> {
-        // Nothing is marked on this way, so that asking first is no race: a duplicate is still a duplicate.
+        // A duplicate counts as seen, not as refused.
         if self.filter.contains(item.as_ref()) {
             self.tally.seen += 1;
             return Ok(false);
@@ -323,10 +325,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 }
 
 impl<Q: Queue> Sieve<CountingBloomFilter, Q> {
-    /// Takes a key out of the filter, so that it may come again: `false` when it is certainly not there.
+    /// Removes a key from the filter, so that it is new again: `false` if it is not in the filter.
     ///
-    /// Only for keys that were accepted; see [`CountingBloomFilter`]. An item that still waits in the queue stays there.
-    /// Under [`OnSaturation::Refuse`], new keys are taken in again as soon as the estimate is back within the capacity.
+    /// Remove only keys that were accepted; see [`CountingBloomFilter`]. An item in the queue stays there. With
+    /// [`OnSaturation::Refuse`], new keys are accepted again as soon as the estimate is within the capacity.
     pub fn forget(&mut self, key: impl AsRef<[u8]>) -> bool {
         let removed = self.filter.remove(key.as_ref());
         self.loss
@@ -336,12 +338,12 @@ impl<Q: Queue> Sieve<CountingBloomFilter, Q> {
 }
 
 impl<F: Filter, Q: Fifo> Sieve<F, Q> {
-    /// Takes the oldest item out of the queue.
+    /// Removes the oldest item from the queue and returns it.
     pub fn pop(&mut self) -> Option<Q::Item> {
         self.queue.pop()
     }
 
-    /// Takes the items out one after the other, until none is left.
+    /// Returns an iterator that removes the items from the queue, the oldest first.
     pub fn drain(&mut self) -> Drain<'_, Q> {
         Drain { queue: &mut self.queue }
     }
@@ -353,7 +355,7 @@ impl<T: AsRef<[u8]>, F: Filter, Q: Accepts<T>> Extend<T> for Sieve<F, Q> {
     }
 }
 
-/// Takes items out of a sieve; see [`Sieve::drain`]. What is not taken stays in the queue.
+/// The iterator of [`Sieve::drain`]. Items that it does not return stay in the queue.
 #[derive(Debug)]
 pub struct Drain<'a, Q> {
     queue: &'a mut Q,

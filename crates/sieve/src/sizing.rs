@@ -1,4 +1,4 @@
-//! How large a filter must be: the formulas, each with its source.
+//! The size of a filter: the formulas, with their sources.
 //!
 //! With *n* keys, *m* bits and *k* probes per key:
 //!
@@ -10,8 +10,8 @@
 //!   always distinct, which gives [`false_positive_rate`] a short exact form by inclusion and exclusion.
 //!
 //! A [`Sizing`] made [for a rate](Sizing::for_rate) starts from the textbook's m, rounded **up**, and adds the few bits
-//! that make the *exact* rate with a whole number of probes hold the promise: in the [classic](Layout::Classic) layout 0.1 % at
-//! p = 1 %, more for tiny filters; in blocks those of the next section.
+//! so that the *exact* rate with a whole number of probes is at most p: in the [classic](Layout::Classic) layout 0.1 % at p = 1 %, and
+//! more for tiny filters; for blocks, see the next section.
 //!
 //! # In blocks
 //!
@@ -48,7 +48,7 @@ pub const MAX_HASHES: u32 = 32;
 /// The largest number of bits: 2⁴⁸, or 32 TiB, beyond which rounding in the estimates would show.
 pub const MAX_BITS: u64 = 1 << 48;
 
-/// What a filter cannot be built from.
+/// Why a filter cannot be built.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -65,13 +65,13 @@ pub enum ConfigError {
     },
     /// The number of probes per key is zero or above [`MAX_HASHES`] ([`MAX_BLOCK_HASHES`] in blocks).
     HashesOutOfRange(u32),
-    /// The false-positive rate is below [`MIN_BLOCK_RATE`] and the layout of blocks was asked for.
+    /// The false-positive rate is below [`MIN_BLOCK_RATE`], and the layout is blocks.
     RateTooSmallForBlocks(f64),
-    /// The classic layout was given to a filter that works in blocks only.
+    /// The layout is classic, and the filter supports blocks only.
     BlocksNeeded,
     /// The filter would need more than [`MAX_BITS`].
     TooManyBits,
-    /// The allocator refused this many bytes.
+    /// The allocator cannot allocate this many bytes.
     CannotAllocate {
         /// The bytes asked for.
         bytes: u64,
@@ -111,7 +111,7 @@ impl std::fmt::Display for ConfigError {
             }
             Self::BlocksNeeded => write!(
                 f,
-                "a filter that threads share works in blocks only: give a shape in Layout::Blocks"
+                "a concurrent filter supports blocks only: give a shape in Layout::Blocks"
             ),
             Self::TooManyBits => write!(
                 f,
@@ -127,7 +127,7 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Where the probes of a key lie.
+/// The layout of the probes of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -139,7 +139,7 @@ pub enum Layout {
     Classic,
 }
 
-/// The shape of a filter: its layout, how many bits, how many probes per key, and for how many keys.
+/// The shape of a filter: its layout, bits, probes per key and capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizing {
     layout: Layout,
@@ -151,7 +151,7 @@ pub struct Sizing {
 impl Sizing {
     /// Returns the smallest shape that holds `capacity` keys with a false-positive rate of at most `rate`.
     ///
-    /// In [blocks](Layout::Blocks), but for rates below [`MIN_BLOCK_RATE`], which need the [classic](Layout::Classic) layout.
+    /// The layout is [blocks](Layout::Blocks), or [classic](Layout::Classic) for rates below [`MIN_BLOCK_RATE`].
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Sizing {
     ///
     /// # Errors
     ///
-    /// As [`for_rate`](Self::for_rate), and a rate below [`MIN_BLOCK_RATE`] in blocks.
+    /// The errors of [`for_rate`](Self::for_rate), and a rate below [`MIN_BLOCK_RATE`] in blocks.
     ///
     /// ```
     /// use sieve::{Layout, Sizing};
@@ -191,10 +191,10 @@ impl Sizing {
         }
     }
 
-    /// Returns the classic shape with just these bits and probes per key.
+    /// Returns the classic shape with exactly these bits and probes per key.
     ///
     /// Its capacity is the number of keys for which `hashes` is the best number of probes, m·ln 2 / k, at which half
-    /// of the bits are set; [`with_capacity`](Self::with_capacity) states another.
+    /// of the bits are set; [`with_capacity`](Self::with_capacity) sets another.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl Sizing {
         Self::checked(Layout::Classic, bits, hashes)
     }
 
-    /// Returns the shape of just so many blocks of 64 bytes and probes per key, with a capacity as [`explicit`](Self::explicit).
+    /// Returns the shape with exactly this number of blocks of 64 bytes and probes per key, with a capacity as [`explicit`](Self::explicit).
     ///
     /// # Errors
     ///
@@ -237,7 +237,7 @@ impl Sizing {
         })
     }
 
-    /// States for how many keys the shape is meant; the levels of [`Saturation`](crate::Saturation) count from it.
+    /// Sets the capacity. The levels of [`Saturation`](crate::Saturation) are multiples of it.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl Sizing {
         self.hashes
     }
 
-    /// Returns the number of keys that the shape is meant for, n.
+    /// Returns the capacity in keys, n.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -274,7 +274,7 @@ impl Sizing {
         self.words().saturating_mul(8)
     }
 
-    /// Returns the false-positive rate that is expected once the capacity is reached.
+    /// Returns the expected false-positive rate at capacity.
     ///
     /// Cost: microseconds; milliseconds in blocks with more than 8 probes.
     pub fn expected_rate(&self) -> f64 {
@@ -288,7 +288,7 @@ impl Sizing {
         }
     }
 
-    /// The bits of a word that can be probes.
+    /// Returns the bits of a word that can be probes.
     pub(crate) fn probe_bits(&self, word: u64) -> u64 {
         match self.layout {
             Layout::Blocks if word % WORDS as u64 == WORDS as u64 - 1 => u64::MAX >> 1,
@@ -297,13 +297,13 @@ impl Sizing {
         }
     }
 
-    /// The blocks of the layout of blocks.
+    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.bits / BLOCK_BITS
     }
 }
 
-/// What the false-positive rate of a shape is after so many keys.
+/// The false-positive rate of a shape as a function of the number of keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RateModel {
     Classic { bits: u64, hashes: u32 },
@@ -324,7 +324,7 @@ impl RateModel {
         }
     }
 
-    /// The rate for the next new key after `keys` distinct ones.
+    /// Returns the rate for the next new key after `keys` distinct ones.
     pub(crate) fn at(&self, keys: f64) -> f64 {
         match self {
             Self::Classic { bits, hashes } => classic::rate_at(*bits, *hashes, keys),
@@ -337,7 +337,7 @@ impl RateModel {
 ///
 /// # Errors
 ///
-/// As [`Sizing::for_rate`].
+/// The errors of [`Sizing::for_rate`].
 pub fn textbook_bits(capacity: u64, rate: f64) -> Result<u64, ConfigError> {
     if capacity == 0 {
         return Err(ConfigError::ZeroCapacity);
@@ -359,7 +359,7 @@ pub fn best_hashes(bits: u64, keys: u64) -> f64 {
 
 /// Returns the capacity at which a classic filter of `bits`, with its best number of probes, has a false-positive rate of `rate`.
 ///
-/// n = −m·(ln 2)² / ln p, the textbook's formula turned round.
+/// n = −m·(ln 2)² / ln p, the inverse of the textbook's formula.
 ///
 /// # Errors
 ///
@@ -377,7 +377,7 @@ pub fn textbook_capacity(bits: u64, rate: f64) -> Result<u64, ConfigError> {
     Ok((-(bits as f64) * LN_2 * LN_2 / rate.ln()) as u64)
 }
 
-/// Returns the least number from `low` to `most` that keeps the promise, if all above the first that does keep it too.
+/// Returns the least number from `low` to `most` for which `keeps` is true. It must be true for all larger numbers, too.
 fn least(mut low: u64, most: u64, keeps: impl Fn(u64) -> bool) -> Option<u64> {
     low = low.max(1);
     if keeps(low) {

@@ -1,4 +1,4 @@
-//! The file of a filter: save it to any writer, load it again on any platform.
+//! Snapshots: save a filter to any writer, and load it on any platform.
 //!
 //! ```
 //! use sieve::BloomFilter;
@@ -9,7 +9,7 @@
 //! let mut file = Vec::new();
 //! seen.write_to(&Counts::default(), &mut file)?;
 //!
-//! let limit = file.len() as u64; // of a real file: its metadata's length
+//! let limit = file.len() as u64; // for a real file, the length in its metadata
 //! let (again, _counts) = BloomFilter::read_from(&mut file.as_slice(), limit, None)?;
 //! assert!(again.contains(b"https://example.com/"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -44,12 +44,14 @@
 //! half of MurmurHash3 with the checksum before as its seed, so that chunks cannot change places. A scalable filter has
 //! no words, but its layers after each other, each a whole standard filter.
 //!
-//! # What loading promises
+//! # What loading guarantees
 //!
-//! Every field is checked before memory is allocated, and no more is allocated than the limit given, the file's length, and a buffer of
-//! at most 64 KiB. (The formulas behind [`sizing`](crate::sizing) make one table for each number of probes, once for all filters.) Ones are counted
-//! again. Every truncation and every flipped bit of a file is an error, never a panic, and never a filter that answers "no" to a
-//! key that was saved. Writing is for whoever owns the file: to a temporary one, synced, then renamed.
+//! * Every truncation and every flipped bit is an error. It is never a panic, nor a filter that answers "no" for a key that was saved.
+//! * Every field is checked before memory is allocated. No more is allocated than the limit, the length of the file, and a buffer of
+//!   64 KiB. (The formulas of [`sizing`](crate::sizing) build one table per number of probes, once for all filters.)
+//! * Ones are counted again.
+//!
+//! Writing a file safely is up to you: write a temporary file, sync it, then rename it.
 
 mod filters;
 mod header;
@@ -65,34 +67,35 @@ pub(crate) use header::{Header, Kind};
 /// The bytes between two checksums.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What a sieve counts beside its filter, kept with it so that the loss goes on from where it was.
+/// The counts of a sieve that are saved with its filter, so that the loss continues after loading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counts {
-    /// The keys that were accepted, A.
+    /// The number of accepted keys, A.
     pub accepted: u64,
-    /// The estimated number of keys that were lost, L1.
+    /// The estimated number of lost keys, L1.
     pub lost: f64,
 }
 
 /// A filter that can be saved and loaded.
 ///
-/// That is the standard, the counting and the scalable one, and a [`SeenSet`](crate::SeenSet) of either. Not the rotating one, which forgets anyway, nor the
-/// exact one; of a concurrent one, save the [copy](crate::ConcurrentBloomFilter::to_filter).
+/// The standard, the counting and the scalable filter implement it, and a [`SeenSet`](crate::SeenSet) of a standard or scalable one.
+/// The rotating and the exact filter do not. Of a concurrent filter, save the [copy](crate::ConcurrentBloomFilter::to_filter).
 pub trait Snapshot: Sized {
     /// Writes the filter.
     ///
     /// # Errors
     ///
-    /// What the writer says; [`io::ErrorKind::Unsupported`] for [`SeenSet::Exact`](crate::SeenSet::Exact), before anything is written.
+    /// The errors of the writer; [`io::ErrorKind::Unsupported`] for [`SeenSet::Exact`](crate::SeenSet::Exact), before anything is written.
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()>;
 
-    /// Reads a filter; `secret` is the key of the hardened hash, and is not looked at for others.
+    /// Reads a filter. `secret` is the key of the hardened hash; other hashes ignore it.
     ///
-    /// `limit` is the length of the file in bytes, or however much may be allocated. The reader is left behind the filter's last byte.
+    /// `limit` is the length of the file in bytes, or the memory that may be allocated. The reader stops after the last byte of the
+    /// filter.
     ///
     /// # Errors
     ///
-    /// What the reader says; a file that is none, damaged, of another kind or version, larger than the limit, or made under
+    /// The errors of the reader; a file that is not a filter, is damaged, of another kind or version, larger than the limit, or has
     /// another key.
     fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>)
     -> Result<(Self, Counts), SnapshotError>;
@@ -104,31 +107,31 @@ pub trait Snapshot: Sized {
 pub enum SnapshotError {
     /// The reader failed, or ended early.
     Io(io::Error),
-    /// It does not begin as the file of a filter does.
+    /// It does not begin like the file of a filter.
     NotAFilter,
-    /// It was written by a version of this crate that this one does not know.
+    /// It has a version of the format that this crate does not support.
     Version(u16),
-    /// It holds another kind of filter.
+    /// It contains another kind of filter.
     Kind {
-        /// What was asked for.
+        /// The kind that was requested.
         wanted: &'static str,
-        /// What it holds.
+        /// The kind in the file.
         found: &'static str,
     },
     /// A field of the header has no meaning.
     Field(&'static str),
-    /// The bytes are not those that were written.
+    /// It is damaged: a checksum is wrong.
     Damaged,
-    /// It says it is longer than the limit: cut short, or not what it seems.
+    /// It needs more bytes than the limit: it was cut, or the limit is too low.
     TooLong {
         /// The bytes it would need.
         needed: u64,
         /// The limit that was given.
         limit: u64,
     },
-    /// It was made with the hardened hash, and no key was given.
+    /// It uses the hardened hash, and no key was given.
     SecretMissing,
-    /// It was made under another key.
+    /// It uses another key.
     SecretWrong,
     /// The memory cannot be allocated.
     Memory(ConfigError),
@@ -138,31 +141,34 @@ impl std::fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                write!(f, "the filter's file ends early: use an older copy, or start anew")
+                write!(
+                    f,
+                    "the filter's file ends early: use an older copy, or start with an empty filter"
+                )
             }
             Self::Io(error) => write!(f, "the filter's file cannot be read: {error}"),
-            Self::NotAFilter => write!(f, "this is no filter's file: check the path"),
+            Self::NotAFilter => write!(f, "the file is not the file of a filter: check the path"),
             Self::Version(version) => write!(
                 f,
-                "the filter's file has version {version}, this program knows version 1: update the program"
+                "the filter's file has version {version}, this program supports version 1: update the program"
             ),
             Self::Kind { wanted, found } => {
-                write!(f, "the file holds a {found}, not a {wanted}: load it as what it is")
+                write!(f, "the file contains a {found}, not a {wanted}: load it as a {found}")
             }
             Self::Field(field) => write!(
                 f,
-                "the filter's file has a nonsensical {field}: use an older copy, or start anew"
+                "the filter's file has an invalid {field}: use an older copy, or start with an empty filter"
             ),
-            Self::Damaged => write!(f, "the filter's file is damaged: use an older copy, or start anew"),
+            Self::Damaged => write!(
+                f,
+                "the filter's file is damaged: use an older copy, or start with an empty filter"
+            ),
             Self::TooLong { needed, limit } => write!(
                 f,
-                "the filter's file needs {needed} bytes, but only {limit} are there or allowed: it was cut short, or raise the limit"
+                "the filter's file needs {needed} bytes, more than the limit of {limit}: it was cut, or the limit is too low"
             ),
-            Self::SecretMissing => write!(f, "the filter was made with the hardened hash: give its key"),
-            Self::SecretWrong => write!(
-                f,
-                "the filter was made under another key: give the one it was made with"
-            ),
+            Self::SecretMissing => write!(f, "the filter uses the hardened hash: give its key"),
+            Self::SecretWrong => write!(f, "the filter uses another key: give the key that it was built with"),
             Self::Memory(error) => error.fmt(f),
         }
     }
@@ -184,7 +190,7 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// The length of so many words with their checksums.
+/// Returns the length of `words` words with their checksums.
 pub(crate) fn stored_bytes(words: u64) -> u64 {
     let bytes = words.saturating_mul(8);
     bytes.saturating_add(bytes.div_ceil(CHUNK_BYTES as u64).saturating_mul(8))
@@ -223,7 +229,7 @@ pub(crate) fn read_words(words: u64, mut sum: u64, reader: &mut impl Read) -> Re
     Ok(memory)
 }
 
-/// One number for all words, to recognise a state by.
+/// Returns a checksum of all words, which identifies a state.
 pub(crate) fn fingerprint(words: &[u64]) -> u64 {
     let mut sum = words.len() as u64;
     let mut buffer = Vec::with_capacity(CHUNK_BYTES);
@@ -237,7 +243,7 @@ pub(crate) fn fingerprint(words: &[u64]) -> u64 {
     sum
 }
 
-/// The hash that a header speaks of.
+/// Returns the hash that a header describes.
 pub(crate) fn hashing_of(header: &Header, secret: Option<[u8; 16]>) -> Result<Hashing, SnapshotError> {
     let hashing = match (header.hash, secret) {
         (1, _) => Hashing::Murmur3 { seed: header.seed },

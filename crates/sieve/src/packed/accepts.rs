@@ -1,4 +1,4 @@
-//! What a packed queue takes in: strings where strings come out, bytes where bytes do.
+//! The items that a packed queue accepts: strings, or bytes.
 
 use super::{PackedQueue, QueueFull};
 use crate::queue::Accepts;

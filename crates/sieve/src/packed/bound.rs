@@ -1,35 +1,35 @@
-//! How much memory the queue holds, and whether a key may lead beyond the bound.
+//! The memory of a packed queue, and its bound.
 
 use std::fmt;
 
 use super::segment::{MAX_KEY, SEGMENT_BYTES};
 use super::{Cold, PackedItem, PackedQueue, Packing};
 
-/// How many places for cold segments an empty queue may keep.
+/// The slots for cold segments that an empty queue may keep.
 pub(super) const IDLE_PLACES: usize = 16;
 
-/// By how many places their list grows at least.
+/// The minimum number of slots by which their list grows.
 pub(super) const MORE_PLACES: usize = 4;
 
-/// By how many places a full list of this length grows.
+/// Returns the number of slots by which a full list of this length grows.
 pub(super) fn more_places(len: usize) -> usize {
     len / 2 + MORE_PLACES
 }
 
 impl<T: PackedItem> PackedQueue<T> {
-    /// Creates an empty queue that never holds more than this many bytes of memory.
+    /// Creates an empty queue that never uses more than this many bytes of memory.
     ///
-    /// Everything counts that [`memory_bytes`](Self::memory_bytes) counts, also while memory is being moved. A key that
-    /// *could* lead beyond is not admitted: as long as a segment is written nothing is refused, then a whole segment must
-    /// be free. Once empty, the queue admits any key of up to 65 468 bytes.
+    /// The bound counts the same bytes as [`memory_bytes`](Self::memory_bytes), even while memory is moved. A key that *could* exceed
+    /// the bound is not admitted: when the current segment is full, there must be memory for a whole one. An empty queue admits any
+    /// key of up to 65 468 bytes.
     ///
-    /// The smallest bound that makes sense is some dozens of segments, a few MiB, as up to two segments are partly unused.
-    /// An item that is pushed although it was not admitted is taken in all the same, beyond the bound.
+    /// A useful bound is some dozens of segments, a few MiB, as up to two segments are partly unused. An item that is pushed without
+    /// being admitted is queued, beyond the bound.
     ///
     /// # Errors
     ///
-    /// A bound below what the queue needs to take in anything at all: two segments and about 2 KiB (130 KiB in total), with
-    /// `Packing::Compressed` three and 84 KiB (275 KiB in total).
+    /// A bound below the minimum: two segments and about 2 KiB (130 KiB in total), with `Packing::Compressed` three segments and 84 KiB
+    /// (275 KiB in total).
     pub fn with_max_bytes(packing: Packing, max_bytes: usize) -> Result<Self, BoundTooSmall> {
         let mut queue = Self::new(packing);
         let segments = if packing.is_compressed() { 3 } else { 2 };
@@ -44,14 +44,14 @@ impl<T: PackedItem> PackedQueue<T> {
 }
 
 impl<T> PackedQueue<T> {
-    /// Returns the bound in bytes, if there is one.
+    /// Returns the bound in bytes, if any.
     pub fn max_bytes(&self) -> Option<usize> {
         (self.max_bytes < usize::MAX).then_some(self.max_bytes)
     }
 
-    /// Returns the bytes of memory that the queue holds: segments, used or not, spare ones, all bookkeeping, itself.
+    /// Returns the memory of the queue in bytes: all segments, used or not, the bookkeeping, and the value itself.
     ///
-    /// What the allocator adds to each piece, 8 to 16 bytes, is not known here.
+    /// It does not include the overhead of the allocator, 8 to 16 bytes per allocation.
     pub fn memory_bytes(&self) -> usize {
         let segments = self.head.held() + self.tail.held() + self.spare_count() * SEGMENT_BYTES;
         let list = self.cold.capacity() * size_of::<Cold>();
@@ -72,7 +72,7 @@ impl<T> PackedQueue<T> {
         self.spares.iter().filter(|spare| spare.is_allocated()).count()
     }
 
-    /// Says whether taking in a key that the tail has no room for stays within the bound. It mirrors
+    /// Returns whether a key that the tail has no room for stays within the bound. It mirrors
     /// [`make_room`](Self::make_room) and [`put_long`](Self::put_long): what they allocate at most, before they free anything.
     #[cold]
     fn can_make_room(&self, key_len: usize) -> bool {
@@ -85,7 +85,7 @@ impl<T> PackedQueue<T> {
         held.saturating_add(demand) <= self.max_bytes
     }
 
-    /// The bytes that a tail with room costs.
+    /// Returns the bytes that a new tail costs.
     fn room_demand(&self) -> usize {
         let one_segment = if self.spare_count() > 0 { 0 } else { SEGMENT_BYTES };
         if self.is_head_idle() {
@@ -102,7 +102,7 @@ impl<T> PackedQueue<T> {
         self.closing_demand() + one_segment
     }
 
-    /// The bytes that putting the tail away costs, and a long key behind it without its own bytes.
+    /// Returns the bytes that closing the tail costs, and a long key after it, without the bytes of the key.
     fn closing_demand(&self) -> usize {
         let compressed = self.packing.is_compressed();
         let compressed_segment = if compressed { SEGMENT_BYTES } else { 0 };
@@ -114,7 +114,7 @@ impl<T> PackedQueue<T> {
         compressed_segment + expanded + self.list_demand()
     }
 
-    /// The bytes of a larger list of cold segments, if it lacks places for two more: the tail and a long key.
+    /// Returns the bytes of a larger list of cold segments, if it lacks slots for two more: the tail and a long key.
     fn list_demand(&self) -> usize {
         let len = self.cold.len();
         if self.cold.capacity() - len >= 2 {
@@ -124,19 +124,19 @@ impl<T> PackedQueue<T> {
     }
 }
 
-/// Why a [`PackedQueue`](super::PackedQueue) does not take a key in: it could lead beyond the bound of its memory.
+/// The key could exceed the memory bound of a [`PackedQueue`](super::PackedQueue).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the queue is full: take items out before offering more")
+        f.write_str("the queue is full: pop items before you push more")
     }
 }
 
 impl std::error::Error for QueueFull {}
 
-/// A bound that leaves no room for a queue; see [`PackedQueue::with_max_bytes`](super::PackedQueue::with_max_bytes).
+/// The bound is below the minimum of a queue; see [`PackedQueue::with_max_bytes`](super::PackedQueue::with_max_bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundTooSmall {
     /// The bytes asked for.
@@ -150,7 +150,7 @@ impl fmt::Display for BoundTooSmall {
         let Self { max_bytes, least } = self;
         write!(
             f,
-            "a queue cannot be kept within {max_bytes} bytes: give at least {least} with this packing"
+            "{max_bytes} bytes are too few for a queue with this packing: give at least {least}"
         )
     }
 }

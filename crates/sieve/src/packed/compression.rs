@@ -17,7 +17,7 @@ impl CompressedSegment {
     }
 }
 
-/// The memory that compression works in; a queue that does not compress has none.
+/// The working memory of compression. A queue that does not compress has none.
 #[derive(Default)]
 pub(super) struct Compressor(Option<(CompressTable, Box<[u8]>)>);
 
@@ -31,7 +31,7 @@ impl Compressor {
         self.0.as_ref().map_or(0, |(_, space)| TABLE_BYTES + space.len())
     }
 
-    /// Returns the segment compressed, or nothing where that would not make it smaller.
+    /// Returns the compressed segment; `None` if it would not be smaller.
     pub(super) fn compress(&mut self, segment: &Segment) -> Option<CompressedSegment> {
         let (table, space) = self.0.as_mut()?;
         let len = compress_into_with_table(segment.used(), space, table).ok()?;
@@ -40,7 +40,7 @@ impl Compressor {
 }
 
 impl CompressedSegment {
-    /// Writes the compressed segment into one that has memory, in the place of what was there.
+    /// Decompresses into a segment that has memory, and replaces its content.
     pub(super) fn expand(&self, segment: &mut Segment) {
         segment.fill(|bytes| match decompress_into(&self.0, bytes) {
             Ok(len) => len,

@@ -1,15 +1,15 @@
-//! What a packed queue hands out.
+//! The items that a packed queue returns.
 
-/// What a [`PackedQueue`](super::PackedQueue) hands out: a `String` or a `Vec<u8>`. It cannot be implemented elsewhere.
+/// An item of a [`PackedQueue`](super::PackedQueue): a `String` or a `Vec<u8>`. The trait is sealed.
 pub trait PackedItem: AsRef<[u8]> + FromPacked {}
 
 impl PackedItem for String {}
 
 impl PackedItem for Vec<u8> {}
 
-/// What keeps [`PackedItem`] to these two: a `String` must never be made of bytes that were not one.
+/// Seals [`PackedItem`], so that a `String` is never made of bytes that were not one.
 pub trait FromPacked {
-    /// Makes the item of the bytes of a key that was taken in as such an item.
+    /// Creates the item from the bytes of a key that was pushed as such an item.
     fn from_packed(key: Vec<u8>) -> Self;
 }
 

@@ -1,8 +1,8 @@
-//! What stands in the place of compression without the feature `compressed-queue`: nothing is ever compressed.
+//! The stub of compression without the feature `compressed-queue`: nothing is compressed.
 
 use super::segment::Segment;
 
-/// A compressed segment, of which there is none.
+/// A compressed segment, which cannot exist.
 #[derive(Clone)]
 pub(super) enum CompressedSegment {}
 
@@ -16,7 +16,7 @@ impl CompressedSegment {
     }
 }
 
-/// Needs no memory.
+/// A compressor that compresses nothing.
 #[derive(Clone, Default)]
 pub(super) struct Compressor;
 

@@ -1,15 +1,15 @@
-//! How the keys lie in their segments.
+//! The packing of keys into segments.
 
-/// How a [`PackedQueue`](super::PackedQueue) keeps its keys; chosen once, at construction.
+/// How a [`PackedQueue`](super::PackedQueue) stores its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Packing {
-    /// Each key is copied as it is, with its length before it.
+    /// Each key with its length.
     Plain,
-    /// Each key without what it shares with the key before it, up to 255 bytes.
+    /// Each key without the prefix that it shares with the previous key, up to 255 bytes.
     #[default]
     Prefix,
-    /// As [`Prefix`](Self::Prefix), and what lies between the first and the last segment is compressed with LZ4.
+    /// As [`Prefix`](Self::Prefix), and segments between the first and the last one are compressed with LZ4.
     #[cfg(feature = "compressed-queue")]
     Compressed,
 }

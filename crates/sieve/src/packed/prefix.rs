@@ -1,9 +1,9 @@
-//! What a key shares with the key before it.
+//! The prefix that a key shares with the previous key.
 
-/// How much of a key the next one can share: what a byte counts.
+/// The longest shared prefix: the largest number in a byte.
 const MAX_SHARED: usize = 255;
 
-/// The start of the key before, on the writing or on the reading side.
+/// The start of the previous key, on the writing or on the reading side.
 #[derive(Clone, Default)]
 pub(super) struct Previous {
     bytes: Box<[u8]>,
@@ -11,7 +11,7 @@ pub(super) struct Previous {
 }
 
 impl Previous {
-    /// Without a memory, nothing is ever shared.
+    /// Creates an empty one. If it does not remember, no key shares a prefix.
     pub(super) fn new(remembers: bool) -> Self {
         let bytes = if remembers { MAX_SHARED } else { 0 };
         Self {
@@ -24,16 +24,16 @@ impl Previous {
         self.bytes.len()
     }
 
-    /// Puts a key in the place of the one before, and returns how many bytes they share from the start.
+    /// Replaces the previous key, and returns the length of the prefix that both share.
     #[inline]
     pub(super) fn replace(&mut self, key: &[u8]) -> u8 {
         let shared = shared(&self.bytes[..self.len], key);
         self.put(shared, &key[shared..]);
-        // No more than the memory has, which is what a byte counts.
+        // At most `MAX_SHARED`, the size of the memory.
         shared as u8
     }
 
-    /// Returns the key that consists of what is shared and the rest, and puts it in the place of the one before.
+    /// Returns the key that consists of the shared prefix and the rest, and replaces the previous key by it.
     #[inline]
     pub(super) fn join(&mut self, shared: u8, rest: &[u8]) -> Vec<u8> {
         let shared = usize::from(shared);
@@ -52,7 +52,7 @@ impl Previous {
     }
 }
 
-/// The number of bytes that both start with.
+/// Returns the length of the common prefix.
 #[inline]
 fn shared(one: &[u8], other: &[u8]) -> usize {
     let len = one.len().min(other.len());

@@ -1,11 +1,11 @@
-//! A fixed piece of memory that keys are written into end to end, and its wire format.
+//! A segment of fixed size that stores keys one after the other, and the format of its records.
 //!
 //! A record is `[shared: u8]` when front-coded, the length of what follows as a varint (LEB128), and the bytes.
 
 use super::prefix::Previous;
 
-/// The size of a segment: with the allocator's own words it stays within 64 KiB, and its offsets within 16 bits, for
-/// which LZ4 has a smaller table. With 16 to 256 KiB, bytes and times differ by less than times vary from run to run.
+/// The size of a segment. With the allocator's overhead it stays within 64 KiB, so that its offsets have 16 bits, for which LZ4 has a
+/// smaller table. Sizes from 16 to 256 KiB make no measurable difference.
 pub(super) const SEGMENT_BYTES: usize = 64 * 1024 - 64;
 
 /// The most bytes a record adds to its key: the shared length, and a varint of a number below 2²¹.
@@ -14,10 +14,10 @@ const OVERHEAD: usize = 4;
 /// The longest key that a segment takes.
 pub(super) const MAX_KEY: usize = SEGMENT_BYTES - OVERHEAD;
 
-/// A piece of memory with records from its start; without memory until it is first needed.
+/// A segment of records. It has no memory until it is needed.
 #[derive(Default)]
 pub(super) struct Segment {
-    /// The records. Its capacity is the segment: it never grows, and is not written to before a record is.
+    /// The records. The capacity is the size of the segment: it never grows.
     bytes: Vec<u8>,
 }
 
@@ -54,7 +54,7 @@ impl Segment {
         self.bytes.clear();
     }
 
-    /// Gives the memory out to be filled by `fill`, which says how many bytes it wrote.
+    /// Fills the memory by `fill`, which returns the number of bytes that it wrote.
     #[cfg(feature = "compressed-queue")]
     pub(super) fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) {
         self.bytes.resize(self.bytes.capacity(), 0);
@@ -62,7 +62,7 @@ impl Segment {
         self.bytes.truncate(used);
     }
 
-    /// Says whether a key of this length fits in, whatever it shares with the one before it.
+    /// Returns whether a key of this length fits, without a shared prefix.
     #[inline]
     pub(super) fn has_room(&self, key_len: usize) -> bool {
         key_len <= MAX_KEY && self.bytes.len() + key_len + OVERHEAD <= self.bytes.capacity()
@@ -81,13 +81,13 @@ impl Segment {
         self.write_plain(&key[usize::from(shared)..]);
     }
 
-    /// Returns the plain record at `at`, which is moved behind it.
+    /// Returns the plain record at `at`, and moves `at` to the next one.
     #[inline]
     pub(super) fn read_plain(&self, at: &mut usize) -> Vec<u8> {
         self.read_slice(at).to_vec()
     }
 
-    /// Returns the front-coded record at `at`, which is moved behind it.
+    /// Returns the front-coded record at `at`, and moves `at` to the next one.
     #[inline]
     pub(super) fn read_front_coded(&self, at: &mut usize, previous: &mut Previous) -> Vec<u8> {
         let shared = self.bytes[*at];

@@ -1,16 +1,15 @@
-//! The layout of blocks: one cache line per key, one or two bits in each of its words.
+//! The block layout: one cache line per key, with one or two bits in each of its words.
 //!
-//! The block comes from the high bits of the digest's first half, the starting word from its lowest three bits, the
-//! positions from both halves mixed: six bits for each of the first seven words, the rest for the last one, which has 63 positions.
-//! Mixed, because the halves may depend on each other: MurmurHash3 of a short key whose length equals the seed has 2x and 3x
-//! for its halves, and with the second one alone the rate of such a filter was off by a seventh.
-//! [`crate::sizing`] says why, and what rate that gives.
+//! The high bits of the digest's first half choose the block, and its lowest three bits the starting word. Both halves, mixed, choose
+//! the positions: six bits for each of the first seven words, the rest for the last word, which has 63 positions. They are mixed
+//! because they may depend on each other: for a short key whose length equals the seed, the halves of MurmurHash3 are 2x and 3x. With
+//! the second half alone, the rate of such a filter was off by a seventh. [`crate::sizing`] derives the rate.
 
 use crate::hash::{Digest, below};
 use crate::memory::Block;
 use crate::sizing::WORDS;
 
-/// Which words a key of k probes that starts at word 0 has a bit in.
+/// Returns the words in which a key of k probes has a bit, as a mask, if it starts at word 0.
 const fn window(hashes: u32) -> u32 {
     (1 << if hashes < 8 { hashes } else { 8 }) - 1
 }
@@ -39,7 +38,7 @@ pub(crate) fn masks(digest: Digest, hashes: u32) -> Block {
     masks
 }
 
-/// One multiplication by 2⁶⁴ divided by the golden ratio, and its high half folded into the low one.
+/// Mixes both halves: a multiplication by 2⁶⁴ divided by the golden ratio, with the high half folded into the low one.
 #[inline]
 fn mixed(digest: Digest) -> u64 {
     let product = (digest.second ^ digest.first.rotate_left(41)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -56,14 +55,14 @@ fn one_in_each(random: u64) -> Block {
     masks
 }
 
-/// Turns a window of words on so that it starts at `start`.
+/// Rotates a window of words so that it starts at `start`.
 #[inline]
 fn turned(window: u32, start: u32) -> u32 {
     let turned = window << start;
     turned | turned >> WORDS
 }
 
-/// Adds to each of these words a bit other than the one that is there.
+/// Adds a second, different bit to each of these words.
 fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
     let more = digest.stretched();
     for (word, mask) in masks.iter_mut().enumerate() {
@@ -78,7 +77,7 @@ fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
     }
 }
 
-/// Sets the bits of a key and returns how many were not set before.
+/// Sets the bits of a key, and returns the number of those that were not set before.
 #[inline]
 pub(crate) fn mark(block: &mut Block, digest: Digest, hashes: u32) -> u64 {
     let masks = masks(digest, hashes);

@@ -1,8 +1,8 @@
 //! The classic layout: k distinct positions anywhere.
 //!
-//! Robert Floyd's sampling ("A sample of brilliance", CACM 30(9), 1987) draws them without a retry loop. The well-known scheme
-//! h₁ + i·h₂ (A. Kirsch, M. Mitzenmacher, 2006) lets all probes of a key fall together when h₂ is 0 or shares a factor with m, which
-//! makes 1.56 % of the 1 % of a filter for ten keys.
+//! Robert Floyd's sampling ("A sample of brilliance", CACM 30(9), 1987) draws them without a retry loop. In the well-known scheme
+//! h₁ + i·h₂ (A. Kirsch, M. Mitzenmacher, 2006), probes of a key coincide if h₂ is 0 or shares a factor with m. A filter for ten keys
+//! at 1 % then has a rate of 1.56 %.
 
 use super::Probes;
 use crate::hash::{Digest, Words, below};
@@ -17,13 +17,13 @@ pub(crate) fn draw(digest: Digest, bits: u64, hashes: u32) -> Probes {
     for last in first..bits {
         let drawn = below(words.next(), last + 1);
         let taken = probes.as_slice().contains(&drawn);
-        // `last` cannot be taken yet: every earlier draw lies below it.
+        // `last` is free: every earlier draw is below it.
         probes.add(if taken { last } else { drawn });
     }
     probes
 }
 
-/// Sets the bits of a key and returns how many were not set before.
+/// Sets the bits of a key, and returns the number of those that were not set before.
 #[inline]
 pub(crate) fn mark(words: &mut [u64], probes: &Probes) -> u64 {
     let mut fresh = 0;

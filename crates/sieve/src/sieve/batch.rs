@@ -1,4 +1,4 @@
-//! The way of many items at once.
+//! Sifting many items at once.
 
 use super::{Refused, Sieve};
 use crate::filter::Filter;
@@ -6,10 +6,10 @@ use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Queue};
 use crate::sizing::MAX_HASHES;
 
-/// How many keys of a batch are hashed before the first is marked.
+/// The number of keys that are hashed before the first is marked.
 const BATCH: usize = 32;
 
-/// What became of one item, or of a batch none of which was refused.
+/// The result for one item, or for a batch without refusals.
 pub(super) enum Sifted<'a, T, R> {
     Of(Result<bool, Refused<T, R>>),
     OfBatch { new: usize, is_new: &'a [bool] },
@@ -47,7 +47,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         }
     }
 
-    /// Says whether a batch can be sifted without refusing any of it, and without reaching anything that must be told.
+    /// Returns whether a batch needs no checks: no item can be refused, and no level can be reached.
     #[inline]
     fn needs_no_checks<T: AsRef<[u8]>>(&self) -> bool
     where
@@ -61,9 +61,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
                 .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)
     }
 
-    /// Does to a batch what [`sift`](Self::sift) does to each item: marks all, then queues those that were new.
+    /// Sifts a batch without checks: marks all items, then queues the new ones.
     ///
-    /// Whether the next item is new, no processor can foresee. Here it decides where a number is written, not which way to go.
+    /// No processor can predict whether the next item is new. So there is no branch on it: it decides where a number is written.
     #[inline]
     fn sift_unchecked<T: AsRef<[u8]>>(
         &mut self,

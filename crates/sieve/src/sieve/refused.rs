@@ -1,25 +1,25 @@
-//! What is handed back.
+//! Refused items.
 
 use std::fmt;
 
 #[cfg(doc)]
 use crate::on_saturation::OnSaturation;
 
-/// Why an item was neither queued nor taken for seen. There is nobody else to refuse it.
+/// Why an item was refused: it was neither queued nor seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedBy<R> {
-    /// The queue, by its own [`Refusal`](crate::Accepts::Refusal).
+    /// The queue refused it, with its own [`Refusal`](crate::Accepts::Refusal).
     Queue(R),
-    /// The filter is past its capacity, and was built with [`OnSaturation::Refuse`].
+    /// The filter is beyond its capacity, and the policy is [`OnSaturation::Refuse`].
     Saturation,
 }
 
-/// An item that was refused, handed back. It was not marked as seen: it can be offered again.
+/// An item that was refused. It was not marked as seen, so it can be pushed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused<T, R> {
     /// The item.
     pub item: T,
-    /// Who refused it.
+    /// The reason.
     pub by: RefusedBy<R>,
 }
 

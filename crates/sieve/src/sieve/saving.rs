@@ -1,4 +1,4 @@
-//! A sieve's filter to a file and back, with what was counted beside it.
+//! Saving and resuming a sieve.
 
 use std::io::{self, Read, Write};
 
@@ -8,15 +8,17 @@ use crate::queue::Queue;
 use crate::snapshot::{Counts, Snapshot, SnapshotError};
 
 impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
-    /// Writes the filter and what was counted beside it in the format of [`snapshot`](crate::snapshot), the seed included: it is no
-    /// secret from whoever may read the file, but for the key of [`Hashing::Hardened`](crate::Hashing::Hardened).
+    /// Writes the filter and its counts in the format of [`snapshot`](crate::snapshot).
     ///
-    /// **The queue is not part of it.** Save what waits as well, and what was popped and is not done yet: a key that is in the filter and
-    /// in no queue is never visited. The [`guide`](crate::guide#recipes) has an example with a file.
+    /// **The queue is not part of it.** Save the queued keys, too, and those that were popped and are not done: a key that is in the
+    /// filter, but in no queue, is never visited. The [`guide`](crate::guide#save-and-resume) has an example with a file.
+    ///
+    /// The file contains the seed: whoever can read the file knows it. It does not contain the key of
+    /// [`Hashing::Hardened`](crate::Hashing::Hardened).
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::write_to`].
+    /// The errors of [`Snapshot::write_to`].
     pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
         let counts = Counts {
             accepted: self.tally.accepted,
@@ -25,15 +27,19 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
         self.filter.write_to(&counts, writer)
     }
 
-    /// Reads a filter that [`save_filter`](Self::save_filter) wrote, at most `limit` bytes, and puts it in front of a queue, which may
-    /// hold the items that waited. The reader is left behind the filter's last byte, and what follows is not checked. The loss is counted on
-    /// from where it was, and levels that were reported are not reported again. The policy is not part of the file: set it again by
-    /// [`on_saturation`](Self::on_saturation), or a sieve that refused goes on under [`OnSaturation::Warn`](crate::OnSaturation::Warn). Of the [`tally`](Self::tally),
-    /// only the accepted keys are.
+    /// Reads a filter of at most `limit` bytes that [`save_filter`](Self::save_filter) wrote, and puts it in front of a queue.
+    ///
+    /// - `queue` may contain the items that were queued.
+    /// - `secret` is the key of the hardened hash; other hashes ignore it.
+    /// - The reader stops after the last byte of the filter. What follows is not checked.
+    /// - The count of lost keys continues, and levels that were logged are not logged again.
+    /// - The policy is not part of the file: set it by [`on_saturation`](Self::on_saturation). The default is
+    ///   [`OnSaturation::Warn`](crate::OnSaturation::Warn).
+    /// - Of the [`tally`](Self::tally), the file has the accepted keys only.
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::read_from`].
+    /// The errors of [`Snapshot::read_from`].
     ///
     /// ```
     /// use std::collections::VecDeque;

@@ -6,14 +6,14 @@ use super::{Layout, Sizing};
 const BLOCK_NOISE: f64 = 1.2;
 
 impl Sizing {
-    /// The estimated number of distinct keys at so many ones, −(m/k)·ln(1 − X/m); with half a zero bit left at X = m.
+    /// Returns the estimated number of distinct keys at `ones` bits set, −(m/k)·ln(1 − X/m), with half a zero bit at X = m.
     pub(crate) fn keys_at(&self, ones: u64) -> f64 {
         let (bits, hashes) = (self.bits as f64, f64::from(self.hashes));
         let zeros = (bits - ones as f64).max(0.5);
         bits / hashes * (bits / zeros).ln()
     }
 
-    /// The least ones at which the estimate exceeds `keys`, if it ever does.
+    /// Returns the least number of ones at which the estimate exceeds `keys`; `None` if it never does.
     pub(crate) fn ones_above(&self, keys: f64) -> Option<u64> {
         let near = self.bits as f64 * -(-keys * f64::from(self.hashes) / self.bits as f64).exp_m1();
         // The inverse is rounded; the formula itself decides between its neighbours.
@@ -21,7 +21,7 @@ impl Sizing {
         (from..=self.bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
     }
 
-    /// The noise of the estimate, √(m(eᵗ − t − 1)) / k with t = ks/m keys' worth of load.
+    /// Returns the standard deviation of the estimate, √(m(eᵗ − t − 1)) / k with t = ks/m.
     ///
     /// K.-Y. Whang et al., "A linear-time probabilistic counting algorithm", ACM TODS 15(2), 1990, section 4, for k = 1;
     /// k probes per key see k times the draws, and the estimate divides by k.

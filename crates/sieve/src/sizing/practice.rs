@@ -1,6 +1,6 @@
-//! A table from a rate to whole bits per key and probes, for those who size by hand.
+//! Whole bits per key and probes for a rate, as published tables list them.
 
-/// A shape in whole bits per key, as [`best_practice`] gives it.
+/// A shape in whole bits per key; see [`best_practice`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Practice {
     /// Bits per key, m/n.
@@ -9,7 +9,7 @@ pub struct Practice {
     pub hashes: u32,
 }
 
-/// The most bits per key that [`best_practice`] looks at; enough for a rate of 10⁻⁹.
+/// The most bits per key that [`best_practice`] returns; enough for a rate of 10⁻⁹.
 const MAX_BITS_PER_KEY: u32 = 44;
 
 /// Returns the fewest whole bits per key, and for them the fewest probes, that keep `rate` in a large classic filter.
@@ -29,7 +29,7 @@ pub fn best_practice(rate: f64) -> Option<Practice> {
         return None;
     }
     (1..=MAX_BITS_PER_KEY).find_map(|bits_per_key| {
-        // More probes than the best number only cost.
+        // More probes than the best number have no use.
         let most = (std::f64::consts::LN_2 * f64::from(bits_per_key)).ceil() as u32;
         (1..=most.max(1))
             .find(|&hashes| textbook_rate(bits_per_key, hashes) <= rate * ROUNDING)

@@ -1,4 +1,4 @@
-//! Which filter writes and reads what.
+//! The file format of each filter.
 
 use std::io::{self, Read, Write};
 
@@ -149,7 +149,7 @@ impl Snapshot for SeenSet {
             Self::Growing(filter) => filter.write_to(counts, writer),
             Self::Exact(_) => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "an exact filter has no file format: save its keys, or take a Bloom filter",
+                "an exact filter has no file format: save its keys, or use a Bloom filter",
             )),
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     use crate::sieve::Sieve;
     use crate::sizing::Sizing;
 
-    /// A file with true checksums whose header says what its author likes.
+    /// A file with valid checksums and a crafted header.
     fn scalable_file(change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         let sizing = filter.newest().sizing();

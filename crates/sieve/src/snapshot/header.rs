@@ -1,4 +1,4 @@
-//! The 96 bytes before the words.
+//! The header of a file: 96 bytes.
 
 use std::io::{self, Read, Write};
 
@@ -10,10 +10,10 @@ const MAGIC: [u8; 8] = *b"SIEVE\r\n\x1a";
 const VERSION: u16 = 1;
 const INDEX_RULE: u8 = 1;
 pub(crate) const HEADER_BYTES: usize = 96;
-/// More than any program can have counted one by one.
+/// More than any program can count one by one.
 const MAX_COUNTED: u64 = 1 << 63;
 
-/// What a file holds.
+/// The kind of filter in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Standard = 1,
@@ -70,7 +70,7 @@ impl Header {
         }
     }
 
-    /// Writes the header and returns its checksum, from which the chunks' go on.
+    /// Writes the header, and returns its checksum, the seed of the first chunk's.
     pub(crate) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(&MAGIC);
@@ -168,7 +168,7 @@ impl Header {
         }
     }
 
-    /// Refuses values in fields that this kind has no use for: what is read must be what would be written.
+    /// Refuses values in fields that this kind does not use.
     pub(crate) fn expect_unused(fields: &[u64]) -> Result<(), SnapshotError> {
         if fields.iter().all(|&field| field == 0) {
             Ok(())
@@ -177,7 +177,7 @@ impl Header {
         }
     }
 
-    /// The shape, if it is one that could have been built.
+    /// Returns the shape, if it is valid.
     pub(crate) fn sizing(&self) -> Result<Sizing, SnapshotError> {
         let sizing = match self.layout {
             Layout::Classic => Sizing::explicit(self.bits, self.hashes),
@@ -190,7 +190,7 @@ impl Header {
             .ok_or(SnapshotError::Field("shape"))
     }
 
-    /// Refuses a file of more bytes than may be there.
+    /// Refuses a file that needs more bytes than the limit.
     pub(crate) fn check_limit(payload: u64, limit: u64) -> Result<(), SnapshotError> {
         let needed = payload.saturating_add(HEADER_BYTES as u64);
         if needed > limit {
@@ -200,7 +200,7 @@ impl Header {
     }
 }
 
-/// Refuses a count that cannot have been reached by counting, and could be counted on until it overflows.
+/// Refuses a count that no program can reach, and that could overflow later.
 pub(crate) fn expect_counted(what: &'static str, count: u64) -> Result<(), SnapshotError> {
     if count < MAX_COUNTED {
         Ok(())
@@ -209,9 +209,9 @@ pub(crate) fn expect_counted(what: &'static str, count: u64) -> Result<(), Snaps
     }
 }
 
-/// As [`expect_counted`], of keys that were lost.
+/// As [`expect_counted`], for lost keys.
 pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
-    // What is not a number lies in no range; nothing is written without a sign.
+    // A NaN is in no range. A sign is never written.
     if lost.is_sign_positive() && (0.0..MAX_COUNTED as f64).contains(&lost) {
         Ok(())
     } else {
@@ -219,12 +219,12 @@ pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
     }
 }
 
-/// A count as it is written, so that it can be read again.
+/// Returns a count as it is written, so that reading accepts it.
 pub(crate) fn stored_count(count: u64) -> u64 {
     count.min(MAX_COUNTED - 1)
 }
 
-/// As [`stored_count`], of keys that were lost.
+/// As [`stored_count`], for lost keys.
 pub(crate) fn stored_lost(lost: f64) -> f64 {
     lost.min((MAX_COUNTED as f64).next_down())
 }
