@@ -1,17 +1,18 @@
-//! Whose turn it is: the queues of all hosts, with their due times, delays, blocks and failures.
+//! The queues of all hosts, with their due times, delays, blocks and failures.
 //!
-//! A host is in exactly one [`HostState`]: **due** (in the round of hosts that can be asked now), **waiting** for its time,
-//! **held** (as many requests in flight as it may have, or its robots.txt is asked for), or **idle** with nothing queued. An idle
-//! host rests until its next time has passed, so that a new link cannot jump the delay, and is kept for longer when
-//! something is known of it that must not be lost: a delay of its own, a page count, that it was given up.
+//! A host is in exactly one [`HostState`]:
 //!
-//! Where requests count by address as well, a host whose turn has come first stands **in line** at its address.
+//! - **due**: in the round of hosts that can be requested now;
+//! - **waiting** for its time;
+//! - **waiting for a settlement**: all its requests are in flight, or its robots.txt is;
+//! - **waiting for its address**, with politeness per address: other hosts of the address are requested first;
+//! - **resting**: nothing is queued, and it is forgotten after its delay, so that a new link cannot bypass the delay;
+//! - **idle**: nothing is queued, but something about it must be kept: its own delay, its page count, that an origin was given up.
 //!
-//! Handing out goes round the due hosts, one entry each, so that a host with a long queue never delays another. An entry that
-//! its robots.txt forbids, or that has become one of too many near-duplicates, is not handed out: it is [dropped](Dropped) or waits
-//! behind everything else.
+//! Leasing goes round the due hosts, one entry each, so that a long queue never delays another host. An entry that robots.txt forbids
+//! is dropped. An entry with too many near-duplicates is dropped or postponed.
 //!
-//! Cost: a hash-map look-up per call, plus O(log hosts) where a host goes to wait.
+//! Cost: a hash-map look-up per call, plus O(log hosts) if a host then waits.
 
 mod addresses;
 mod dropped;
@@ -51,7 +52,7 @@ use crate::traps::Traps;
 use crate::url::HostKey;
 use host::{Host, HostState};
 
-/// The rules that all hosts share.
+/// The configuration that all hosts share.
 #[derive(Debug, Clone)]
 pub(crate) struct HostRules {
     pub(crate) per_host: u32,
@@ -68,38 +69,38 @@ pub(crate) struct HostRules {
 #[derive(Debug)]
 pub(crate) struct HostQueues {
     rules: HostRules,
-    // A box each: a table of large values would waste as much as it holds.
+    // Boxed, because a table of large values wastes memory in its free slots.
     hosts: HashMap<HostKey, Box<Host>>,
     due: VecDeque<HostKey>,
     addresses: Addresses,
-    // A host whose time has changed since leaves its old mark behind in these two; it is known by the time, and dropped when
-    // that comes or at the next sweep.
+    // When the time of a host changes, its old timer stays in these two. It differs from the time of the host, and is removed when it
+    // is due or by a sweep.
     waiting: Timers,
     resting: Timers,
     queued: u64,
     /// Origins that were given up.
     given_up: u64,
-    /// A host has had half as many origins as it may have.
+    /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
     postponed: u64,
-    /// Where something is postponed, in the order in which it was.
+    /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,
     rules_memory: RulesMemory,
     traps: Traps,
 }
 
-/// An entry that was handed out.
+/// An entry that is leased.
 #[derive(Debug)]
 pub(crate) struct LeasedEntry {
     pub(crate) entry: Entry,
-    /// How long after the end of the host's last request.
+    /// The time since the end of the host's last request.
     gap: Option<Duration>,
-    /// When.
+    /// The time of the lease.
     pub(crate) started: Time,
-    /// The address that was asked, if that counts.
+    /// The address of the host, with politeness per address.
     address: Option<IpAddr>,
-    /// Whether it asks if its origin is back.
+    /// Whether it is the probe of an origin that is away.
     pub(crate) is_probe: bool,
 }
 
@@ -123,7 +124,7 @@ impl HostQueues {
         }
     }
 
-    /// Says whether a link may be queued, and if not, why.
+    /// Checks whether a link may be queued.
     pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
         if self.len() >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
@@ -151,27 +152,27 @@ impl HostQueues {
         self.traps.admit(link)
     }
 
-    /// Returns how many entries wait, those behind everything else included, and those that were dropped and are to be handed over.
+    /// Returns the number of entries, including postponed ones, and dropped ones that were not returned yet.
     pub(crate) fn len(&self) -> u64 {
         self.queued + self.postponed + self.dropped_len()
     }
 
-    /// Says whether anything waits that is not behind everything else.
+    /// Returns whether anything is queued that is not postponed.
     pub(crate) fn has_queued(&self) -> bool {
         self.queued > 0
     }
 
-    /// Returns how many origins were given up.
+    /// Returns the number of origins that were given up.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Returns how many pages wait behind everything else.
+    /// Returns the number of postponed pages.
     pub(crate) fn postponed(&self) -> u64 {
         self.postponed
     }
 
-    /// Counts a page of a host. Says whether its budget is spent by that, and pages wait that must be dropped.
+    /// Counts a page of a host. Returns whether its budget is spent now, and queued pages must be dropped.
     pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
         let (most, mut is_over) = (self.rules.max_pages_per_host, false);
         if self.hosts.contains_key(key) {
@@ -180,7 +181,7 @@ impl HostQueues {
         is_over
     }
 
-    /// Queues an entry with its host. What was admitted, and retries, which were admitted once.
+    /// Queues an entry that was admitted, or a retry.
     pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
         // All entries of a host share one copy of its name.
         if let Some((key, _)) = self.hosts.get_key_value(&entry.queue) {
@@ -190,7 +191,7 @@ impl HostQueues {
         self.change(&key, now, |host, rules| host.enqueue(entry, now, rules));
     }
 
-    /// Lets a page wait behind everything else of the crawl.
+    /// Postpones a page: it waits behind everything else of the crawl.
     fn postpone(&mut self, entry: &Entry, now: Time) {
         let id = OriginId::of(&entry.url);
         let was_empty = self
@@ -204,11 +205,11 @@ impl HostQueues {
         self.change(&entry.queue, now, |host, _| host.postpone(entry));
     }
 
-    /// Brings back some of what waits behind everything else, from one origin after the other. Says whether there was any.
+    /// Queues some of the postponed pages, from one origin after the other. Returns whether there were any.
     ///
-    /// To be called when nothing else is queued or in flight.
+    /// Call it when nothing else is queued or in flight.
     pub(crate) fn release_postponed(&mut self, now: Time) -> bool {
-        // Enough for many hosts to be busy; few, so that what they lead to comes before the rest.
+        // Enough to keep many hosts busy, but few, so that their links come before the other postponed pages.
         const AT_ONCE: usize = 256;
         const OF_ORIGIN: usize = 16;
         let mut released = 0;
@@ -232,7 +233,7 @@ impl HostQueues {
         released > 0
     }
 
-    /// A request has ended, and the host's delay counts from now.
+    /// Ends a request: the delay of the host counts from now.
     pub(crate) fn request_ended(&mut self, leased: &LeasedEntry, now: Time) {
         if let Some(address) = leased.address {
             self.addresses.end(address, now);
@@ -243,7 +244,7 @@ impl HostQueues {
         self.admit_waiting(leased.address, now);
     }
 
-    /// A lease came back without a request having been made: it spends no delay.
+    /// Ends a lease for which no request was made: it spends no delay.
     pub(crate) fn request_not_made(&mut self, leased: &LeasedEntry, now: Time) {
         if let Some(address) = leased.address {
             self.addresses.take_back(address, leased.started);
@@ -254,9 +255,9 @@ impl HostQueues {
         self.admit_waiting(leased.address, now);
     }
 
-    /// Sets the delay of one host; it counts where it is longer than the delay of all.
+    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts.
     pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
-        // One that does not count is not worth remembering a host for.
+        // A delay without effect must not keep the host in memory.
         let own = if delay > self.rules.delay {
             delay
         } else {
@@ -265,12 +266,12 @@ impl HostQueues {
         self.change(key, now, |host, _| host.set_own_delay(own));
     }
 
-    /// Lets a host rest until a time; a block that lasts longer stays.
+    /// Blocks requests to a host until a time. A longer block stays.
     pub(crate) fn block(&mut self, key: &HostKey, until: Time, now: Time) {
         self.change(key, now, |host, _| host.block(until));
     }
 
-    /// The address of a host is known until a time, if it has one: what waits for it may be handed out.
+    /// Sets the address of a host, which is valid until a time. Its entries can be leased then.
     pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
         self.change(key, now, |host, _| host.address_known(address, until));
     }
@@ -295,7 +296,7 @@ impl HostQueues {
         self.hosts.iter().map(|(key, host)| (key, &**host))
     }
 
-    /// Changes an origin, and puts it and its host where they belong then.
+    /// Changes an origin, and updates its state and that of its host.
     fn change_origin<T>(
         &mut self,
         key: &HostKey,
@@ -311,7 +312,7 @@ impl HostQueues {
         result
     }
 
-    /// Changes a host and puts it where it belongs then: the one door through which queues and times change.
+    /// Changes a host and updates its state. All changes of queues and times go through this function.
     fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
         let host = self.hosts.entry(key.clone()).or_default();
         let (queued, postponed) = (host.queued(), host.postponed());
@@ -325,7 +326,7 @@ impl HostQueues {
     fn update_state(&mut self, key: &HostKey, now: Time) {
         let Some(host) = self.hosts.get_mut(key) else { return };
         if matches!(host.state, HostState::Due | HostState::WaitingForAddress) {
-            // It is looked at anew when its turn comes.
+            // Its state is checked again at its turn.
             return;
         }
         let mut state = host.next_state(now, &self.rules);
@@ -337,7 +338,7 @@ impl HostQueues {
             return;
         }
         host.state = state;
-        // All that is kept of a host shares one copy of its name.
+        // All references to a host share one copy of its name.
         let key = self.hosts.get_key_value(key).map_or(key, |(own, _)| own);
         match state {
             HostState::Due => self.due.push_back(key.clone()),
@@ -353,12 +354,12 @@ impl HostQueues {
     }
 }
 
-/// The origin whose queue an entry belongs to.
+/// Returns the origin of an entry.
 fn origin_of(entry: &Entry) -> OriginId {
     OriginId::of(&entry.url)
 }
 
-/// Whether an entry is a page or a sitemap: something that is not asked for before robots.txt.
+/// Returns whether an entry is a page or a sitemap, which is fetched after robots.txt.
 fn is_page(entry: &Entry) -> bool {
     matches!(entry.purpose, Purpose::Page | Purpose::Sitemap(_))
 }

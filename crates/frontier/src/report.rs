@@ -1,4 +1,4 @@
-//! Numbers out: what was counted, and what was promised to each host.
+//! Reports: counts, politeness per host, and why a URL was or was not fetched.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::traps::ResemblanceCounts;
 use crate::url::HostKey;
 
-/// What became of all leases of pages.
+/// Counts of page leases by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct PageCounts {
@@ -36,7 +36,7 @@ impl PageCounts {
     }
 }
 
-/// What became of all links that were offered.
+/// Counts of links by verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct LinkCounts {
@@ -63,7 +63,7 @@ impl LinkCounts {
     }
 }
 
-/// One look at a frontier.
+/// The counts of a frontier at one moment.
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -97,7 +97,7 @@ pub struct Report {
     pub saturation: sieve::Saturation,
 }
 
-/// What one host was asked, and how politely.
+/// The requests to one host, with their politeness.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct HostReport {

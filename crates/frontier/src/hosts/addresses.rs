@@ -1,7 +1,7 @@
-//! What hosts of one IP address share: requests that are out, and the delay since the last.
+//! Politeness per IP address: the requests in flight and the delay that its hosts share.
 //!
-//! A host whose own turn has come lines up at its address, and joins the round of hosts that can be asked now when the
-//! address is free. So a server with a hundred thousand names costs no look at all of them each time it is free.
+//! A host that is due waits in a queue at its address. When the address is free, the first host joins the round of due hosts. So a
+//! server with a hundred thousand names costs no scan of its names.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -12,10 +12,10 @@ use super::pace::Pace;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// Addresses that are not worth a sweep.
+/// The number of addresses below which there is no sweep.
 const FEW: usize = 64;
 
-/// What is known of a host's address.
+/// The address of a host, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Address {
     #[default]
@@ -29,11 +29,11 @@ pub(crate) enum Address {
 #[derive(Debug, Default)]
 struct Shared {
     pace: Pace,
-    /// Hosts whose own turn has come.
+    /// Hosts that are due and wait for the address.
     waiting: VecDeque<HostKey>,
-    /// Hosts that were let into the round and have not had their turn.
+    /// Hosts that were admitted to the round and were not leased yet.
     admitted: u32,
-    /// When it is looked at next, for the sake of its line.
+    /// The time at which its queue is checked next.
     timer: Option<Time>,
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct Addresses {
     delay: Duration,
     shared: HashMap<IpAddr, Shared>,
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
-    /// How many the last sweep has left.
+    /// The number of addresses after the last sweep.
     kept: usize,
 }
 
 impl Addresses {
-    /// At most so many requests are out at a time, and each starts so long after the last has ended.
+    /// Allows `most` requests in flight per address, each at least `delay` after the end of the last one.
     pub(crate) fn new(most: u32, delay: Duration) -> Self {
         Self {
             most,
@@ -65,7 +65,7 @@ impl Addresses {
         self.shared.entry(address).or_default().waiting.push_back(host);
     }
 
-    /// Returns the host that may join the round now, if one waits and the address is free, or notes when it will be.
+    /// Returns the host that may join the round now. If the address is not free yet, it sets a timer.
     pub(crate) fn next(&mut self, address: IpAddr, now: Time) -> Option<HostKey> {
         let shared = self.shared.get_mut(&address)?;
         // Each start moves the time of the next.
@@ -87,19 +87,19 @@ impl Addresses {
         shared.waiting.pop_front()
     }
 
-    /// Notes that a host has joined the round.
+    /// Records that a host joined the round.
     pub(crate) fn admit(&mut self, address: IpAddr) {
         self.shared.entry(address).or_default().admitted += 1;
     }
 
-    /// Notes that a host has left the round.
+    /// Records that a host left the round.
     pub(crate) fn left_round(&mut self, address: IpAddr) {
         if let Some(shared) = self.shared.get_mut(&address) {
             shared.admitted = shared.admitted.saturating_sub(1);
         }
     }
 
-    /// Says whether a host that was let in may still be asked: something may have ended since.
+    /// Returns whether the address is free. A request may have ended since its host was admitted.
     pub(crate) fn is_free(&self, address: IpAddr, now: Time) -> bool {
         self.shared
             .get(&address)
@@ -119,7 +119,7 @@ impl Addresses {
         self.shared.entry(address).or_default().pace.take_back(started);
     }
 
-    /// Takes out an address whose time has come, if one waits for that.
+    /// Removes an address whose timer is due, if any, and returns it.
     pub(crate) fn wake(&mut self, now: Time) -> Option<IpAddr> {
         while let Some(Reverse((time, address))) = self.timers.peek().copied() {
             if time > now {
@@ -138,7 +138,7 @@ impl Addresses {
         None
     }
 
-    /// Returns when the next address with a line will be free.
+    /// Returns when the next address with waiting hosts will be free.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         while let Some(Reverse((time, address))) = self.timers.peek().copied() {
             let is_waited_for = |shared: &Shared| shared.timer == Some(time) && !shared.waiting.is_empty();
@@ -157,7 +157,7 @@ impl Addresses {
         None
     }
 
-    /// Forgets addresses of which nothing is left to know, once they may be most of all.
+    /// Forgets addresses without state, once they may be the majority.
     fn sweep(&mut self, now: Time) {
         if self.shared.len() <= 2 * self.kept + FEW {
             return;

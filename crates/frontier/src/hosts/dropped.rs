@@ -1,4 +1,4 @@
-//! What leaves the queues without being fetched: handed over in pieces, however much it is at once.
+//! Entries that leave the queues without being fetched. They are returned in batches, however many are dropped at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::lease::{Dropped, MAX_DROPPED, NotFetched};
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// What was dropped, and is to be handed over.
+/// Entries that were dropped and not returned yet.
 #[derive(Debug, Default)]
 pub(super) struct DroppedEntries {
-    /// One by one, as their turn came.
+    /// Entries that were dropped at their turn.
     single: Vec<Dropped>,
-    /// Whole queues of origins, none of them empty when it came.
+    /// Whole queues of origins.
     queues: VecDeque<DroppedQueue>,
-    /// How many entries they have.
+    /// The number of entries in them.
     in_queues: u64,
 }
 
@@ -34,17 +34,17 @@ struct DroppedQueue {
 }
 
 impl HostQueues {
-    /// Says whether so much was dropped that it should be handed over first.
+    /// Returns whether a whole batch was dropped, which should be returned first.
     pub(super) fn is_dropped_full(&self) -> bool {
         self.dropped.single.len() >= MAX_DROPPED
     }
 
-    /// Drops an entry whose turn had come.
+    /// Drops an entry at its turn.
     pub(super) fn drop_entry(&mut self, entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) {
         self.dropped.single.push(Dropped::new(entry, why, cause));
     }
 
-    /// Takes the pages of a host out of its queue, because they will not be fetched. Returns how many.
+    /// Drops the queued pages of a host. Returns their number.
     pub(crate) fn drop_pages_of(&mut self, key: &HostKey, why: NotFetched, now: Time) -> u64 {
         let ids = self.get(key).map(|host| host.origin_ids()).unwrap_or_default();
         ids.into_iter()
@@ -52,7 +52,7 @@ impl HostQueues {
             .sum()
     }
 
-    /// Takes out what waits for an origin. Returns how many pages.
+    /// Drops the queue of an origin, or its pages only. Returns the number of pages.
     pub(super) fn drop_queue(
         &mut self,
         key: &HostKey,
@@ -78,7 +78,7 @@ impl HostQueues {
         pages
     }
 
-    /// Hands over what was dropped, at most [`MAX_DROPPED`] at a time.
+    /// Returns dropped entries, at most [`MAX_DROPPED`] at a time.
     pub(crate) fn take_dropped(&mut self) -> Vec<Dropped> {
         let mut dropped = std::mem::take(&mut self.dropped.single);
         while dropped.len() < MAX_DROPPED {
@@ -98,17 +98,17 @@ impl HostQueues {
         dropped
     }
 
-    /// Returns how many entries were dropped that are to be handed over.
+    /// Returns the number of entries that were dropped and not returned yet.
     pub(crate) fn dropped_len(&self) -> u64 {
         self.dropped.single.len() as u64 + self.dropped.in_queues
     }
 
-    /// Says whether anything was dropped that is to be handed over.
+    /// Returns whether any entry was dropped and not returned yet.
     pub(crate) fn has_dropped(&self) -> bool {
         self.dropped_len() > 0
     }
 
-    /// Says why the URL of a key was dropped, if it is to be handed over. Costs a look at all that is.
+    /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
     pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
         let single = self.dropped.single.iter().find(|one| one.entry.key() == key);
         let queue = || self.dropped.queues.iter().find(|queue| queue.has(key));

@@ -23,19 +23,19 @@ use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// Where a host stands.
+/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum HostState {
-    /// Nothing can be handed out, and it is kept for what is known of it.
+    /// Nothing is queued, but it is kept, because something about it must not be lost.
     #[default]
     Idle,
-    /// In the round of hosts that can be asked now.
+    /// In the round of hosts that can be requested now.
     Due,
-    /// In line at its address, which other hosts share.
+    /// Waiting in the queue of its address, which other hosts share.
     WaitingForAddress,
     /// Waiting for its time.
     Waiting(Time),
-    /// Nothing can be handed out until something is settled: all its leases are in flight, or its robots.txt is being asked for.
+    /// Nothing can be leased before a settlement: all its requests are in flight, or its robots.txt is.
     WaitingForSettlement,
     /// Nothing is queued, and it can be forgotten after this time.
     Resting(Time),
@@ -45,7 +45,7 @@ pub(crate) enum HostState {
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     pub(crate) state: HostState,
-    /// By their ids.
+    /// Sorted by id.
     origins: Vec<OriginQueue>,
     rare: Option<Box<Rare>>,
     queued: u32,
@@ -53,14 +53,14 @@ pub(crate) struct Host {
     pub(crate) pace: Pace,
     leased_pages: u32,
     settled_pages: u32,
-    /// Origins that have something to hand out, or to ask robots.txt for. One that waits for its robots.txt is not among them, and
-    /// so holds up no other.
+    /// The number of origins with something to lease. An origin that waits for its robots.txt is not among them, so that it does not
+    /// delay the others.
     in_round: u32,
-    /// Where the round of origins goes on.
+    /// The position in the round of origins.
     turn: u32,
-    /// What its robots.txt files ask for, in milliseconds; zero for nothing.
+    /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
-    /// In milliseconds; the most for none.
+    /// In milliseconds; `u32::MAX` for none.
     shortest_gap: ShortestGap,
     requests: u32,
 }
@@ -75,39 +75,39 @@ impl Default for ShortestGap {
     }
 }
 
-/// What most hosts have nothing of.
+/// State that most hosts do not have.
 #[derive(Debug, Default)]
 struct Rare {
-    /// What an operator asked for; zero for nothing.
+    /// The delay that an operator set; zero for none.
     own_delay: Duration,
     blocked_until: Time,
     origins_given_up: u32,
     postponed: u32,
-    /// What is to be asked for again, and not yet.
+    /// Retries that are not due yet.
     delayed: BinaryHeap<Delayed>,
     arrivals: u64,
-    /// When origins are looked at that wait for a time.
+    /// The timers of origins.
     timed: BinaryHeap<Reverse<(Time, OriginId)>>,
-    /// Requests for robots.txt files that redirects have led to this host.
+    /// Requests for robots.txt files that were redirected to this host.
     urgent: Vec<Entry>,
     address: Address,
-    /// Nothing was asked for since the address was looked up. However long it has to wait for its turn, it is used once: else a
-    /// host whose turns are far apart would be looked up again and again and never be asked for anything.
+    /// Whether nothing was requested since the address was looked up. A look-up is used once, even if it has expired. Otherwise a host
+    /// whose turns are far apart would be looked up again and again, and never requested.
     address_is_fresh: bool,
-    /// The address that let it into the round, until its turn comes.
+    /// The address that admitted it to the round, until its turn.
     admitted_by: Option<IpAddr>,
 }
 
-/// What a host's turn brings.
+/// What happens at the turn of a host.
 #[derive(Debug)]
 pub(crate) enum HostTurn {
-    /// To be handed out.
+    /// Lease this entry.
     Fetch {
         entry: Entry,
-        /// Whether it asks if its origin is back.
+        /// Whether it is the probe of an origin that is away.
         is_probe: bool,
     },
-    /// Not to be fetched.
+    /// Drop this entry.
     Drop(Entry, NotFetched, Option<Arc<Failure>>),
 }
 
@@ -133,13 +133,13 @@ impl Host {
         self.refresh(id, now, rules);
     }
 
-    /// Lets a page wait behind everything else of the crawl.
+    /// Postpones a page: it waits behind everything else of the crawl.
     pub(crate) fn postpone(&mut self, entry: &Entry) {
         self.rare().postponed += 1;
         self.origin(OriginId::of(&entry.url)).postpone(entry);
     }
 
-    /// Takes back up to so many pages that were postponed. They will not be postponed again.
+    /// Queues up to `most` postponed pages, and returns their number. They will not be postponed again.
     pub(crate) fn release(&mut self, host: &HostKey, id: OriginId, most: usize, now: Time, rules: &HostRules) -> usize {
         let mut released = 0;
         while released < most {
@@ -154,17 +154,17 @@ impl Host {
         released
     }
 
-    /// Returns how many entries wait, but for those that wait behind everything else of the crawl.
+    /// Returns the number of queued entries, without postponed ones.
     pub(crate) fn queued(&self) -> u64 {
         u64::from(self.queued)
     }
 
-    /// Returns how many pages wait behind everything else of the crawl.
+    /// Returns the number of postponed pages.
     pub(crate) fn postponed(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| u64::from(rare.postponed))
     }
 
-    /// Takes out what is handed out next, or what must be known before it. The origins of the host take turns.
+    /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
     pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<HostTurn> {
         self.bring_due(now, rules);
         let fetch = |entry| HostTurn::Fetch { entry, is_probe: false };
@@ -223,17 +223,17 @@ impl Host {
         self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
     }
 
-    /// Says whether the origin of a URL was given up.
+    /// Returns whether the origin of a URL was given up.
     pub(crate) fn gave_up(&self, url: &str) -> bool {
         self.gave_up_any() && self.find(OriginId::of(url)).is_some_and(|origin| origin.is_given_up)
     }
 
-    /// Says whether any of its origins was given up.
+    /// Returns whether any of its origins was given up.
     pub(crate) fn gave_up_any(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.origins_given_up > 0)
     }
 
-    /// Gives an origin up; what waits for it is still to be taken out. Returns false if that was done before.
+    /// Gives up an origin. Returns false if it was given up before. The caller drops its queue.
     pub(crate) fn give_up(&mut self, id: OriginId) -> bool {
         let origin = self.origin(id);
         if std::mem::replace(&mut origin.is_given_up, true) {
@@ -244,7 +244,7 @@ impl Host {
         true
     }
 
-    /// Finds what is queued under a key. Costs a look at everything that is.
+    /// Finds the entry with a key. Cost: a scan of the whole queue.
     pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str) -> Option<Entry> {
         let in_origin = |origin: &OriginQueue| {
             let text = origin.id.text(key);
@@ -261,7 +261,7 @@ impl Host {
             .or_else(|| rare.and_then(in_rare))
     }
 
-    /// Returns where the host belongs, now that something has changed.
+    /// Returns the state of the host after a change.
     pub(crate) fn next_state(&mut self, now: Time, rules: &HostRules) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
             return self.idle_state(now, rules);
@@ -279,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Returns the address that it shares with others, as far as that is known.
+    /// Returns the address of the host, if it is known.
     pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
         match self.address() {
             Address::Known(address, _) if self.knows_address(now) => address,
@@ -305,12 +305,12 @@ impl Host {
         rare.address_is_fresh = true;
     }
 
-    /// Returns the address that let it into the round.
+    /// Returns the address that admitted it to the round.
     pub(crate) fn admitted_by(&self) -> Option<IpAddr> {
         self.rare.as_ref()?.admitted_by
     }
 
-    /// Notes the address that let it into the round, or that it has left it.
+    /// Sets the address that admitted it to the round; `None` when it leaves the round.
     pub(crate) fn set_admitted_by(&mut self, address: Option<IpAddr>) {
         if address.is_some() || self.rare.is_some() {
             self.rare().admitted_by = address;

@@ -1,4 +1,4 @@
-//! What answers and failures make of the origin that was asked: it is away, back, resting, or given up.
+//! The effect of answers and failures on an origin: it is away, back, resting, or given up.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::notice::Notice;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// How often a page whose attempts are spent may have been deferred to be asked again, at an origin that was away before.
+/// A page whose attempts are spent is retried if it was deferred less often than this, and its origin was away before.
 const SECOND_CHANCES: u32 = 2;
 
-/// What follows from a failure for the entry that was asked for.
+/// What follows from a failure for its entry.
 #[derive(Debug)]
 pub(crate) enum Consequence {
-    /// It counts against the entry.
+    /// The failure counts against the entry.
     Counts,
-    /// It does not count: the entry waits with all others of its origin.
+    /// The failure does not count: the entry waits with all others of its origin.
     Deferred(Option<Notice>),
-    /// Its origin is given up.
+    /// The origin is given up.
     GivenUp(Option<Notice>),
 }
 
 impl HostQueues {
-    /// The origin that was asked has answered. Returns what is to be said if it was away.
+    /// Records an answer of an origin. Returns a notice if it was away.
     pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
         self.get(&key)?.find(id)?;
@@ -43,7 +43,7 @@ impl HostQueues {
         after.flatten().map(|after| Notice::Back { origin, after })
     }
 
-    /// The origin that was asked has answered with something else than that it wants less traffic.
+    /// Resets the count of throttling answers, after another answer.
     pub(crate) fn reset_throttles(&mut self, leased: &LeasedEntry, now: Time) {
         let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
         let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
@@ -54,7 +54,7 @@ impl HostQueues {
         }
     }
 
-    /// A request has failed without an answer. `is_last` says that the attempts at its page are spent by that.
+    /// Records a request that failed without an answer. `is_last` says that the attempts of its page are spent now.
     pub(crate) fn failed(
         &mut self,
         leased: &LeasedEntry,
@@ -95,7 +95,7 @@ impl HostQueues {
                 _ => health.failed(failed, &patience),
             }
         });
-        // What a page was silent for before its origin was found to be away has cost it attempts.
+        // A page may have spent attempts on an outage before the outage was detected.
         let has_suffered = || {
             let origin = self.get(&key).and_then(|host| host.find(id));
             leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
@@ -113,14 +113,14 @@ impl HostQueues {
         }
     }
 
-    /// A probe came back without having asked.
+    /// Records that a probe was not sent.
     pub(crate) fn probe_not_sent(&mut self, leased: &LeasedEntry, now: Time) {
         if leased.is_probe {
             self.end_probe(&leased.entry.queue.clone(), origin_of(&leased.entry), now);
         }
     }
 
-    /// Nothing asks any longer whether an origin is back.
+    /// Records that no probe of an origin is in flight.
     pub(super) fn end_probe(&mut self, key: &HostKey, id: OriginId, now: Time) {
         self.change_origin(key, id, now, |host| {
             if let Some(health) = host.origin(id).health() {
@@ -129,9 +129,9 @@ impl HostQueues {
         });
     }
 
-    /// The origin that was asked wants less traffic. Returns how often in a row, and what is to be said if it is given up by that.
+    /// Records a throttling answer. Returns their number in a row, and a notice if the origin is given up now.
     ///
-    /// Answers to what was in flight when the host began to rest are no further reason.
+    /// Throttling answers to requests that were in flight when the rest began do not count.
     pub(crate) fn throttled(
         &mut self,
         leased: &LeasedEntry,
@@ -157,12 +157,12 @@ impl HostQueues {
         (throttles, notice)
     }
 
-    /// Says whether the origin of an entry was given up.
+    /// Returns whether the origin of an entry was given up.
     pub(crate) fn gave_up(&self, key: &HostKey, url: &str) -> bool {
         self.get(key).is_some_and(|host| host.gave_up(url))
     }
 
-    /// Gives an origin up, with all that waits for it.
+    /// Gives up an origin, and drops its queue.
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
         let away = self.get(key)?.find(id)?.outage();
         let after = away.map(|away| now.since(away.since)).unwrap_or_default();

@@ -1,20 +1,20 @@
-//! A little more of a wait, another for each URL and attempt, so that what failed together is not asked for together again.
+//! Jitter of waits, different for each URL and attempt, so that requests that failed together are not repeated together.
 //!
-//! Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015. Where that draws at random, a hash is
-//! taken: the same crawl waits the same. And only up to a given share is added, never taken away: a wait is a promise.
+//! Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015. Two differences: the jitter is a hash instead of a
+//! random number, so that equal crawls have equal waits. And it is only added, so that no wait is shorter than configured.
 
 use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-/// Returns a wait with up to so many percent of it added, evenly spread over URLs and attempts.
+/// Returns a wait plus a jitter of up to `percent` of it, spread evenly over URLs and attempts.
 pub(crate) fn with_jitter(wait: Duration, percent: u8, url: &str, attempt: u32) -> Duration {
     let most = wait.saturating_mul(u32::from(percent)) / 100;
     wait.saturating_add(most.saturating_mul(jitter_thousandths(url, attempt)) / 1_000)
 }
 
-/// Returns a share for each URL and attempt, evenly spread from 0 to 999.
+/// Returns a number from 0 to 999 for each URL and attempt, spread evenly.
 pub(crate) fn jitter_thousandths(url: &str, attempt: u32) -> u32 {
     let mut hasher = SipHasher13::new();
     (url, attempt).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! One origin's share of its host's queue: what waits, what its robots.txt says, and whether it is away.
+//! The queue of one origin, with its rules of robots.txt and its outages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::rules::KnownRules;
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
-/// An origin among those of its host.
+/// The id of an origin within its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OriginId {
-    /// Dots at the end of the host's name, which robots.txt tells apart and the host does not.
+    /// The number of dots at the end of the host name. They distinguish origins, but not hosts.
     dots: u32,
     port: u16,
     is_secure: bool,
 }
 
 impl OriginId {
-    /// Reads the origin of a URL, or of the text of an origin.
+    /// Returns the origin of a URL, or of the text of an origin.
     pub(crate) fn of(url: &str) -> Self {
         let origin = origin_text(url);
         let (scheme, authority) = origin.split_once("://").unwrap_or(("", origin));
@@ -62,52 +62,52 @@ impl OriginId {
     }
 }
 
-/// What waits of one origin, and all that is known of it.
+/// The queue and the state of one origin.
 #[derive(Debug)]
 pub(crate) struct OriginQueue {
     pub(crate) id: OriginId,
-    /// What its robots.txt says, if it was asked for, and until when.
+    /// Its rules of robots.txt, with their lifetime.
     pub(crate) known: Option<KnownRules>,
-    /// Its robots.txt is asked for.
+    /// Whether its robots.txt is in flight.
     pub(crate) is_asking: bool,
-    /// Nothing was handed out since its robots.txt was read. However short the rules hold, and however long it has to wait for its
-    /// turn, they are used once: else it would be asked for its robots.txt again and again, and never for a page.
+    /// Whether no page was leased since its robots.txt was read. Rules are used once, even if they have expired. Otherwise robots.txt
+    /// might be fetched again and again, and never a page.
     pub(crate) rules_are_fresh: bool,
-    /// How often its robots.txt was asked for in vain, in a row.
+    /// Failed requests for its robots.txt in a row.
     pub(crate) robots_attempts: u8,
-    /// It has answered in this crawl.
+    /// Whether it has answered in this crawl.
     pub(crate) has_answered: bool,
     pub(crate) is_given_up: bool,
     /// Whether it is in the round of its host's origins.
     pub(crate) in_round: bool,
-    /// A sitemap was handed out last: however many there are, the pages get every second turn.
+    /// Whether a sitemap was leased last: sitemaps and pages take turns.
     page_is_next: bool,
     pages: PackedEntries,
     rare: Option<Box<Rare>>,
 }
 
-/// What most origins have nothing of.
+/// State that most origins do not have.
 #[derive(Debug, Default)]
 struct Rare {
-    /// Its robots.txt is not to be asked for before.
+    /// The earliest time of the next request for its robots.txt.
     robots_due: Time,
-    /// When its host looks at it next.
+    /// The time at which its host checks it next.
     timer: Time,
     sitemaps: VecDeque<Entry>,
     retries: VecDeque<Entry>,
-    /// What waits behind everything else of the crawl.
+    /// Pages that wait behind everything else of the crawl.
     postponed: PackedEntries,
     health: OriginHealth,
 }
 
-/// What an origin hands out.
+/// What happens at the turn of an origin.
 #[derive(Debug)]
 pub(crate) enum OriginTurn {
-    /// Its robots.txt must be asked for.
+    /// Lease its robots.txt.
     Robots,
-    /// This is to be fetched.
+    /// Lease this entry.
     Fetch(Entry),
-    /// This waited and is not to be fetched.
+    /// Drop this entry.
     Drop(Entry, NotFetched, Option<Arc<Failure>>),
 }
 
@@ -128,7 +128,7 @@ impl OriginQueue {
         }
     }
 
-    /// Lets an entry wait behind all others of its kind. Pages that were asked for before wait behind those that were not.
+    /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested.
     pub(crate) fn push(&mut self, entry: Entry) {
         if let Purpose::Sitemap(_) = entry.purpose {
             self.rare().sitemaps.push_back(entry);
@@ -146,7 +146,7 @@ impl OriginQueue {
         }
     }
 
-    /// Lets a page wait behind everything else of the crawl.
+    /// Postpones a page: it waits behind everything else of the crawl.
     pub(crate) fn postpone(&mut self, entry: &Entry) {
         let origin = origin_text(&entry.url);
         self.rare().postponed.push(
@@ -158,13 +158,13 @@ impl OriginQueue {
         );
     }
 
-    /// Takes back the oldest page that was postponed.
+    /// Removes the oldest postponed page and returns it.
     pub(crate) fn take_postponed(&mut self, host: &HostKey) -> Option<Entry> {
         let origin = self.id.text(host);
         self.rare.as_mut()?.postponed.pop(OriginRef { host, origin: &origin })
     }
 
-    /// Returns from when on something of it can be handed out; `None` if that needs a settlement first.
+    /// Returns when an entry can be leased; `None` if that needs a settlement first.
     pub(crate) fn ready_at(&self, now: Time, ask_robots: bool) -> Option<Time> {
         if self.is_given_up || self.is_empty() {
             return None;
@@ -178,8 +178,7 @@ impl OriginQueue {
         Some(Time::EPOCH)
     }
 
-    /// Takes out what is to be handed out next: a sitemap and a page in turn, as long as there are both; then what was asked for
-    /// before. While the origin is away, this is its probe.
+    /// Returns the next entry: sitemaps and pages take turns, then retries. While the origin is away, it is the probe.
     pub(crate) fn take(&mut self, host: &HostKey, now: Time, ask_robots: bool) -> Option<OriginTurn> {
         if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
             away.is_probing = true;
@@ -230,7 +229,7 @@ impl OriginQueue {
         entry
     }
 
-    /// Goes through all that waits, in no particular order. Costs a copy of each.
+    /// Iterates over all queued entries, in no particular order. Cost: a copy of each.
     pub(crate) fn waiting<'a>(&'a self, host: &'a HostKey, origin: &'a str) -> impl Iterator<Item = Entry> + 'a {
         let origin_ref = OriginRef { host, origin };
         let rare = self.rare.iter();
@@ -239,7 +238,7 @@ impl OriginQueue {
         self.pages.iter(origin_ref).chain(postponed).chain(others)
     }
 
-    /// Says whether a key waits behind everything else of the crawl. Costs a look at all that does.
+    /// Returns whether a key is postponed. Cost: a scan of all postponed pages.
     pub(crate) fn is_postponed(&self, host: &HostKey, key: &str) -> bool {
         let origin = self.id.text(host);
         let origin_ref = OriginRef { host, origin: &origin };
@@ -248,7 +247,7 @@ impl OriginQueue {
             .any(|entry| entry.key() == key)
     }
 
-    /// Takes out all pages that wait, packed and not.
+    /// Drains all pages, packed and not.
     pub(crate) fn drain_pages(&mut self) -> (Vec<PackedEntries>, Vec<Entry>) {
         let pages = std::mem::take(&mut self.pages);
         match &mut self.rare {
@@ -260,65 +259,65 @@ impl OriginQueue {
         }
     }
 
-    /// Takes out all sitemaps that wait.
+    /// Drains all sitemaps.
     pub(crate) fn drain_sitemaps(&mut self) -> Vec<Entry> {
         let sitemaps = self.rare.as_mut().map(|rare| std::mem::take(&mut rare.sitemaps));
         sitemaps.unwrap_or_default().into()
     }
 
-    /// Returns how many pages are postponed.
+    /// Returns the number of postponed pages.
     pub(crate) fn postponed_len(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())
     }
 
-    /// Says whether nothing of it waits for a turn.
+    /// Returns whether nothing is queued, except postponed pages.
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty = |rare: &Rare| rare.sitemaps.is_empty() && rare.retries.is_empty();
         self.pages.is_empty() && self.rare.as_deref().is_none_or(is_empty)
     }
 
-    /// Says whether something is known of it that would be lost with it, but for its robots.txt.
+    /// Returns whether it has state, other than its robots.txt, that must not be forgotten.
     pub(crate) fn must_be_kept(&self) -> bool {
         let is_over = |rare: &Rare| rare.postponed.is_empty() && rare.health.is_over();
         self.is_given_up || self.is_asking || !self.rare.as_deref().is_none_or(is_over)
     }
 
-    /// Returns since when it is away, and how it was found out.
+    /// Returns its outage, if it is away.
     pub(crate) fn outage(&self) -> Option<&Outage> {
         self.rare.as_ref()?.health.outage.as_ref()
     }
 
-    /// Returns what went wrong of late, if anything did.
+    /// Returns its recent failures, if any.
     pub(crate) fn health(&mut self) -> Option<&mut OriginHealth> {
         self.rare.as_mut().map(|rare| &mut rare.health)
     }
 
-    /// Returns what went wrong of late, to add to it.
+    /// Returns its recent failures, to add one.
     pub(crate) fn health_mut(&mut self) -> &mut OriginHealth {
         &mut self.rare().health
     }
 
-    /// Says whether it was away before.
+    /// Returns whether it was away before.
     pub(crate) fn was_away(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.health.was_away())
     }
 
-    /// Returns how often in a row it has asked for less traffic.
+    /// Returns the number of throttling answers in a row.
     pub(crate) fn throttles(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.health.throttles)
     }
 
-    /// Sets when its robots.txt is to be asked for.
+    /// Sets the earliest time of the next request for its robots.txt.
     pub(crate) fn set_robots_due(&mut self, due: Time) {
         self.rare().robots_due = due;
     }
 
-    /// Returns when its host looks at it next; the epoch for no time.
+    /// Returns when its host checks it next; the epoch for no time.
     pub(crate) fn timer(&self) -> Time {
         self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.timer)
     }
 
-    /// Sets when its host looks at it next.
+    /// Sets when its host checks it next.
     pub(crate) fn set_timer(&mut self, time: Time) {
         if time > Time::EPOCH || self.rare.is_some() {
             self.rare().timer = time;

@@ -1,8 +1,8 @@
-//! Whether an origin is away, and when it is asked whether it is back.
+//! Outages: whether an origin is away, and when it is probed.
 //!
-//! An origin is away from its first failure that says so ([`Blame::Origin`](crate::failure::Blame)), or after so many silent pages,
-//! until a request that started later is answered. One probe at a time asks; all other failures in the meantime belong to the
-//! same incident, and change nothing.
+//! An origin is away from the first failure that counts against it ([`Blame::Origin`](crate::failure::Blame)), or after some silent
+//! pages. It is back when a request that started later is answered. One probe is in flight at a time. All other failures in the
+//! meantime belong to the same incident, and change nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
 use crate::time::Time;
 
-/// Different pages in a row that time out or break off, with no answer between, after which their origin is taken to be away.
+/// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
 pub(crate) const SILENT_PAGES: usize = 3;
 
-/// What went wrong at an origin of late.
+/// The recent failures of an origin.
 #[derive(Debug, Default)]
 pub(crate) struct OriginHealth {
     pub(crate) outage: Option<Outage>,
     /// Pages that were silent since the last answer, as hashes of their URLs.
     silent: Vec<u64>,
-    /// How often pages were silent since the last answer.
+    /// Silent requests since the last answer.
     silences: u32,
-    /// How often in a row it answered that it wants less traffic.
+    /// Throttling answers in a row.
     pub(crate) throttles: u32,
-    /// The incident that was over last, and how often it had been asked, if only robots.txt has answered since.
+    /// The start and the probes of the last incident, if only robots.txt was answered since.
     unproven: Option<(Time, u32)>,
-    /// When it was back last: what failed of earlier requests is part of an incident that is over.
+    /// The end of the last incident. Failures of requests that started earlier belong to it.
     back_at: Time,
 }
 
-/// An incident.
+/// An outage that is not over.
 #[derive(Debug)]
 pub(crate) struct Outage {
     pub(crate) since: Time,
@@ -42,62 +42,62 @@ pub(crate) struct Outage {
     pub(crate) is_probing: bool,
 }
 
-/// What a failure has made of its origin.
+/// What a failure means for its origin.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incident {
-    /// The failure belongs to none: it counts against its page.
+    /// The failure belongs to no incident: it counts against its page.
     None,
-    /// It has just begun.
+    /// An incident begins.
     Begun,
-    /// It goes on, or it was over before the failure came in.
+    /// The failure belongs to an incident that is known, or already over.
     Known,
-    /// It has lasted for too long.
+    /// The incident has lasted too long.
     TooLong,
 }
 
-/// How patient one is with an origin.
+/// The limits of an outage.
 pub(crate) struct Patience<'a> {
     pub(crate) retries: &'a RetryPolicy,
-    /// How long it may be away.
+    /// How long the origin may be away.
     pub(crate) limit: Duration,
-    /// How much is added to waits, in thousandths of the most that may be.
+    /// The jitter of waits, in thousandths of the maximum.
     pub(crate) jitter: u32,
 }
 
-/// A request that has failed.
+/// A request that failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     pub(crate) failure: &'a Arc<Failure>,
     pub(crate) started: Time,
-    /// Whether it asked if the origin is back.
+    /// Whether it was a probe.
     pub(crate) is_probe: bool,
     pub(crate) now: Time,
 }
 
 impl OriginHealth {
-    /// Says whether nothing is wrong.
+    /// Returns whether there is no recent failure.
     pub(crate) fn is_over(&self) -> bool {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
-    /// Says whether it was away before.
+    /// Returns whether the origin was away before.
     pub(crate) fn was_away(&self) -> bool {
         self.back_at > Time::EPOCH
     }
 
-    /// Says whether the origin is away.
+    /// Returns whether the origin is away.
     pub(crate) fn is_away(&self) -> bool {
         self.outage.is_some()
     }
 
-    /// A request has failed in a way that says that the origin is away.
+    /// Records a failure that counts against the origin.
     pub(crate) fn failed(&mut self, failed: Failed<'_>, patience: &Patience<'_>) -> Incident {
         let now = failed.now;
         let Some(outage) = &mut self.outage else {
             if failed.started < self.back_at {
                 return Incident::Known;
             }
-            // A host of which nothing but robots.txt answers is not back: the incident goes on.
+            // If only robots.txt was answered, the origin is not back: the incident continues.
             let is_refused = failed.failure.kind.blame() == Blame::Origin;
             let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
             let goes_on = self.unproven.filter(|_| is_refused && is_soon);
@@ -130,7 +130,7 @@ impl OriginHealth {
         Incident::Known
     }
 
-    /// A page got no answer, or not all of it. `is_last` says that its attempts are spent by that.
+    /// Records a silent page: no answer, or only a part of it. `is_last` says that its attempts are spent now.
     pub(crate) fn page_was_silent(
         &mut self,
         page: u64,
@@ -145,7 +145,7 @@ impl OriginHealth {
         if !self.silent.contains(&page) {
             self.silent.push(page);
         }
-        // With no answer to anything between the attempts at a page, it may as well be the host.
+        // Without any answer between the attempts of a page, the origin may be away.
         let attempts = patience.retries.max_attempts.get();
         if self.silent.len() >= SILENT_PAGES || is_last && self.silences >= attempts {
             self.silent = Vec::new();
@@ -155,11 +155,11 @@ impl OriginHealth {
         Incident::None
     }
 
-    /// A request that started at a time was answered. Returns for how long the origin was away, if it is back by that.
+    /// Records the answer to a request. Returns how long the origin was away, if this ends the outage.
     pub(crate) fn answered(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
-        // What was asked for before it went away may be answered late, and proves nothing.
+        // A late answer to a request from before the outage proves nothing.
         let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
         if is_page {
             self.unproven = None;
@@ -171,7 +171,7 @@ impl OriginHealth {
         Some(now.since(outage.since))
     }
 
-    /// A probe came back without having asked.
+    /// Records that a probe was not sent.
     pub(crate) fn probe_not_sent(&mut self) {
         if let Some(outage) = &mut self.outage {
             outage.is_probing = false;
@@ -180,7 +180,7 @@ impl OriginHealth {
 }
 
 impl Outage {
-    /// Sets the time of the next probe: later each time, and once more when patience ends.
+    /// Sets the time of the next probe: later each time, and a last one at the limit.
     fn wait(&mut self, now: Time, patience: &Patience<'_>) {
         self.probes += 1;
         let retries = patience.retries;

@@ -1,10 +1,10 @@
-//! When the next request may start, by those in flight and the last that has ended.
+//! The pace of requests: when the next one may start.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// The requests to one host, or to one address. A time of the epoch stands for never.
+/// The requests to one host or one address. The epoch stands for never.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     last_start: Time,
@@ -13,25 +13,25 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Returns how many requests are in flight.
+    /// Returns the number of requests in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Notes that a request starts; returns how long after the end of the last.
+    /// Records the start of a request. Returns the time since the end of the last one.
     pub(crate) fn start(&mut self, now: Time) -> Option<Duration> {
         self.in_flight += 1;
         self.last_start = now;
         (self.last_end > Time::EPOCH).then(|| now.since(self.last_end))
     }
 
-    /// Notes that a request has ended.
+    /// Records the end of a request.
     pub(crate) fn end(&mut self, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.last_end = now;
     }
 
-    /// Notes that what was to start at that time was no request.
+    /// Undoes a start for which no request was made.
     pub(crate) fn take_back(&mut self, started: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         // Another request may have started since, and starts keep their distance from that.
@@ -40,7 +40,7 @@ impl Pace {
         }
     }
 
-    /// Returns from when on the next request may start, if no more than `most` are in flight at a time.
+    /// Returns when the next request may start, if at most `most` are in flight at a time.
     pub(crate) fn free_from(&self, delay: Duration, most: u32) -> Time {
         let after = |time: Time| if time > Time::EPOCH { time + delay } else { time };
         if delay.is_zero() {

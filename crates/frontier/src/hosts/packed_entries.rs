@@ -1,16 +1,16 @@
-//! Pages that wait for one origin, packed: first in, first out, in about as many bytes as their paths have.
+//! The queued pages of one origin, packed: a FIFO queue of about as many bytes as their paths.
 //!
-//! An entry is written behind the others as a record, in segments of about [`SEGMENT_BYTES`]:
+//! An entry is appended as a record, in segments of about [`SEGMENT_BYTES`]:
 //!
 //! ```text
-//! flags (1 or 2 bytes) | depth | shared, rest of the path | key? | referrer? | redirected from? | what is rare
+//! flags (1 or 2 bytes) | depth | shared, rest of the path | key? | referrer? | redirected from? | rare fields
 //! ```
 //!
-//! All numbers are variable-length integers of seven bits a byte (as in LEB128). Of a path only what differs from the first path of
-//! its segment is written; of a text that begins with the origin, only what follows; and of a referrer that the segment has
-//! already, only how far back it stands: links of one page come in a row. A segment can be read by itself.
+//! Numbers are LEB128. A path shares a prefix with the first path of its segment. A text that begins with the origin is stored without
+//! it. A referrer that is already in the segment is stored as its distance, because links of one page come in a row. A segment can be
+//! read by itself.
 //!
-//! What is read back was written here, in memory. Should a record make no sense all the same, the segment ends there.
+//! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod record;
 
@@ -21,10 +21,10 @@ use record::{REFERRER_BACK, Reader, Writer, flags_of};
 use crate::entry::Entry;
 use crate::url::HostKey;
 
-/// A segment is closed, and its memory fitted, once it has so many bytes.
+/// The size in bytes at which a segment is closed and its memory shrunk to fit.
 const SEGMENT_BYTES: usize = 4096;
 
-/// Which origin the entries belong to: its texts, which are not written.
+/// The origin of the entries. Records do not contain it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OriginRef<'a> {
     pub(crate) host: &'a HostKey,
@@ -35,19 +35,19 @@ pub(crate) struct OriginRef<'a> {
 /// A queue of packed pages.
 #[derive(Debug, Default)]
 pub(crate) struct PackedEntries {
-    /// Closed segments, the oldest first; none but with long queues.
+    /// Closed segments, the oldest first. Only long queues have them.
     #[expect(
         clippy::box_collection,
-        reason = "a million hosts have none, and a pointer takes a quarter of it"
+        reason = "most of a million hosts have none, and a pointer takes a quarter of the memory"
     )]
     closed: Option<Box<VecDeque<Box<[u8]>>>>,
-    /// The segment that is written.
+    /// The segment that records are appended to.
     open: Vec<u8>,
-    /// Where the oldest record begins, in the first segment.
+    /// The offset of the oldest record in the first segment.
     head: u32,
-    /// Where the last referrer stands in the open segment; 0 if none does.
+    /// The offset of the last referrer in the open segment; 0 for none.
     referrer_at: u32,
-    /// Where the path of the first record of the open segment stands, and how long it is.
+    /// The offset and length of the path of the first record in the open segment.
     anchor: (u16, u16),
     len: u32,
 }
@@ -61,7 +61,7 @@ impl PackedEntries {
         self.len == 0
     }
 
-    /// Writes a page behind all others. What retries know, attempts and due times, is not kept.
+    /// Appends a page. Attempts and due times, which only retries have, are not stored.
     pub(crate) fn push(&mut self, entry: &Entry, origin_ref: OriginRef<'_>) {
         if self.open.len() >= SEGMENT_BYTES {
             self.close();
@@ -69,7 +69,7 @@ impl PackedEntries {
         let is_first = self.open.is_empty();
         let most = most_bytes(entry, origin_ref.origin);
         if self.open.capacity() - self.open.len() < most {
-            // Most hosts have a few URLs only: the first takes as much as it needs.
+            // Most hosts have few URLs: the first allocation has the exact size.
             self.open.reserve_exact(most.max(self.open.len() / 4));
         }
         let mut writer = Writer {
@@ -92,7 +92,7 @@ impl PackedEntries {
             writer.number(0);
             writer.number(path.len() as u64);
             let at = writer.to.len();
-            // Paths are longer only where a URL may be; then nothing is shared.
+            // A path that is too long for 16 bits is not shared.
             self.anchor = (u16::try_from(at).unwrap_or(0), u16::try_from(path.len()).unwrap_or(0));
             writer.to.extend_from_slice(path);
         } else {
@@ -121,7 +121,7 @@ impl PackedEntries {
         self.len += 1;
     }
 
-    /// Takes out the oldest page.
+    /// Removes the oldest page and returns it.
     pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
             let (segment, is_open) = match self.closed.as_ref().and_then(|closed| closed.front()) {
@@ -152,7 +152,7 @@ impl PackedEntries {
         }
     }
 
-    /// Goes through all that waits, the oldest first. Costs a copy of each.
+    /// Iterates over all pages, the oldest first. Cost: a copy of each.
     pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
         let segments = self
             .closed
@@ -184,7 +184,7 @@ impl PackedEntries {
     }
 }
 
-/// Returns about how many bytes the record of an entry takes, seldom less than it does.
+/// Returns an estimate of the size of a record, rarely too low.
 fn most_bytes(entry: &Entry, origin: &str) -> usize {
     let metadata = &entry.metadata;
     let texts = [

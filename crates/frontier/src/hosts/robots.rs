@@ -1,4 +1,4 @@
-//! What robots.txt files say, and how much memory all that may take.
+//! The rules of robots.txt of all origins, and the bound of their memory.
 
 use super::HostQueues;
 use super::origin_queue::OriginId;
@@ -6,7 +6,7 @@ use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
-/// How much memory the rules of all origins take.
+/// The memory of the rules of all origins.
 #[derive(Debug, Default)]
 pub(super) struct RulesMemory {
     bytes: usize,
@@ -20,7 +20,7 @@ impl RulesMemory {
 }
 
 impl HostQueues {
-    /// The robots.txt of an origin is known, or what holds without it: its pages may be handed out, or are dropped, until a time.
+    /// Sets the policy of an origin, which is valid until a time. Its pages can be leased or dropped then.
     pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
         let bytes = policy.bytes();
@@ -46,8 +46,8 @@ impl HostQueues {
         }
     }
 
-    /// What holds for an origin was decided without its answer: whether it is away makes no difference any longer, and is not asked. (If it
-    /// were, by a robots.txt that may not be asked for, that would have no end.)
+    /// Sets the policy of an origin that did not answer. Its outage ends, so that it is not probed: probes by a robots.txt that may not
+    /// be requested would never end.
     pub(crate) fn decided_without(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
         self.change_origin(&key, id, now, |host| {
@@ -58,7 +58,7 @@ impl HostQueues {
         self.robots_known(origin, policy, until, now);
     }
 
-    /// The robots.txt of an origin was asked for in vain, and is asked for again at a time.
+    /// Schedules a retry of the robots.txt of an origin.
     pub(crate) fn ask_robots_again(&mut self, origin: &Origin, attempts: u32, due: Time, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
         self.change_origin(&key, id, now, |host| {
@@ -69,19 +69,19 @@ impl HostQueues {
         });
     }
 
-    /// The robots.txt of an origin is asked for at another place: its pages wait for that.
+    /// Records that the robots.txt of an origin is fetched from another URL. Its pages wait for it.
     pub(crate) fn robots_redirected(&mut self, origin: &Origin, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
         self.change_origin(&key, id, now, |host| host.origin(id).is_asking = true);
     }
 
-    /// What is known of the robots.txt of an origin, also if it has expired.
+    /// Returns the rules of an origin, even if they have expired.
     pub(crate) fn known(&self, origin: &Origin) -> Option<&KnownRules> {
         let host = self.hosts.get(origin.host())?;
         host.find(OriginId::of(origin.as_str()))?.known.as_ref()
     }
 
-    /// Forgets a host; its rules give their memory back.
+    /// Forgets a host and its rules.
     pub(super) fn forget(&mut self, key: &HostKey) {
         let Some(host) = self.hosts.remove(key) else { return };
         for origin in host.origins() {
@@ -89,11 +89,12 @@ impl HostQueues {
         }
     }
 
-    /// Drops rules until all take three quarters of what they may: first those that were used, the oldest first, then those that
-    /// were not, the youngest first, but for the oldest of them. They are asked for again before anything else of their origins
-    /// is fetched; the oldest is used at its next turn, so that the crawl goes on.
+    /// Drops rules until the rest takes three quarters of the bound.
     ///
-    /// Costs a look at all hosts, paid for by as many bytes of rules that came since the last time.
+    /// Rules that were used go first, the oldest first. Then go unused rules, the newest first, except the oldest: it is used at its
+    /// next turn, so that the crawl makes progress. Dropped rules are fetched again before anything else of their origins.
+    ///
+    /// Cost: a scan of all hosts, amortised over the bytes of new rules.
     fn make_room(&mut self, now: Time) {
         let (mut used, mut fresh) = (Vec::new(), Vec::new());
         for (key, host) in &self.hosts {

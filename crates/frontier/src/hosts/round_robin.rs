@@ -1,4 +1,4 @@
-//! The round of hosts that can be asked now, one entry each.
+//! The round of due hosts: one entry of each in turn.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ use crate::traps::Screening;
 use crate::url::HostKey;
 
 impl HostQueues {
-    /// Hands out the next entry that may be asked for now. With the last lease a host may have, it is taken away. What is not to be
-    /// fetched is dropped, or waits behind everything else, on the way.
+    /// Returns the next entry to lease. A host with all its requests in flight leaves the round. Entries that are not fetched are
+    /// dropped or postponed.
     pub(crate) fn take(&mut self, now: Time) -> Option<LeasedEntry> {
         while !self.is_dropped_full() {
             let key = self.first_due(now)?;
@@ -20,7 +20,7 @@ impl HostQueues {
             let host = self.hosts.get_mut(&key)?;
             let before = host.queued();
             let taking = host.take(&key, now, &self.rules);
-            // Taking may have found out that it is to be looked up, and handing out ends its being fresh.
+            // Before the lease, which ends the freshness of the address.
             let address = host.shared_address(now);
             self.queued = self.queued + host.queued() - before;
             let leased = taking.and_then(|taking| self.screen(&key, taking, now));
@@ -45,7 +45,7 @@ impl HostQueues {
         None
     }
 
-    /// Decides whether what has its turn is fetched after all.
+    /// Decides whether an entry is fetched. If not, it is dropped or postponed.
     fn screen(&mut self, key: &HostKey, taking: HostTurn, now: Time) -> Option<(Entry, bool)> {
         let (entry, is_probe) = match taking {
             HostTurn::Drop(entry, why, cause) => {
@@ -69,12 +69,12 @@ impl HostQueues {
         None
     }
 
-    /// Says whether something can be handed out now, without doing so.
+    /// Returns whether an entry can be leased now.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         self.first_due(now).is_some()
     }
 
-    /// Finds the host whose turn it is, and lets it stay at the head of the round.
+    /// Returns the host at the head of the round, and leaves it there.
     fn first_due(&mut self, now: Time) -> Option<HostKey> {
         self.wake(now);
         while let Some(key) = self.due.front().cloned() {
@@ -84,7 +84,7 @@ impl HostQueues {
                 if is_due && address.is_none_or(|address| self.addresses.is_free(address, now)) {
                     return Some(key);
                 }
-                // What made it due has changed since.
+                // It is not due any more.
                 let admitted_by = self.leave_round();
                 self.update_state(&key, now);
                 self.admit_waiting(admitted_by, now);
@@ -95,7 +95,7 @@ impl HostQueues {
         None
     }
 
-    /// Takes the host at the head of the round out of it. Returns the address that had let it in, which may let in another.
+    /// Removes the host at the head of the round. Returns the address that admitted it, which may admit another.
     fn leave_round(&mut self) -> Option<IpAddr> {
         let key = self.due.pop_front()?;
         if self.due.len() < self.due.capacity() / 4 {
@@ -109,7 +109,7 @@ impl HostQueues {
         Some(address)
     }
 
-    /// Lets hosts of an address into the round, as many as it may be asked by now.
+    /// Admits waiting hosts of an address to the round, as many as it allows now.
     pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
         while let Some(key) = self.addresses.next(address, now) {

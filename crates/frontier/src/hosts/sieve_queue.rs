@@ -1,4 +1,4 @@
-//! How links come in: the host queues as the queue behind the frontier's sieve.
+//! The host queues as the queue of the frontier's sieve.
 
 use super::HostQueues;
 use crate::entry::Entry;
@@ -19,7 +19,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
         self.admit(arrival.link)
     }
 
-    /// While nothing is near its bound, a batch of links need not be looked at one by one.
+    /// While nothing is near its bound, a batch of links needs no checks.
     fn admits_next(&self, count: usize) -> bool {
         let room = count as u64;
         HostQueues::len(self) + room <= self.rules.max_queued
@@ -45,17 +45,17 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     }
 }
 
-/// A link on its way through the filter into its host's queue, with the time of its arrival. An entry is made only of one that is new.
+/// A link that is pushed into the sieve, with its time of arrival. An entry is created for a new one only.
 #[derive(Debug)]
 pub(crate) struct Arrival<'l> {
     pub(crate) link: &'l Link,
     pub(crate) at: Time,
-    /// It waits behind everything else, because of where it was found.
+    /// Whether it is postponed, because of the page that it was found on.
     pub(crate) is_postponed: bool,
 }
 
 impl AsRef<[u8]> for Arrival<'_> {
-    /// The bytes of the key, which is what the filter sees.
+    /// Returns the bytes of the key, which the filter hashes.
     fn as_ref(&self) -> &[u8] {
         self.link.url.key().as_bytes()
     }

@@ -1,4 +1,4 @@
-//! When the hosts that wait are looked at again, and those that rest forgotten.
+//! Timers: when waiting hosts are due, and when resting hosts are forgotten.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,17 +8,17 @@ use super::host::{Host, HostState};
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// When which host is to be looked at; the earliest first.
+/// The times at which hosts are checked, the earliest first.
 pub(super) type Timers = BinaryHeap<Reverse<(Time, HostKey)>>;
 
-/// Hosts that are kept for the sake of the report, though nothing is left to know of them.
+/// Hosts without state that are kept for the report.
 const HOSTS_KEPT: usize = 10_000;
 
-/// Marks that are not worth a sweep.
+/// The number of timers below which there is no sweep.
 const FEW_MARKS: usize = 64;
 
 impl HostQueues {
-    /// Returns when the next host will be due, if any waits for its time.
+    /// Returns when the next waiting host will be due.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.waiting.peek() {
@@ -34,10 +34,10 @@ impl HostQueues {
         of_address
     }
 
-    /// Rebuilds an timers once most of its marks are old ones. A host that runs empty after each page leaves one behind each
-    /// time, to stay until its robots.txt expires.
+    /// Rebuilds the timers once most of them are outdated. A host whose queue becomes empty after each page leaves an outdated timer
+    /// each time, until its robots.txt expires.
     ///
-    /// Costs one look at every host, paid for by as many marks since the last time.
+    /// Cost: a scan of all hosts, amortised over as many new timers.
     pub(super) fn sweep(&mut self) {
         let most = 2 * self.hosts.len() + FEW_MARKS;
         if self.waiting.len() > most {
@@ -54,8 +54,7 @@ impl HostQueues {
         }
     }
 
-    /// Brings the hosts whose time has come into the round, and forgets those of whom nothing is left to know, if there are
-    /// many.
+    /// Adds the hosts whose timers are due to the round, and forgets hosts without state if there are many.
     pub(super) fn wake(&mut self, now: Time) {
         while let Some((time, key)) = pop_until(&mut self.waiting, now) {
             if let Some(host) = self
@@ -85,7 +84,7 @@ impl HostQueues {
     }
 }
 
-/// One mark for each host whose place has a time of the kind asked for.
+/// Returns one timer for each host whose state has a time of the wanted kind.
 fn timers(hosts: &HashMap<HostKey, Box<Host>>, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts
         .iter()

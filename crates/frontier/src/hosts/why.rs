@@ -1,4 +1,4 @@
-//! What a queued URL waits for.
+//! Why a URL is queued: what it waits for.
 
 use super::HostQueues;
 use super::origin_queue::OriginId;
@@ -9,7 +9,7 @@ use crate::traps::Screening;
 use crate::url::CanonicalUrl;
 
 impl HostQueues {
-    /// Says what a URL waits for, if it waits. Costs a look at the whole queue of its host.
+    /// Returns what a URL waits for, if it is queued. Cost: a scan of the queue of its host.
     pub(crate) fn why_waiting(&self, url: &CanonicalUrl, now: Time) -> Option<Why> {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;

@@ -1,8 +1,8 @@
-//! From set bits to keys and back.
+//! The number of keys estimated from the number of bits set, and the inverse.
 
 use super::{Layout, Sizing};
 
-/// By how much the estimate of blocks is noisier, at most, than that of the classic layout: keys fall unevenly on blocks.
+/// The noise of the estimate in blocks divided by that in the classic layout, at most. Keys are spread unevenly over blocks.
 const BLOCK_NOISE: f64 = 1.2;
 
 impl Sizing {

@@ -1,15 +1,15 @@
-//! How many pages of one host may be fetched, and what is taken out of its queue at once.
+//! The page budget of one host, and draining its queue.
 
 use super::super::packed_entries::PackedEntries;
 use super::super::{HostRules, OriginId};
 use super::Host;
 use crate::entry::{Entry, Purpose};
 
-/// How many pages may wait for each that a host's budget allows, and how many may in any case.
+/// The pages that may be queued for each page of the budget, and in addition.
 const WAITING_PER_PAGE: u64 = 10;
 const WAITING_AT_LEAST: u64 = 1000;
 
-/// What was taken out of the queue of one origin.
+/// The entries that were drained from the queue of one origin.
 #[derive(Debug, Default)]
 pub(crate) struct TakenOut {
     pub(crate) packed: Vec<PackedEntries>,
@@ -17,7 +17,7 @@ pub(crate) struct TakenOut {
 }
 
 impl TakenOut {
-    /// Returns how many pages are in it.
+    /// Returns the number of pages.
     pub(crate) fn pages(&self) -> u64 {
         let packed: u64 = self.packed.iter().map(PackedEntries::len).sum();
         let others = self.entries.iter().filter(|entry| entry.purpose == Purpose::Page);
@@ -34,8 +34,8 @@ impl TakenOut {
 }
 
 impl Host {
-    /// Says whether a further page may be queued. More may wait than may be fetched: what robots.txt forbids and what was redirected
-    /// spends nothing.
+    /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
+    /// spend nothing.
     pub(crate) fn takes_pages(&self, rules: &HostRules) -> bool {
         rules.max_pages_per_host.is_none_or(|most| {
             let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
@@ -43,14 +43,14 @@ impl Host {
         })
     }
 
-    /// Says whether the pages in flight may spend all that is left of the budget: what waits must wait for them.
+    /// Returns whether the pages in flight may spend the rest of the budget. The others wait for them then.
     pub(super) fn holds_pages(&self, rules: &HostRules) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
         rules.max_pages_per_host.is_some_and(is_held)
     }
 
-    /// Counts a page that was fetched. Says whether the budget is spent by it, and pages wait that must be taken out.
+    /// Counts a page that was fetched. Returns whether the budget is spent now, and queued pages must be dropped.
     pub(crate) fn count_page(&mut self, most: Option<u64>) -> bool {
         self.settled_pages = self.settled_pages.saturating_add(1);
         let is_spent = most.is_some_and(|most| u64::from(self.settled_pages) >= most);
@@ -62,8 +62,7 @@ impl Host {
         self.origins.iter().map(|origin| origin.id).collect()
     }
 
-    /// Takes out everything that waits for an origin, or its pages only. Robots.txt files of other origins that redirects have led
-    /// here stay: their origins wait for an answer.
+    /// Drains the queue of an origin, or its pages only. Robots.txt files of other origins that were redirected here stay.
     pub(crate) fn take_out(&mut self, id: OriginId, pages_only: bool) -> TakenOut {
         let origin = self.origin(id);
         let postponed = origin.postponed_len();

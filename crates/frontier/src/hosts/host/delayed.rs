@@ -1,10 +1,10 @@
-//! What is to be asked for again, by time.
+//! Retries that are not due yet, ordered by time.
 
 use std::cmp::Ordering;
 
 use crate::entry::Entry;
 
-/// An entry that waits for its time; the earliest is the greatest, as a heap wants it.
+/// An entry that is not due yet. The earliest is the greatest, for a max-heap.
 #[derive(Debug)]
 pub(super) struct Delayed {
     pub(super) arrival: u64,

@@ -1,4 +1,4 @@
-//! The origins of a host: whose turn it is among them, and when they are ready.
+//! The origins of a host: their round, and when they are ready.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use crate::hosts::HostRules;
 use crate::time::Time;
 
 impl Host {
-    /// Finds an origin, or makes it.
+    /// Finds or creates an origin.
     pub(crate) fn origin(&mut self, id: OriginId) -> &mut OriginQueue {
         let at = match self.origins.binary_search_by_key(&id, |origin| origin.id) {
             Ok(at) => at,
@@ -34,7 +34,7 @@ impl Host {
         &self.origins
     }
 
-    /// Puts an origin where it belongs, now that something of it has changed: into the round, or under a timer.
+    /// Updates an origin after a change: adds it to the round, or sets its timer.
     pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostRules) {
         let origin = self.origin(id);
         let Some(time) = origin.ready_at(now, rules.ask_robots) else {
@@ -51,7 +51,7 @@ impl Host {
         }
     }
 
-    /// The origin whose turn it is. Costs a look at as many as stand between it and the last.
+    /// Returns the next origin of the round. Cost: a scan of the origins between it and the last.
     pub(super) fn next_in_round(&mut self) -> Option<OriginId> {
         if self.in_round == 0 {
             return None;
@@ -64,7 +64,7 @@ impl Host {
         Some(self.origins[at].id)
     }
 
-    /// Takes an origin out of the round, which goes on behind it.
+    /// Removes an origin from the round, which continues after it.
     pub(super) fn leave_round(&mut self, id: OriginId) {
         let origin = self.origin(id);
         if std::mem::replace(&mut origin.in_round, false) {
@@ -73,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Brings what is to be asked for again into the queues, and origins into the round, as far as their time has come.
+    /// Queues the retries that are due, and adds the origins to the round whose timers are due.
     pub(super) fn bring_due(&mut self, now: Time, rules: &HostRules) {
         while let Some(rare) = &mut self.rare {
             if rare.delayed.peek().is_some_and(|delayed| delayed.entry.due <= now) {
@@ -97,7 +97,7 @@ impl Host {
         }
     }
 
-    /// Returns when the first entry is due that nothing but time holds back.
+    /// Returns when the first entry is due that waits for time only.
     pub(super) fn first_due(&mut self, now: Time, rules: &HostRules) -> Option<Time> {
         let urgent = self
             .rare
@@ -111,7 +111,7 @@ impl Host {
             if ready.is_some_and(|time| time <= now) {
                 return Some(Time::EPOCH);
             }
-            // What made it ready has changed since.
+            // It is not ready any more.
             self.leave_round(id);
             self.refresh(id, now, rules);
         }

@@ -1,4 +1,4 @@
-//! How politely a host is asked: its delays, its rests, and what it was asked so far.
+//! The politeness of a host: its delays, its rests, and its requests so far.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::hosts::HostRules;
 use crate::time::Time;
 
 impl Host {
-    /// Notes that an entry was handed out; returns how long after the end of the last request.
+    /// Records a lease, and returns the time since the end of the last request.
     pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
         self.leased_pages += u32::from(entry.purpose == Purpose::Page);
         if let Some(rare) = &mut self.rare {
@@ -17,7 +17,7 @@ impl Host {
         self.pace.start(now)
     }
 
-    /// Notes that a request has ended, which had started `gap` after the end of the one before.
+    /// Records the end of a request that started `gap` after the end of the previous one.
     pub(crate) fn request_ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
         self.give_back(entry);
         self.pace.end(now);
@@ -26,7 +26,7 @@ impl Host {
         self.shortest_gap.0 = self.shortest_gap.0.min(gap);
     }
 
-    /// Notes that a lease came back without a request having been made.
+    /// Records the end of a lease for which no request was made.
     pub(crate) fn request_not_made(&mut self, entry: &Entry, started: Time) {
         self.give_back(entry);
         self.pace.take_back(started);
@@ -38,12 +38,12 @@ impl Host {
         }
     }
 
-    /// Sets the delay that its robots.txt files ask for: the longest, as politeness is owed to the host.
+    /// Sets the `Crawl-delay` of the host: the longest of its robots.txt files.
     pub(crate) fn update_crawl_delay(&mut self, most: Duration) {
         let asked = self.origins.iter().map(|origin| origin.known.as_ref());
         let longest = asked.clone().flatten().map(|known| known.policy.crawl_delay()).max();
         let longest = milliseconds(longest.unwrap_or_default().min(most));
-        // What is not known, because its rules had to make room, may have asked for more.
+        // Rules that were dropped for lack of memory may have had a longer delay.
         let are_all_known = asked.into_iter().all(|known| known.is_some());
         self.crawl_delay = if are_all_known {
             longest
@@ -52,13 +52,13 @@ impl Host {
         };
     }
 
-    /// Returns the delay that is owed to it.
+    /// Returns the delay of the host.
     pub(crate) fn delay(&self, rules: &HostRules) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
         rules.delay.max(own).max(Duration::from_millis(self.crawl_delay.into()))
     }
 
-    /// Sets the delay that an operator asks for; zero for none.
+    /// Sets the delay of an operator; zero for none.
     pub(crate) fn set_own_delay(&mut self, delay: Duration) {
         if !delay.is_zero() || self.rare.is_some() {
             self.rare().own_delay = delay;
@@ -70,13 +70,13 @@ impl Host {
         self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.blocked_until)
     }
 
-    /// Lets it rest until a time. A rest that is longer stays.
+    /// Blocks it until a time. A longer block stays.
     pub(crate) fn block(&mut self, until: Time) {
         let rare = self.rare();
         rare.blocked_until = rare.blocked_until.max(until);
     }
 
-    /// Returns how many requests have ended.
+    /// Returns the number of requests that have ended.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.into()
     }
@@ -87,7 +87,7 @@ impl Host {
         (gap < u32::MAX).then(|| Duration::from_millis(gap.into()))
     }
 
-    /// Returns from when on the next request may start.
+    /// Returns when the next request may start.
     pub(crate) fn free_from(&self, rules: &HostRules) -> Time {
         let free = self.pace.free_from(self.delay(rules), rules.per_host);
         free.max(self.blocked_until())

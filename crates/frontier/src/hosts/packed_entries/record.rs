@@ -1,4 +1,4 @@
-//! The form of a record: see [`packed_entries`](super). Written by [`Writer`], read by [`Reader`].
+//! The format of a record: see [`packed_entries`](super). [`Writer`] writes it, [`Reader`] reads it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::time::Time;
 
 pub(super) const HAS_KEY: u8 = 1;
 pub(super) const HAS_REFERRER: u8 = 1 << 1;
-/// The referrer stands earlier in the segment.
+/// The referrer is earlier in the segment.
 pub(super) const REFERRER_BACK: u8 = 1 << 2;
 pub(super) const HAS_REDIRECT: u8 = 1 << 3;
 pub(super) const IS_SEED: u8 = 1 << 4;
@@ -65,7 +65,7 @@ impl Writer<'_> {
         self.to.push(number as u8);
     }
 
-    /// Twice the length, plus one if the origin is left out, and the bytes.
+    /// Writes twice the length, plus one if the origin is left out, then the bytes.
     pub(super) fn text(&mut self, text: &str) {
         let (rest, is_relative) = self.relative(text);
         self.number(rest.len() as u64 * 2 + u64::from(is_relative));
@@ -146,7 +146,7 @@ pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
     origin_ref: OriginRef<'a>,
-    /// The last referrer, and where it stands: links of one page share it.
+    /// The last referrer and its offset: links of one page share it.
     referrer: Option<(usize, Arc<str>)>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The path of the first record.
+    /// Returns the path of the first record.
     fn anchor(&self) -> Option<&'a [u8]> {
         let mut bytes = Bytes {
             bytes: self.bytes,
