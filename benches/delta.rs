@@ -1,6 +1,6 @@
-//! What a delta is on the wire, beside the whole filter: after 0.1 %, 1 % and 10 % of new keys, in each layout.
+//! The size of a delta next to the whole filter, after 0.1 %, 1 % and 10 % of new keys, in each layout.
 //!
-//! `cargo bench -p sieve --bench delta`; as a test it runs once, small, to see that it works.
+//! `cargo bench -p sieve --bench delta`; as a test it runs once with small sizes.
 
 use std::time::Instant;
 

@@ -1,10 +1,10 @@
-//! What a frontier keeps in memory: bytes of heap per waiting URL and per host.
+//! The memory of a frontier: heap bytes per queued URL and per host.
 //!
-//! `cargo bench -p frontier --bench memory`; as a test (`cargo test -p frontier --bench memory`) it runs once, small, with loose
-//! bounds. A number as an argument sets how many URLs wait: `cargo bench -p frontier --bench memory -- 300000`.
+//! `cargo bench -p frontier --bench memory`; as a test (`cargo test -p frontier --bench memory`) it runs once with small sizes and loose
+//! bounds. An argument sets the number of queued URLs: `cargo bench -p frontier --bench memory -- 300000`.
 //!
-//! Counted is what was asked of the allocator, without what it adds to each block. The seen-set lies outside the heap, and is reported
-//! apart. URLs have 70 to 90 bytes; each page has ten links, all new, and a URL of its own, which is their referrer.
+//! The bench counts the bytes requested from the allocator, without its overhead. The seen-set is outside the heap and reported
+//! separately. URLs have 70 to 90 bytes. Each page has ten new links, whose referrer it is.
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;

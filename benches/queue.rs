@@ -1,9 +1,8 @@
-//! What a waiting URL costs in each representation of the queue: bytes, and nanoseconds to push and to pop.
+//! The cost of a queued URL in each kind of queue: bytes, and nanoseconds to push and to pop.
 //!
-//! `cargo bench -p sieve --bench queue --features compressed-queue`; as a test (`cargo test -p sieve --bench queue`) it runs
-//! once, small, to see that it works. All representations run in one process, one after the other, on the same URLs,
-//! which are given as `&str`, as a parser has them. "Fill" pushes all, "drain" pops all; "steady" is a push and a pop at a
-//! constant length of a tenth, which is where recycling shows.
+//! `cargo bench -p sieve --bench queue --features compressed-queue`; as a test (`cargo test -p sieve --bench queue`) it runs once with
+//! small sizes. All queues run in one process, one after the other, on the same URLs, which are `&str`, as from a parser. "Fill" pushes
+//! all, "drain" pops all. "Steady" pushes and pops at a constant length of a tenth, which shows the reuse of memory.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

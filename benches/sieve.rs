@@ -1,7 +1,7 @@
-//! What dedupe-and-enqueue costs per URL: the sieve beside a set with a queue, and beside the source article's design.
+//! The cost per URL of deduplicating and queueing: the sieve, a set with a queue, and the design of the source article.
 //!
-//! `cargo bench -p sieve`; as a test (`cargo test -p sieve --bench sieve`) it runs once, small, to see that it works. All
-//! contenders of one row run in one process, one after the other, on the same prepared URLs; ratios within a row are what counts.
+//! `cargo bench -p sieve`; as a test (`cargo test -p sieve --bench sieve`) it runs once with small sizes. All contenders of a row run in
+//! one process, one after the other, on the same prepared URLs. Compare ratios within a row.
 
 use std::collections::{HashSet, VecDeque};
 use std::hint::black_box;

@@ -1,7 +1,7 @@
-//! How a shared filter scales: one and two threads that dedupe and enqueue into queues of their own, half of the URLs duplicates.
+//! The scaling of a shared filter: one and two threads deduplicate URLs, half of them duplicates, into their own queues.
 //!
-//! `cargo bench -p sieve --bench threads`; as a test it runs once, small, to see that it works. The work of each thread is the same in every
-//! cell, so twice the rate on two threads is what could be hoped for.
+//! `cargo bench -p sieve --bench threads`; as a test it runs once with small sizes. Each thread has the same work in every cell, so the
+//! ideal is twice the rate with two threads.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -1,11 +1,9 @@
-//! Asks a blacklist before every page load, and the list itself, on disk, only when a filter says "maybe".
+//! Checks a blacklist before every page load. The list is on disk, and is read only if a filter says "maybe".
 //!
-//! The list is URLhaus' of hosts and pages that spread malware, from the Debian package `webext-ublock-origin-firefox`; the page loads
-//! are the links that lead out of a manual, with some of the list's own among them. The filter is made once, saved, and loaded at the start
-//! of the program that needs it.
+//! The list is URLhaus' list of hosts and pages with malware, from the Debian package `webext-ublock-origin-firefox`. The page loads are
+//! the external links of a manual, and some entries of the list. The filter is built once, saved, and loaded when a program starts.
 //!
-//! `cargo run -p sieve --example blacklist -- LIST FOLDER`; without arguments it takes that list, and a manual that is
-//! installed. Its output:
+//! `cargo run -p sieve --example blacklist -- LIST FOLDER`; the defaults are that list and an installed manual. Its output:
 //!
 //! ```text
 //! 6254 entries of 343519 bytes in a file of 8040 bytes
@@ -26,13 +24,13 @@ use sieve::{BloomFilter, Snapshot};
 const LIST: &str = "/usr/share/mozilla/extensions/{ec8030f7-c20a-464f-9b0e-13a3a9e97384}/uBlock0@raymondhill.net/assets/thirdparties/\
                     urlhaus-filter/urlhaus-filter-online.txt";
 
-/// The entry of a line: a host, or a host and a path. Comments begin with `!`; `||host/path^$all` is a filter rule for the entry within.
+/// Returns the entry of a line: a host, or a host and a path. Comments begin with `!`; `||host/path^$all` is a rule with the entry.
 fn entry_of(line: &str) -> Option<&str> {
     let entry = line.trim().trim_start_matches("||").trim_end_matches("^$all");
     (!entry.is_empty() && !entry.starts_with('!')).then_some(entry)
 }
 
-/// Reads the list from its beginning: what the filter is there to spare.
+/// Reads the list from its beginning, which the filter avoids.
 fn is_listed(list: &Path, key: &str) -> io::Result<bool> {
     for line in BufReader::new(File::open(list)?).lines() {
         if entry_of(&line?) == Some(key) {
@@ -43,7 +41,7 @@ fn is_listed(list: &Path, key: &str) -> io::Result<bool> {
 }
 
 fn save(filter: &BloomFilter, path: &Path) -> io::Result<()> {
-    // Renamed when it is whole, so that no reader ever meets half a file.
+    // Renamed when it is complete, so that no reader sees a part of it.
     let unfinished = path.with_extension("unfinished");
     let mut file = File::create(&unfinished)?;
     filter.write_to(&Counts::default(), &mut file)?; // the counts are for a `Sieve`
@@ -53,7 +51,7 @@ fn save(filter: &BloomFilter, path: &Path) -> io::Result<()> {
 
 fn load(path: &Path) -> Result<BloomFilter, Box<dyn std::error::Error>> {
     let mut file = File::open(path)?;
-    // No more memory is taken than the file is long, whatever it says of itself.
+    // No more memory is allocated than the length of the file.
     let limit = file.metadata()?.len();
     let (filter, _counts) = BloomFilter::read_from(&mut file, limit, None)?;
     Ok(filter)
@@ -95,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // Of a URL, its host is asked for, and the whole; each once, as a browser remembers the answers.
+    // Looks up the host and the whole URL, each once, as a browser caches the answers.
     let hosts = loads.iter().filter_map(|url| url.split('/').next());
     let keys: BTreeSet<&str> = hosts.chain(loads.iter().map(String::as_str)).collect();
     let (mut maybe, mut listed) = (0, 0);

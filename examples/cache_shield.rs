@@ -1,8 +1,8 @@
-//! Puts a filter in front of a slow store, so that questions for what is not there never reach it.
+//! Puts a filter in front of a slow store, so that look-ups of missing keys do not reach it.
 //!
-//! The store is a folder of manual pages, as if it lay across a slow network; the questions are those of `man -a`, which asks each of
-//! eight sections for a name, nearly always in vain. A filter that was made for a tenth of the pages lets nearly all questions through; one that
-//! was made for a tenth and grows does not.
+//! The store is a folder of manual pages, as if it were across a slow network. The look-ups are those of `man -a`, which looks for a name
+//! in each of eight sections, nearly always in vain. A filter that is sized for a tenth of the pages passes nearly all look-ups. One
+//! that is sized for a tenth and grows does not.
 //!
 //! `cargo run -p sieve --example cache_shield -- /usr/share/man`; that folder is the default. Its output:
 //!
@@ -25,9 +25,9 @@ fn key(name: &str, section: u32) -> String {
     format!("man{section}/{name}.{section}.gz")
 }
 
-/// Asks for every name in every section and prints what it cost; returns the number of pages found.
+/// Looks up every name in every section and prints the cost. Returns the number of pages found.
 fn ask_all(names: &BTreeSet<String>, folder: &Path, label: &str, shield: Option<&impl Filter>) -> usize {
-    // Asking is counted, in place of a slow store to wait for.
+    // Look-ups are counted, instead of waiting for a slow store.
     let (mut asked, mut found) = (0, 0);
     for key in names
         .iter()
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ask_all(&names, &folder, "for a tenth", Some(&overfull)),
         ask_all(&names, &folder, "for a tenth, growing", Some(&growing)),
     ];
-    // "Not there" is certain: a shield can let too much through, but hides nothing.
+    // "Not there" is certain: a filter can pass too many look-ups, but hides no page.
     if behind.into_iter().any(|behind| behind != found) {
         return Err("a shield hid a page".into());
     }

@@ -1,4 +1,4 @@
-//! Which URLs are one: reads a URL per line, and prints what would be fetched and the key it is deduplicated on.
+//! Prints the key of each URL: reads one URL per line, and prints its key and the URL that would be fetched.
 //!
 //! `printf 'HTTP://a.example/%%7eann?b&a\n' | cargo run -q -p frontier --example canonical_keys -- '{"sort_query": true}'`
 //!
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let canonicalizer = Canonicalizer::new(rules);
     let mut out = BufWriter::new(io::stdout().lock());
-    // Split at line feeds only: all else may be part of a URL.
+    // Split at line feeds only: other characters may be part of a URL.
     for line in io::stdin().lock().split(b'\n') {
         match canonicalizer.parse(&String::from_utf8(line?)?) {
             Ok(found) => writeln!(out, "{}\t{}", found.key(), found.url())?,

@@ -1,4 +1,4 @@
-//! The frontier with a fetcher of one's own: robots.txt, redirects, failures and a clock. Put an HTTP client in place of `get`.
+//! A frontier with your own fetcher: robots.txt, redirects, failures and a clock. Replace `get` by an HTTP client.
 //!
 //! `cargo run -q -p frontier --example drive_frontier`
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.retries.first_wait = Duration::from_millis(20);
     config.delay = Duration::from_millis(10);
     let mut frontier = Frontier::in_memory(config)?;
-    // A monotonic clock, anchored once to the epoch: a step of the wall clock does no harm.
+    // A monotonic clock, anchored to the epoch once, so that a step of the wall clock does no harm.
     let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
     let now = || Time::since_epoch(epoch + start.elapsed());
     frontier.add_seed(&Canonicalizer::default().parse("http://a.example/")?, now())?;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Fetches what was leased. Its task decides how it can end: a robots.txt cannot be settled as a page.
+/// Fetches a lease. Its task decides which outcomes it can have: a robots.txt cannot be settled as a page.
 fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
     let url = Url::parse(&lease.entry.url)?;
     let resolve = |to: &str| Canonicalizer::default().canonicalize(url.join(to).ok()?).ok();
@@ -74,7 +74,7 @@ fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
     })
 }
 
-/// What a robots.txt forbids to everybody, without wildcards.
+/// The paths that a robots.txt forbids for all crawlers, without wildcards.
 #[derive(Debug)]
 struct Disallowed(&'static str);
 
@@ -85,7 +85,7 @@ impl RobotsRules for Disallowed {
     }
 }
 
-/// Returns the status, and the body (here: a list of links) or the `Location`. The fourth request finds nobody.
+/// Returns the status, and the body (here a list of links) or the `Location`. The fourth request fails.
 fn get(path: &str, request: usize) -> Result<(u16, &'static str), Failure> {
     match path {
         _ if request == 4 => Err(Failure::new(FailureKind::Connect, "connection refused")),

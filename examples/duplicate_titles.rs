@@ -1,10 +1,10 @@
-//! Finds the titles that several pages share, without keeping the titles of all pages in memory.
+//! Finds the titles that several pages share, without storing the titles of all pages.
 //!
-//! A first filter notes every title; a title that it has had before goes into a second one. Both may say "yes" too often, never too seldom,
-//! so a second pass needs an exact map of just the few titles that the second filter knows, and the answer is exact.
+//! The first filter contains all titles. A title that it has seen before is inserted into the second filter. Both have false positives,
+//! but no false negatives. So a second pass with an exact map of the few titles in the second filter gives the exact result.
 //!
-//! `cargo run -p sieve --example duplicate_titles -- /usr/share/doc/postgresql-doc-15/html`; without a folder it takes a
-//! manual that is installed. Its output:
+//! `cargo run -p sieve --example duplicate_titles -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual. Its
+//! output:
 //!
 //! ```text
 //! 1169 pages in /usr/share/doc/postgresql-doc-15/html
@@ -36,20 +36,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages = input::pages(&folder)?;
     println!("{} pages in {}", pages.len(), folder.display());
 
-    // First pass: whatever the first filter has had, or thinks so, is a candidate.
+    // First pass: a title that the first filter has seen is a candidate.
     let most = pages.len().max(10) as u64;
     let mut seen = BloomFilter::new(most, 0.01)?;
     let mut seen_again = BloomFilter::new(most / 10, 0.01)?;
     for page in &pages {
         if let Some(title) = title_of(page)? {
-            // One call asks and marks; "not new" is the rare answer.
+            // One call checks and marks. "Not new" is rare.
             if !seen.insert(title.as_bytes()) {
                 seen_again.insert(title.as_bytes());
             }
         }
     }
 
-    // Second pass: count the candidates; one that is met only once was the mistake of a filter.
+    // Second pass: count the candidates. One that occurs once was a false positive.
     let mut candidates: BTreeMap<String, u32> = BTreeMap::new();
     for page in &pages {
         if let Some(title) = title_of(page)?
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seen.estimated_len()
     );
 
-    // The exact answer, for which every title must be held.
+    // The exact result, which needs all titles in memory.
     let mut all: HashMap<String, u32> = HashMap::new();
     for page in &pages {
         if let Some(title) = title_of(page)? {

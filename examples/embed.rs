@@ -1,4 +1,4 @@
-//! The sieve in a walk of your own, in twenty lines.
+//! A graph traversal with a sieve, in twenty lines.
 //!
 //! `cargo run -p sieve --example embed`
 

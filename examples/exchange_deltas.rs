@@ -1,10 +1,10 @@
-//! Lets two crawlers share what they have fetched, by sending each other only what is new since last time.
+//! Two crawlers exchange which pages they have fetched, by sending only the new bits of their filters.
 //!
-//! Both walk the links of one manual, each from another end. Each keeps a filter of the pages it has fetched, and a mirror of the
-//! other's, which the other's deltas keep up to date. What both fetch between two exchanges is fetched twice.
+//! Both crawl one manual, from different pages. Each has a filter of the pages that it fetched, and a copy of the other's filter, which
+//! deltas update. Pages that both fetch between two exchanges are fetched twice.
 //!
-//! `cargo run -p sieve --example exchange_deltas -- /usr/share/doc/postgresql-doc-15/html`; without a folder it takes a
-//! manual that is installed, or else a generated graph. Its output:
+//! `cargo run -p sieve --example exchange_deltas -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual, or a
+//! generated graph. Its output:
 //!
 //! ```text
 //! exchange every fetches  twice  deltas   bytes  bytes, whole filters
@@ -23,26 +23,26 @@ use graph::Graph;
 use sieve::snapshot::Counts;
 use sieve::{BloomFilter, Delta, Sieve, Snapshot};
 
-/// Decides for how many pages the filters are made: a crawl of many such manuals.
+/// The capacity of the filters: a crawl of many such manuals.
 const CAPACITY: u64 = 100_000;
 
 type Failure = Box<dyn std::error::Error>;
 
 struct Crawler {
     to_visit: Sieve,
-    /// Two that take the links of a page in the same order soon fetch the same pages at the same time.
+    /// Two crawlers with the same order of links soon fetch the same pages at the same time.
     last_link_first: bool,
     fetched: Vec<String>,
-    /// What we have fetched, and how much of it the other was told.
+    /// The pages that we fetched, and the state that the other knows.
     ours: BloomFilter,
     told: BloomFilter,
-    /// What the other has fetched, as far as it told us, and that with ours: one look-up for both.
+    /// The pages of the other, as far as we know, and the union with ours: one look-up for both.
     theirs: BloomFilter,
     either: BloomFilter,
 }
 
 impl Crawler {
-    /// Starts at a page. Filters can be put together only if all have the same capacity, rate, hash and seed.
+    /// Starts at a page. Filters can be united only if all have the same capacity, rate, hash and seed.
     fn new(start: &str, last_link_first: bool) -> Result<Self, Failure> {
         let filter = BloomFilter::new(CAPACITY, 0.001)?;
         let mut to_visit = Sieve::new(CAPACITY)?;
@@ -58,13 +58,13 @@ impl Crawler {
         })
     }
 
-    /// Fetches up to so many pages that, as far as we know, nobody has fetched.
+    /// Fetches up to `count` pages that, as far as we know, were not fetched.
     fn fetch(&mut self, graph: &Graph, pages: usize) {
         let until = self.fetched.len() + pages;
         while self.fetched.len() < until
             && let Some(page) = self.to_visit.pop()
         {
-            // The links of a page that the other has fetched are the other's to follow.
+            // The other follows the links of the pages that it fetched.
             if self.either.insert(page.as_bytes()) {
                 self.ours.insert(page.as_bytes());
                 let mut links = graph.get(&page).cloned().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Crawler {
         }
     }
 
-    /// Returns the bytes for the other: what it has not been told yet.
+    /// Returns the delta that the other does not know yet.
     fn tell(&mut self) -> Result<Vec<u8>, Failure> {
         let mut wire = Vec::new();
         self.ours.delta(&self.told)?.write_to(&mut wire)?;
@@ -87,13 +87,13 @@ impl Crawler {
 
     fn hear(&mut self, wire: &[u8]) -> Result<(), Failure> {
         let delta = Delta::read_from(&mut &*wire, wire.len() as u64, None)?;
-        // Only the state that the delta was made for takes it: none may be lost, or come twice.
+        // A delta applies to its own base only: none may be lost or applied twice.
         self.theirs.apply(&delta)?;
         Ok(self.either.union(&self.theirs)?)
     }
 }
 
-/// Crawls with an exchange after so many pages each, prints what it cost, and returns the number of pages that were found.
+/// Crawls with an exchange after a number of pages each, and prints the cost. Returns the number of pages found.
 fn crawl(graph: &Graph, ends: [&str; 2], every: usize) -> Result<usize, Failure> {
     let [mut one, mut two] = [Crawler::new(ends[0], false)?, Crawler::new(ends[1], true)?];
     let (mut deltas, mut bytes, mut whole) = (0, 0, Vec::new());
@@ -128,7 +128,7 @@ fn main() -> Result<(), Failure> {
         return Err("there are no pages in the folder".into());
     };
     println!("exchange every fetches  twice  deltas   bytes  bytes, whole filters");
-    // The first only after all is fetched: each finds everything by itself.
+    // The first exchange is after the last page: each crawler fetches everything by itself.
     let all = crawl(&graph, [first, last], graph.len())?;
     for every in [100, 20, 5] {
         let missed = all.saturating_sub(crawl(&graph, [first, last], every)?);

@@ -1,4 +1,4 @@
-//! Overfills a sieve on purpose: shows the lines in the log, and the loss it states beside the true loss.
+//! Overfills a sieve, to show the log lines, and the estimated loss next to the true loss.
 //!
 //! `cargo run -p sieve --example saturation`
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), sieve::ConfigError> {
         while (exact.len() as f64) < CAPACITY as f64 * multiple {
             let key = format!("https://example.com/{}", exact.len());
             exact.insert(key.clone());
-            // As if a thousand keys came in a second: any clock that goes forward will do.
+            // Simulates a thousand keys per second. Any monotonic clock works.
             sieve.set_now(Duration::from_millis(exact.len() as u64));
             sieve.push(key);
         }

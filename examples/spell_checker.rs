@@ -1,10 +1,10 @@
-//! Checks the spelling of a text against Debian's list of American words, held in two bytes per word.
+//! Checks the spelling of a text against Debian's list of American words, in two bytes per word.
 //!
-//! The filter passes every word of the list; of the words that are not in it, it passes about one in a thousand. Whether that is so is
-//! measured with misspellings: every word of the text with two neighbouring letters swapped.
+//! The filter accepts every word of the list, and about one in a thousand of other words. The example measures this with misspellings:
+//! every word of the text with two neighbouring letters swapped.
 //!
-//! `cargo run -p sieve --example spell_checker -- /usr/share/common-licenses/GPL-3 /usr/share/dict/american-english`; those
-//! two are the defaults. Its output:
+//! `cargo run -p sieve --example spell_checker -- /usr/share/common-licenses/GPL-3 /usr/share/dict/american-english`; these are the
+//! defaults. Its output:
 //!
 //! ```text
 //! 104334 words in 205568 bytes, the list has 985084
@@ -26,7 +26,7 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_matches('\'')).filter(|word| word.len() > 1)
 }
 
-/// A word is right as it stands, or in small letters: it may begin a sentence, or stand in a heading.
+/// Returns whether a word is correct, as it is or in lower case, because it may begin a sentence or be in a heading.
 fn is_known(word: &str, list: impl Fn(&str) -> bool) -> bool {
     list(word) || list(&word.to_lowercase())
 }
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("unknown words: {unknown:?}");
 
-    // An exact set beside it tells the filter's mistakes from true words: "form" is a misspelling of "from", and right.
+    // An exact set finds swapped words that are correct, such as "form" for "from".
     let exact: HashSet<&str> = list.lines().collect();
     let words: BTreeSet<&str> = words_of(&text).collect();
     let misspellings: BTreeSet<String> = words.into_iter().flat_map(misspelt).collect();

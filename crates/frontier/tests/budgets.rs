@@ -1,4 +1,4 @@
-//! What one site may spend: queries of a path, hosts of a domain. For pages that resemble one another see `near_duplicates`.
+//! Budgets of a site: queries of a path, hosts of a domain. For near-duplicates see `near_duplicates`.
 
 #![allow(
     clippy::unwrap_used,
@@ -60,7 +60,7 @@ fn a_path_has_as_many_queries_as_one_may_have_also_among_the_links_of_one_page()
 }
 
 #[test]
-fn a_query_that_comes_again_and_again_uses_up_nothing() {
+fn a_repeated_query_spends_no_budget() {
     let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
     for _ in 0..100 {
         offer(&mut frontier, &["http://a.example/list?page=1"]);
@@ -82,7 +82,7 @@ fn a_query_that_comes_again_and_again_uses_up_nothing() {
 }
 
 #[test]
-fn what_the_user_names_is_in_no_budget() {
+fn seeds_are_exempt_from_budgets() {
     let mut frontier = frontier(|config| {
         config.max_queries_per_path = at_most(1);
         config.max_hosts_per_site = at_most(1);
@@ -142,7 +142,7 @@ fn a_site_has_as_many_hosts_as_one_may_have() {
 }
 
 #[test]
-fn without_limits_nothing_is_refused() {
+fn without_limits_no_link_is_refused() {
     let mut frontier = frontier(|config| {
         config.max_queries_per_path = None;
         config.max_hosts_per_site = None;

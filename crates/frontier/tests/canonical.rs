@@ -1,5 +1,4 @@
-//! What is one URL and what is two: names and errors, and properties over made-up URLs. The cases are in
-//! `canonical_suite.rs`.
+//! Canonicalization: names, errors, and properties of generated URLs. The cases are in `canonical_suite.rs`.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +30,7 @@ fn web_url(text: &str) -> Url {
 }
 
 #[test]
-fn a_password_in_a_link_is_in_nothing_that_is_kept() {
+fn a_password_in_a_link_is_stored_nowhere() {
     let rules = Rules {
         keep_fragment: true,
         ..Rules::default()
@@ -59,7 +58,7 @@ fn origins_of_urls_with_credentials_show_none_and_are_equal_to_those_without() {
 }
 
 #[test]
-fn an_error_says_what_to_write_instead() {
+fn an_error_says_how_to_fix_it() {
     let refuse = |text: &str| Canonicalizer::default().parse(text).unwrap_err().to_string();
     for text in ["example.com", "example.com:8080/", "http://./"] {
         let message = refuse(text);
@@ -105,7 +104,7 @@ fn ports_schemes_and_root_dots_do_not_change_the_host_we_owe_politeness() {
 }
 
 #[test]
-fn what_is_not_http_has_neither_host_nor_origin() {
+fn urls_of_other_schemes_have_neither_host_nor_origin() {
     for other in [
         "ftp://example.com/",
         "foo://EXAMPLE/",
@@ -134,7 +133,7 @@ fn schemes_and_ports_have_their_own_robots_txt_and_paths_have_not() {
 }
 
 #[test]
-fn names_are_padded_in_tables_and_plain_strings_in_json() {
+fn names_are_padded_in_tables_and_strings_in_json() {
     let url = parse("https://example.com/");
     assert_eq!(
         format!("{:>13}|{:<20}|", url.host(), url.origin()),

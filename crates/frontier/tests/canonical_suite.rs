@@ -1,7 +1,7 @@
-//! The canonicalisation suite: what each URL is to be taken for, corner by corner of the URL standard.
+//! The canonicalization suite: the key and the URL for each case of the URL standard.
 //!
-//! `data/canonical/oracle_check.py` asks other implementations of the standard, a browser among them, about the same data.
-//! A case with "fails" is one that we are known to get wrong, and says why; when we get it right, the note must go.
+//! `data/canonical/oracle_check.py` checks the same data with other implementations of the standard, including a browser. A case with
+//! "fails" is a known failure, with its reason. When it passes, the note must be removed.
 
 #![allow(
     clippy::unwrap_used,
@@ -143,7 +143,7 @@ fn meaning(url: &str) -> Vec<(bool, u8)> {
 }
 
 #[test]
-fn without_rules_all_that_share_a_key_mean_the_same() {
+fn without_rules_urls_that_share_a_key_are_equivalent() {
     let data = data();
     let canonicalizer = Canonicalizer::default();
     let pairs = list(&data["distinct"]).iter().flat_map(list);

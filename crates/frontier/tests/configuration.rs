@@ -1,4 +1,4 @@
-//! Configurations can be compared and written down, and what must differ between frontiers does.
+//! Configurations can be compared and serialized, and the secrets of two frontiers differ.
 
 #![allow(
     clippy::unwrap_used,
@@ -84,7 +84,7 @@ fn a_secret_is_not_shown() {
 }
 
 #[test]
-fn lease_ids_differ_over_a_restart_and_can_be_written_down() {
+fn lease_ids_are_unique_across_restarts_and_can_be_stored() {
     let mut before = with_pages(config(), &pages("https://a.example/", 3));
     let first = one(&mut before, START);
     let mut after = with_pages(config(), &pages("https://a.example/", 3));

@@ -1,4 +1,4 @@
-//! Corners where several promises meet: outages that follow one another, what is dropped and not handed over yet, rules that make room.
+//! Edge cases: outages that follow one another, dropped entries that were not returned yet, rules that are evicted.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,16 +17,9 @@ use frontier::{
 };
 
 use common::{
-    Forbid, START, answer, at, config, failing, failure, is_robots, link, names, next, offer, one, pages, settle, url,
-    with_pages,
+    Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, next, offer, one, pages,
+    settle, url, with_pages,
 };
-
-fn asking() -> FrontierConfig {
-    FrontierConfig {
-        ask_robots: true,
-        ..config()
-    }
-}
 
 fn refused() -> RobotsOutcome {
     RobotsOutcome::failed(failure(FailureKind::Connect))
@@ -39,8 +32,8 @@ fn allowed() -> RobotsOutcome {
 /// An origin that was away for one second, and whose robots.txt has answered since, is given up at its first failure
 /// 301 seconds later, with all that waits: a host that rests, or waits long for its turn, in between.
 #[test]
-fn two_blips_five_minutes_apart_do_not_give_an_origin_up() {
-    let mut frontier = with_pages(asking(), &pages("https://a.example/", 100));
+fn two_short_outages_five_minutes_apart_do_not_give_up_an_origin() {
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", 100));
     let mut now = START;
     let robots = next(&mut frontier, &mut now);
     answer(&mut frontier, &robots, refused(), now);
@@ -62,7 +55,7 @@ fn two_blips_five_minutes_apart_do_not_give_an_origin_up() {
 }
 
 fn given_up_with(count: usize) -> (Frontier, Time) {
-    let mut frontier = with_pages(asking(), &pages("https://a.example/", count));
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", count));
     let mut now = START;
     loop {
         let robots = next(&mut frontier, &mut now);
@@ -74,7 +67,7 @@ fn given_up_with(count: usize) -> (Frontier, Time) {
 
 /// Between giving up and handing over, pages are in no number. A crawl whose time is up just then says "0 URLs left".
 #[test]
-fn the_numbers_add_up_while_what_was_dropped_is_handed_over() {
+fn the_counts_add_up_while_dropped_entries_are_returned() {
     let (frontier, _) = given_up_with(1_000);
     let report = frontier.report();
     assert_eq!(
@@ -86,7 +79,7 @@ fn the_numbers_add_up_while_what_was_dropped_is_handed_over() {
 
 /// And `why` says of them that they were handed out, or never met.
 #[test]
-fn why_tells_the_truth_of_what_was_dropped() {
+fn why_reports_entries_that_were_dropped() {
     let (frontier, now) = given_up_with(10);
     let why = frontier.why(&url("https://a.example/5"), now);
     assert!(!matches!(why, Why::Seen { .. }), "{why}");
@@ -94,7 +87,7 @@ fn why_tells_the_truth_of_what_was_dropped() {
 
 /// An origin that was given up for throttling was not away at all.
 #[test]
-fn a_host_given_up_for_throttling_is_not_said_to_have_been_away() {
+fn the_notice_of_a_host_given_up_for_throttling_names_no_outage() {
     let mut frontier = with_pages(config(), &pages("https://a.example/", 100));
     let mut now = START;
     loop {
@@ -111,8 +104,8 @@ fn a_host_given_up_for_throttling_is_not_said_to_have_been_away() {
 
 /// A panic of ours in the task of a robots.txt is no answer of an origin that is away (as it is none for a page).
 #[test]
-fn a_panic_over_robots_txt_is_no_sign_of_life() {
-    let mut frontier = with_pages(asking(), &pages("https://a.example/", 3));
+fn a_panic_while_fetching_robots_txt_does_not_end_an_outage() {
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", 3));
     let mut now = START;
     let robots = next(&mut frontier, &mut now);
     answer(&mut frontier, &robots, refused(), now);
@@ -133,7 +126,7 @@ fn large(delay: Option<Duration>) -> RobotsOutcome {
 /// Rules that were evicted take their crawl delay with them, once another origin of the host is read.
 #[test]
 fn an_evicted_file_keeps_its_crawl_delay_until_it_is_read_again() {
-    let mut frontier = with_pages(asking(), &[link("http://a.example/1")]);
+    let mut frontier = with_pages(asking(true), &[link("http://a.example/1")]);
     let host = url("http://a.example/").host();
     let delay = |frontier: &Frontier| frontier.host_reports().find(|one| one.host == host).unwrap().delay;
     let robots = one(&mut frontier, START);
@@ -173,7 +166,7 @@ fn rules_are_used_once_before_they_make_room() {
     let mut frontier = with_pages(
         FrontierConfig {
             delay: Duration::from_secs(10),
-            ..asking()
+            ..asking(true)
         },
         &all,
     );
@@ -200,7 +193,7 @@ fn rules_are_used_once_before_they_make_room() {
 /// has spent are not given back.
 #[test]
 fn two_hangs_cost_no_page() {
-    let mut frontier = with_pages(asking(), &pages("https://a.example/", 3));
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", 3));
     let mut now = START;
     let robots = next(&mut frontier, &mut now);
     answer(&mut frontier, &robots, allowed(), now);
@@ -245,7 +238,7 @@ fn a_budget_of_none_is_none() {
 
 /// A page could link to all ports of a host, each with a robots.txt of its own.
 #[test]
-fn a_host_has_so_many_ports_and_no_more_but_for_seeds() {
+fn a_host_has_a_limit_of_ports_except_for_seeds() {
     let urls: Vec<_> = (0..400).map(|n| format!("http://a.example:{}/", 65_000 - n)).collect();
     let mut frontier = common::frontier(config());
     let verdicts = offer(

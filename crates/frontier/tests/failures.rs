@@ -1,5 +1,4 @@
-//! Requests that fail, one test for each further row of the table of the failure policy: silent pages, statuses, throttling, and
-//! limits of this machine.
+//! The failure policy: silent pages, statuses, throttling, and limits of this machine. For outages see `outages`.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,8 +17,8 @@ use frontier::{
 };
 
 use common::{
-    Forbid, START, answer, at, config, failing, failure, is_robots, link, names, next, one, pages, ready, seconds,
-    settle, with_pages,
+    Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, next, one, pages, ready,
+    seconds, settle, with_pages,
 };
 
 /// Crawls to the end: pages below `/hang/` get no answer, all else does. Returns the requests for pages in their order, each with
@@ -49,10 +48,6 @@ fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Ve
         told.extend(settled.notices);
     }
     (asked, told)
-}
-
-fn asking(ask_robots: bool) -> FrontierConfig {
-    FrontierConfig { ask_robots, ..config() }
 }
 
 #[test]
@@ -180,7 +175,7 @@ fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_h
 }
 
 #[test]
-fn a_status_tells_that_the_origin_is_there() {
+fn a_status_ends_an_outage() {
     let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
     let first = one(&mut frontier, START);
     settle(&mut frontier, &first, failing(FailureKind::Connect), START);
@@ -218,7 +213,7 @@ fn one_page_that_is_throttled_for_a_day_costs_one_rest_and_good_pages_come_next(
 }
 
 #[test]
-fn answers_that_were_on_their_way_when_a_host_began_to_rest_are_no_further_reason() {
+fn throttling_answers_to_requests_in_flight_count_once() {
     let config = FrontierConfig {
         per_host: NonZeroU32::new(8).unwrap(),
         ..config()
@@ -238,7 +233,7 @@ fn answers_that_were_on_their_way_when_a_host_began_to_rest_are_no_further_reaso
 }
 
 #[test]
-fn twelve_rests_in_a_row_give_the_origin_up() {
+fn twelve_rests_in_a_row_give_up_the_origin() {
     let mut frontier = with_pages(asking(false), &pages("https://a.example/", 50));
     let (mut now, mut rests, mut told) = (START, 0, Vec::new());
     while told.is_empty() {
@@ -286,7 +281,7 @@ fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
 }
 
 #[test]
-fn a_missing_file_handle_is_nobodys_fault_and_spends_no_delay() {
+fn a_missing_file_handle_counts_against_nothing_and_spends_no_delay() {
     let config = FrontierConfig {
         delay: Duration::from_secs(60),
         ..config()

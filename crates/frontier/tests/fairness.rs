@@ -1,4 +1,4 @@
-//! Nobody waits for another's sake: neither an origin for one that waits for its robots.txt, nor a host for a slow one.
+//! Fairness: no origin waits for the robots.txt of another, and no host for a slow one.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ fn done(frontier: &mut Frontier, lease: &Lease, now: Time) {
 }
 
 #[test]
-fn an_origin_that_waits_for_its_robots_txt_holds_up_no_other_origin_of_its_host() {
+fn an_origin_that_waits_for_its_robots_txt_delays_no_other_origin_of_its_host() {
     let mut frontier = frontier(5, Duration::ZERO, true);
     let pages = ["http://a.example/1", "http://a.example/2", "https://a.example/"];
     offer(&mut frontier, pages.map(str::to_owned));
@@ -68,7 +68,7 @@ fn an_origin_that_waits_for_its_robots_txt_holds_up_no_other_origin_of_its_host(
 }
 
 #[test]
-fn what_arrives_while_a_robots_txt_is_asked_for_does_not_ask_for_it_again() {
+fn links_offered_while_robots_txt_is_in_flight_do_not_request_it_again() {
     let mut frontier = frontier(5, Duration::ZERO, true);
     offer(&mut frontier, ["http://a.example/1".to_owned()]);
     let robots = ready(&mut frontier, START, 9);
@@ -91,7 +91,7 @@ fn the_origins_of_a_host_take_turns() {
 }
 
 #[test]
-fn a_lease_of_nothing_says_whether_there_is_something() {
+fn a_lease_of_zero_entries_says_whether_one_is_ready() {
     let delay = Duration::from_secs(1);
     let mut frontier = frontier(1, delay, false);
     assert_eq!(frontier.lease(START, 0).unwrap(), Leasing::Drained);

@@ -1,4 +1,4 @@
-//! What is remembered of hosts: retries, delays, budgets; and what a call that was cut short leaves behind.
+//! The state of hosts: retries, delays, budgets; and a frontier after a panic.
 
 #![allow(
     clippy::unwrap_used,
@@ -115,7 +115,7 @@ fn the_delay_of_a_host_is_remembered_while_nothing_is_queued_for_it() {
 }
 
 #[test]
-fn a_page_that_failed_for_good_counts_against_the_budget_of_its_host() {
+fn a_page_that_failed_in_all_attempts_counts_against_the_budget_of_its_host() {
     let mut frontier = frontier(FrontierConfig {
         max_pages_per_host: Some(1),
         ..config()
@@ -157,7 +157,7 @@ impl RobotsRules for Brittle {
 }
 
 #[test]
-fn a_call_that_was_cut_short_leaves_a_frontier_that_says_so() {
+fn a_call_that_panics_poisons_the_frontier() {
     let mut frontier = frontier(FrontierConfig {
         ask_robots: true,
         ..config()
@@ -196,7 +196,7 @@ fn waits_after(kind: FailureKind) -> Vec<Duration> {
 }
 
 #[test]
-fn what_failed_together_is_not_asked_for_together_again() {
+fn requests_that_failed_together_are_not_retried_together() {
     for kind in [FailureKind::Status, FailureKind::Connect] {
         let mut waits = waits_after(kind);
         let second = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Pages that resemble one another: a guess postpones, and only far too many are refused.
+//! Near-duplicates: many of them are postponed, and only far too many are refused.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,9 @@ use frontier::{
     Settled, Time, Verdict,
 };
 
-use common::{START, commit, config, end, failing, link, links, names, next, offer, one, pages, settle, with_pages};
+use common::{
+    START, alike, commit, config, end, failing, link, links, names, next, offer, one, pages, settle, with_pages,
+};
 
 const REFUSED: Verdict = Verdict::Refused(Refusal::NearDuplicates);
 
@@ -27,11 +29,6 @@ fn limits(postponed: u32, refused: u32) -> FrontierConfig {
         compare_one_of: NonZeroU32::MIN,
         ..config()
     }
-}
-
-/// Pages that all have nearly the same text, and each bytes of its own.
-fn alike(lease: &Lease) -> Fingerprint {
-    Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), Some(0xABCD.into()))
 }
 
 /// Settles a page with what it is compared by and what it leads to.
@@ -67,7 +64,7 @@ fn fetch_all(frontier: &mut Frontier, catalogue: &str) -> (Vec<String>, Vec<Noti
 }
 
 #[test]
-fn a_catalogue_of_look_alikes_below_the_second_limit_is_fetched_whole_behind_everything_else() {
+fn near_duplicates_below_the_second_limit_are_all_fetched_after_everything_else() {
     let mut all = pages("https://a.example/catalogue/", 4_000);
     all.extend(pages("https://a.example/docs/", 50));
     all.extend(pages("https://b.example/", 50));
@@ -92,7 +89,7 @@ fn a_catalogue_of_look_alikes_below_the_second_limit_is_fetched_whole_behind_eve
 }
 
 #[test]
-fn far_too_many_are_refused_with_one_notice_each_and_what_waits_is_dropped() {
+fn near_duplicates_beyond_the_second_limit_are_refused_and_queued_ones_dropped() {
     let mut all = pages("https://a.example/calendar/", 20);
     all.push(link("https://a.example/about"));
     let mut frontier = with_pages(limits(3, 8), &all);
@@ -131,7 +128,7 @@ fn pages_that_were_in_flight_when_a_prefix_was_closed_are_no_further_notice() {
 }
 
 #[test]
-fn what_is_postponed_waits_also_behind_retries() {
+fn postponed_pages_wait_behind_retries_too() {
     let mut all = pages("https://a.example/list/", 8);
     all.push(link("https://a.example/flaky"));
     let mut frontier = with_pages(limits(2, 100), &all);
@@ -154,7 +151,7 @@ fn what_is_postponed_waits_also_behind_retries() {
 }
 
 #[test]
-fn what_arrives_later_comes_before_what_is_postponed() {
+fn new_links_come_before_postponed_pages() {
     let mut frontier = with_pages(limits(1, 100), &pages("https://a.example/list/", 600));
     for _ in 0..3 {
         let lease = one(&mut frontier, START);
@@ -208,7 +205,7 @@ fn chain(config: FrontierConfig, fingerprint: impl Fn(&Lease) -> Fingerprint) ->
 }
 
 #[test]
-fn a_page_repeated_all_over_a_site_postpones_its_links_and_then_leads_nowhere() {
+fn links_of_a_page_repeated_all_over_a_site_are_postponed_and_then_refused() {
     let (asked, told) = chain(limits(3, 8), alike);
     assert_eq!(
         (asked, names(&told)),

@@ -1,4 +1,4 @@
-//! Origins that go away, come back, or are given up: the first rows of the table of the failure policy.
+//! Outages: origins that are away, come back, or are given up.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,17 +18,16 @@ use frontier::{
 };
 
 use common::{
-    Forbid, START, answer, at, config, failing, failure, frontier, is_robots, link, names, next, offer, one, origin,
-    pages, ready, seconds, settle, with_pages,
+    Forbid, START, answer, asking, at, config, failing, failure, frontier, is_robots, link, names, next, offer, one,
+    origin, pages, ready, seconds, settle, with_pages,
 };
 
 const PAGES: &str = "https://a.example/";
 
 fn eight_at_once(ask_robots: bool) -> FrontierConfig {
     FrontierConfig {
-        ask_robots,
         per_host: NonZeroU32::new(8).unwrap(),
-        ..config()
+        ..asking(ask_robots)
     }
 }
 
@@ -133,7 +132,7 @@ fn all_requests_that_fail_together_are_one_incident_and_one_at_a_time_asks_wheth
 }
 
 #[test]
-fn no_page_is_lost_or_asked_for_less_often_by_an_outage_and_the_end_of_it_is_told() {
+fn an_outage_costs_no_page_and_no_attempt_and_its_end_is_reported() {
     for ask_robots in [true, false] {
         let mut frontier = crawling(ask_robots);
         for lease in ready(&mut frontier, START) {
@@ -168,7 +167,7 @@ fn no_page_is_lost_or_asked_for_less_often_by_an_outage_and_the_end_of_it_is_tol
 }
 
 #[test]
-fn what_was_sent_before_an_origin_was_back_and_fails_later_changes_nothing() {
+fn requests_from_before_the_end_of_an_outage_that_fail_later_change_nothing() {
     let mut frontier = crawling(true);
     let out = ready(&mut frontier, START);
     assert_eq!(
@@ -285,7 +284,7 @@ fn an_origin_is_given_up_after_five_minutes_or_thirty_seconds_if_it_never_answer
 }
 
 #[test]
-fn what_can_be_fetched_comes_between_the_pieces_of_what_was_given_up() {
+fn leases_come_between_the_batches_of_a_queue_that_was_given_up() {
     let mut frontier = with_pages(config(), &pages(PAGES, 1_000));
     let (now, _) = until_given_up(&mut frontier, "a.example");
     frontier.offer(&pages("https://b.example/", 9), now).unwrap();
@@ -317,7 +316,7 @@ fn only_the_origin_is_given_up_and_other_ports_of_its_host_go_on() {
 }
 
 #[test]
-fn what_comes_back_after_its_origin_was_given_up_is_no_new_incident() {
+fn a_failure_after_its_origin_was_given_up_is_no_new_incident() {
     let mut frontier = crawling(true);
     let out = ready(&mut frontier, START);
     badly(&mut frontier, &out[0], FailureKind::Connect, START);
@@ -357,7 +356,7 @@ fn an_origin_that_is_away_or_given_up_is_remembered_while_nothing_is_queued_for_
 }
 
 #[test]
-fn a_probe_that_is_never_sent_asks_nothing_and_another_one_does() {
+fn a_probe_that_is_never_sent_is_replaced_by_another() {
     for unsent in [
         Outcome::NotFetched(NotFetched::AddressForbidden),
         failing(FailureKind::OutOfHandles),
@@ -374,7 +373,7 @@ fn a_probe_that_is_never_sent_asks_nothing_and_another_one_does() {
 }
 
 #[test]
-fn an_origin_that_is_away_and_may_not_be_asked_any_longer_is_closed_and_not_asked_without_end() {
+fn an_origin_that_is_away_and_becomes_forbidden_is_closed_and_not_probed_forever() {
     let mut frontier = crawling(true);
     let page = one(&mut frontier, START);
     badly(&mut frontier, &page, FailureKind::Connect, START);

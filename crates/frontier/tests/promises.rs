@@ -1,4 +1,4 @@
-//! What a frontier promises, each promise in a few lines of use.
+//! The guarantees of a frontier, each in a few lines of use.
 
 #![allow(
     clippy::unwrap_used,
@@ -82,7 +82,7 @@ fn a_delay_is_remembered_when_the_queue_has_run_empty() {
 }
 
 #[test]
-fn hosts_take_turns_and_a_long_queue_delays_nobody() {
+fn hosts_take_turns_and_a_long_queue_delays_no_other_host() {
     let mut frontier = frontier(FrontierConfig {
         delay: Duration::ZERO,
         ..config()
@@ -120,7 +120,7 @@ fn per_host_leases_are_never_exceeded_and_starts_keep_the_delay() {
 }
 
 #[test]
-fn a_retry_comes_back_past_the_filter_and_only_so_often() {
+fn a_retry_bypasses_the_seen_set_up_to_the_limit_of_attempts() {
     let mut frontier = frontier(FrontierConfig {
         delay: Duration::ZERO,
         ..config()
@@ -233,7 +233,7 @@ fn the_page_budget_stops_leasing_and_refuses_no_offer() {
 }
 
 #[test]
-fn a_hosts_budget_counts_what_is_out_and_done_and_tells_of_what_waited() {
+fn a_hosts_budget_counts_pages_in_flight_and_done_and_drops_the_rest() {
     for per_host in [1, 4] {
         let mut frontier = frontier(FrontierConfig {
             max_pages_per_host: Some(2),
@@ -282,7 +282,7 @@ fn a_hosts_budget_counts_what_is_out_and_done_and_tells_of_what_waited() {
 }
 
 #[test]
-fn not_without_end_may_wait_for_a_budget() {
+fn the_queue_of_a_host_with_a_budget_is_bounded() {
     let mut frontier = frontier(FrontierConfig {
         max_pages_per_host: Some(2),
         ..config()
@@ -297,7 +297,7 @@ fn not_without_end_may_wait_for_a_budget() {
 }
 
 #[test]
-fn a_table_full_of_hosts_refuses_further_ones_until_it_has_forgotten_some() {
+fn a_full_table_of_hosts_refuses_new_ones_until_some_are_forgotten() {
     let mut frontier = frontier(FrontierConfig {
         max_hosts: 1,
         ..config()
@@ -352,7 +352,7 @@ fn robots_txt_is_the_first_lease_of_an_origin_and_its_pages_wait_for_it() {
 }
 
 #[test]
-fn what_is_not_fetched_spends_neither_delay_nor_budget() {
+fn an_entry_that_is_not_fetched_spends_neither_delay_nor_budget() {
     let mut frontier = frontier(FrontierConfig {
         max_pages: Some(1),
         ..config()
@@ -422,7 +422,7 @@ fn a_redirected_seed_takes_its_target_into_the_scope() {
 }
 
 #[test]
-fn receipts_show_the_shortest_pause_that_was_left() {
+fn host_reports_have_the_shortest_gap_between_requests() {
     let mut frontier = frontier(config());
     offer(
         &mut frontier,

@@ -1,5 +1,5 @@
-//! Random use against the invariants: nobody asked early or twice at a time, nothing lost, nothing twice, also while origins are
-//! away.
+//! Random crawls against the invariants: no host is requested early or twice at a time, no page is lost or fetched twice, even while
+//! origins are away.
 
 #![allow(
     clippy::unwrap_used,
@@ -397,7 +397,7 @@ proptest! {
     }
 
     #[test]
-    fn no_page_is_lost_by_outages_that_are_shorter_than_the_patience(world in worlds_with_outages()) {
+    fn no_page_is_lost_by_an_outage_below_the_limit(world in worlds_with_outages()) {
         Walk::new(world).run();
     }
 }

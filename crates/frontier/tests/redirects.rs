@@ -1,4 +1,4 @@
-//! What a redirect may do to the page it stands in for: nothing that loses it.
+//! Redirects: no page is lost by one.
 
 #![allow(
     clippy::unwrap_used,
@@ -117,7 +117,7 @@ fn a_redirect_to_the_very_same_url_is_not_followed() {
 }
 
 #[test]
-fn a_redirect_spends_none_of_its_hosts_pages() {
+fn a_redirect_spends_no_page_of_its_hosts_budget() {
     let rules = Canonicalizer::default();
     let mut frontier = Frontier::in_memory(FrontierConfig {
         max_pages_per_host: Some(1),
@@ -170,7 +170,7 @@ fn closes(frontier: &mut Frontier, lease: &Lease, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_loop_of_redirects_is_told_once_it_is_closed() {
+fn a_redirect_loop_is_reported_when_it_closes() {
     let mut frontier = Frontier::in_memory(config()).unwrap();
     let [a, b, c] = ["https://a.example/a", "https://a.example/b", "https://b.example/c"];
     frontier.add_seed(&common::url(a), NOW).unwrap();

@@ -1,4 +1,4 @@
-//! What robots.txt allows: asked before a URL is handed out, kept for a while, and asked for again.
+//! robots.txt: its rules are checked before a lease, kept for their lifetime, and fetched again.
 
 #![allow(
     clippy::unwrap_used,
@@ -58,7 +58,7 @@ fn pieces(frontier: &mut Frontier, now: Time) -> Vec<Vec<Dropped>> {
 }
 
 #[test]
-fn what_robots_txt_forbids_is_never_leased_and_spends_neither_delay_nor_budget() {
+fn forbidden_pages_are_never_leased_and_spend_neither_delay_nor_budget() {
     let mut all = pages("https://a.example/private/", 3);
     all.push(link("https://a.example/public"));
     let mut frontier = with_pages(
@@ -115,7 +115,7 @@ fn rules_are_asked_by_path_and_query() {
 }
 
 #[test]
-fn a_thousand_pages_that_are_forbidden_are_handed_over_in_pieces() {
+fn a_thousand_forbidden_pages_are_returned_in_batches() {
     let mut frontier = with_pages(config(), &pages("https://a.example/private/", 1_000));
     robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), START);
     let pieces = pieces(&mut frontier, START);
@@ -143,7 +143,7 @@ fn fail_to_the_end(frontier: &mut Frontier, kind: FailureKind, now: &mut Time) -
 }
 
 #[test]
-fn an_origin_whose_robots_txt_cannot_be_fetched_is_closed_for_a_while_and_the_cause_is_told() {
+fn an_origin_whose_robots_txt_cannot_be_fetched_is_closed_for_a_while_with_the_cause() {
     let mut frontier = with_pages(config(), &pages("https://a.example/", 5));
     let mut now = START;
     let (notices, attempts) = fail_to_the_end(&mut frontier, FailureKind::Status, &mut now);
@@ -280,7 +280,7 @@ fn rules_beyond_the_bound_of_all_are_dropped_and_asked_for_again() {
 }
 
 #[test]
-fn a_robots_txt_elsewhere_is_asked_for_there_and_decides_here() {
+fn a_redirected_robots_txt_is_fetched_there_and_applies_here() {
     let mut frontier = with_pages(config(), &pages("https://a.example/private/", 2));
     let elsewhere = RobotsOutcome::Redirected(url("https://b.example/robots-of-a.txt"));
     robots(&mut frontier, elsewhere, START);
@@ -311,7 +311,7 @@ fn redirects_of_a_robots_txt_end_and_everything_is_allowed_then() {
 }
 
 #[test]
-fn a_host_that_fails_to_say_what_holds_elsewhere_stalls_nobody() {
+fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
     for kind in [
         FailureKind::Connect,
         FailureKind::Timeout,
@@ -355,7 +355,7 @@ fn a_host_that_fails_to_say_what_holds_elsewhere_stalls_nobody() {
 }
 
 #[test]
-fn the_longest_crawl_delay_counts_up_to_a_limit_and_an_operators_may_be_longer() {
+fn the_longest_crawl_delay_applies_up_to_a_limit_and_an_operators_may_be_longer() {
     let seconds = Duration::from_secs;
     let delay_of = |asked: u64, own: u64| {
         let mut frontier = with_pages(config(), &pages("https://a.example/", 2));
@@ -432,7 +432,7 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
 }
 
 #[test]
-fn rules_are_used_once_however_short_they_hold() {
+fn rules_are_used_once_however_short_their_lifetime_is() {
     let mut frontier = with_pages(
         FrontierConfig {
             delay: Duration::from_secs(60),

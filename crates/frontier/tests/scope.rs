@@ -1,4 +1,4 @@
-//! What a crawl is let to reach, and which reason it is told.
+//! The scope: what is in reach, and the reasons for refusals.
 
 #![allow(
     clippy::unwrap_used,
@@ -106,7 +106,7 @@ fn each_seed_opens_its_own_place() {
 }
 
 #[test]
-fn a_wider_directory_swallows_those_inside_whatever_the_order() {
+fn a_wider_directory_replaces_those_inside_in_any_order() {
     let seeds = [
         "http://a.example/x/y/",
         "http://a.example/x/",
@@ -231,7 +231,7 @@ fn a_pattern_that_cannot_be_used_is_named_with_its_list_and_its_fault() {
 }
 
 #[test]
-fn patterns_that_are_too_large_only_together_are_told_so() {
+fn patterns_that_are_too_large_only_together_are_an_error_that_says_so() {
     let config = ScopeConfig {
         include: vec!["(?-u:[a-z]{1000})".to_owned(); 400],
         ..ScopeConfig::default()
@@ -241,7 +241,7 @@ fn patterns_that_are_too_large_only_together_are_told_so() {
 }
 
 #[test]
-fn links_are_followed_to_the_depth_asked_for_and_no_further() {
+fn links_are_followed_up_to_the_maximum_depth() {
     let scope = anywhere(ScopeConfig {
         max_depth: Some(2),
         ..ScopeConfig::default()
@@ -264,7 +264,7 @@ fn only_what_is_in_reach_is_called_too_deep() {
 }
 
 #[test]
-fn a_url_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
+fn a_url_longer_than_the_limit_is_refused() {
     let scope = anywhere(ScopeConfig::default());
     let of_length = |bytes: usize| format!("http://a.example/{}", "a".repeat(bytes - "http://a.example/".len()));
     assert_eq!(verdict(&scope, &of_length(2048)), "ok");
@@ -275,7 +275,7 @@ fn a_url_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
 }
 
 #[test]
-fn length_is_asked_before_anything_that_costs_more() {
+fn length_is_checked_before_anything_more_expensive() {
     let config = ScopeConfig {
         exclude: patterns(&["."]),
         ..ScopeConfig::default()
@@ -319,7 +319,7 @@ fn segments_may_be_forbidden_to_repeat_at_all() {
 }
 
 #[test]
-fn redirects_are_followed_so_far_and_no_further_even_from_a_seed() {
+fn redirects_are_followed_up_to_the_limit_even_from_a_seed() {
     let scope = anywhere(ScopeConfig {
         max_hops: 2,
         ..ScopeConfig::default()

@@ -1,4 +1,4 @@
-//! Sitemaps are leases: after robots.txt, in turn with pages, past the filter and the budgets, once each.
+//! Sitemaps: leased once each, after robots.txt, in turn with pages, without the seen-set and the budgets.
 
 #![allow(
     clippy::unwrap_used,
@@ -100,7 +100,7 @@ fn a_sitemap_is_asked_for_once_and_counted_apart_from_pages() {
 }
 
 #[test]
-fn a_page_that_has_the_url_of_a_sitemap_is_another_thing() {
+fn a_page_with_the_url_of_a_sitemap_is_fetched_separately() {
     let mut frontier = frontier(config());
     let address = "https://a.example/feed.xml";
     let links = [named(address), Link::found(url(address), 1, "".into())];
@@ -111,7 +111,7 @@ fn a_page_that_has_the_url_of_a_sitemap_is_another_thing() {
 }
 
 #[test]
-fn only_so_many_sitemaps_are_asked_for() {
+fn sitemaps_beyond_the_limit_are_refused() {
     let mut config = config();
     config.max_sitemaps = 2;
     let mut frontier = frontier(config);
@@ -233,7 +233,7 @@ fn a_sitemap_that_fails_is_asked_for_again_and_blocks_no_page() {
 }
 
 #[test]
-fn what_a_sitemap_says_of_a_page_goes_with_it() {
+fn the_lastmod_of_a_sitemap_stays_with_its_page() {
     let mut frontier = frontier(config());
     let link = Link {
         lastmod: Some(at(0)),

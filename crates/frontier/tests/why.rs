@@ -1,4 +1,4 @@
-//! What `why` says of a URL, which is the truth at every moment.
+//! `why`: the state of a URL at every moment.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
-    FailureKind, Fingerprint, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
-    ScopeConfig, Time, Why,
+    FailureKind, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Reach, Refusal, RobotsOutcome, ScopeConfig,
+    Time, Why,
 };
 
 use common::{
-    Forbid, START, answer, at, commit, config, end, failing, failure, links, one, pages, settle, url, with_pages,
+    Forbid, START, alike, answer, at, commit, config, end, failing, failure, links, one, pages, settle, url, with_pages,
 };
 
 /// What a queued URL waits for.
@@ -66,7 +66,7 @@ fn why_names_what_decided() {
 }
 
 #[test]
-fn a_page_waits_for_its_robots_txt_and_is_told_when_that_forbids_it() {
+fn why_says_that_a_page_waits_for_robots_txt_or_that_it_is_forbidden() {
     let mut all = pages("https://a.example/private/", 1);
     all.extend(pages("https://a.example/public/", 1));
     let [private, public] = ["https://a.example/private/0", "https://a.example/public/0"];
@@ -148,8 +148,8 @@ fn a_page_among_too_many_near_duplicates_waits_for_everything_else_or_will_be_dr
     let mut frontier = with_pages(config, &pages("https://a.example/list/", 9));
     let fetch = |frontier: &mut Frontier| {
         let lease = one(frontier, START);
-        let alike = Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), Some(1.into()));
-        commit(frontier, end(&lease, Outcome::Done).with_fingerprint(alike), START);
+        let done = end(&lease, Outcome::Done).with_fingerprint(alike(&lease));
+        commit(frontier, done, START);
     };
     for _ in 0..3 {
         fetch(&mut frontier);

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_allocated_is_an_error_and_no_abort() {
+    fn memory_that_cannot_be_allocated_is_an_error_not_an_abort() {
         let sizing = Sizing::explicit(1 << 48, 7).unwrap();
         assert_eq!(
             BloomFilter::with_hashing(sizing, Hashing::default()).unwrap_err(),

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_removed_stays_and_what_is_removed_goes() {
+    fn removed_keys_are_gone_and_the_others_stay() {
         for layout in [Layout::Blocks, Layout::Classic] {
             let sizing = Sizing::in_layout(layout, 2_000, 0.001).unwrap();
             let mut filter = CountingBloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_bits_as_if_nobody_shared_them_would_lose_other_keys() {
+    fn clearing_the_bits_of_a_key_would_lose_other_keys() {
         // What the docs warn of: a plain filter in which a removed key's bits are cleared, and what becomes of the others.
         let sizing = Sizing::in_layout(Layout::Classic, 200, 0.01).unwrap();
         let mut bits = std::collections::HashSet::new();

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn murmur3_is_the_published_one_on_every_platform() {
+    fn murmur3_matches_the_reference_implementation() {
         // Appleby's reference implementation, MurmurHash3_x64_128 with seed 0.
         let hashing = Hashing::default();
         assert_eq!(
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn xxh3_is_the_published_one() {
+    fn xxh3_matches_the_specification() {
         // XXH3_64bits of the empty input with seed 0, from the test vectors of the xxHash specification.
         let digest = Hashing::Xxh3 { seed: 0 }.digest(b"");
         assert_eq!(digest.first, 0x2d06_8005_38d3_94c2);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_draw_of_a_secret_is_another() {
+    fn every_secret_is_different() {
         // Two of 64 bits are equal once in 2^64 draws.
         for draw in [Hashing::random, Hashing::random_hardened] {
             let (one, two) = (draw(), draw());

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_remembered_for_the_generations_that_are_promised_and_then_comes_again() {
+    fn a_key_is_remembered_for_its_generations_and_is_new_again_then() {
         for generations in [1, 2, 4] {
             let mut filter = filter(generations);
             assert!(filter.insert(b"the key"));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_grows_for_a_sieve_never_falls_when_a_generation_is_forgotten() {
+    fn the_count_of_ones_never_falls_when_a_generation_is_forgotten() {
         let mut filter = filter(2);
         let mut last = 0;
         for n in 0_u64..5_000 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_stays_below_the_promise_for_ever() {
+    fn the_rate_always_stays_below_the_configured_one() {
         let mut filter = filter(3);
         for n in 0_u64..30_000 {
             filter.insert(n.to_le_bytes());

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_levels_are_those_of_the_contract() {
+    fn the_levels_are_those_in_the_docs() {
         let mut level = Level::HEALTHY;
         let mut seen = Vec::new();
         while level.threshold() < 1000.0 {

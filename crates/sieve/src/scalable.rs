@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_cannot_grow_says_so_and_goes_on_as_a_full_one() {
+    fn a_filter_that_cannot_grow_says_so_and_continues_as_a_full_one() {
         // As if its newest layer were of terabytes: a further one has more bits than there may be.
         let sizing = Sizing::explicit_blocks(64, 8).unwrap().with_capacity(1 << 60).unwrap();
         let layer = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_inserted_is_found_in_every_layer() {
+    fn inserted_keys_are_found_in_every_layer() {
         let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         for n in 0_u32..5_000 {
             filter.insert(n.to_le_bytes());

@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn eighteen_megabytes_hold_millions_of_keys_and_no_thousand_million() {
+    fn eighteen_megabytes_hold_millions_of_keys_not_a_thousand_million() {
         let bits = 18_000_000 * 8;
         assert_eq!(textbook_capacity(bits, 0.0001).unwrap() / 100_000, 75);
         assert_eq!(textbook_capacity(bits, 0.01).unwrap() / 100_000, 150);
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_reason() {
+    fn invalid_sizes_are_refused_with_a_reason() {
         assert_eq!(Sizing::for_rate(0, 0.01), Err(ConfigError::ZeroCapacity));
         for rate in [0.0, -0.5, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Sizing::for_rate(10, rate), Err(ConfigError::RateOutOfRange(rate)));

@@ -28,7 +28,7 @@ fn file(delta: &Delta) -> Vec<u8> {
 const LAYOUTS: [Layout; 2] = [Layout::Classic, Layout::Blocks];
 
 #[test]
-fn a_union_is_the_filter_that_had_both_filters_keys() {
+fn a_union_equals_a_filter_with_the_keys_of_both() {
     for layout in LAYOUTS {
         let mut one = filter(layout, 5_000, 0..2_000);
         let two = filter(layout, 5_000, 1_000..4_000);

@@ -1,4 +1,4 @@
-//! A batch against its items, one by one; and what is left of it when somebody panics, or refuses.
+//! Batches against single pushes; and batches with a panic or refusals.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ fn key(n: u64) -> String {
 }
 
 #[test]
-fn a_batch_meets_the_fate_that_its_items_would_meet_one_by_one() {
+fn a_batch_has_the_results_of_single_pushes() {
     for policy in [OnSaturation::Warn, OnSaturation::Grow, OnSaturation::Refuse] {
         let (mut batched, mut single) = (sieve(policy), sieve(policy));
         for page in pages() {
@@ -117,7 +117,7 @@ fn a_panic_of_the_iterator_marks_nothing_that_is_not_queued() {
 }
 
 #[test]
-fn each_item_of_a_batch_has_one_fate_and_refused_ones_come_back_in_order() {
+fn each_item_of_a_batch_has_one_result_and_refused_ones_are_returned_in_order() {
     let mut sieve = Sieve::builder()
         .capacity(50)
         .on_saturation(OnSaturation::Refuse)
@@ -149,7 +149,7 @@ fn each_item_of_a_batch_has_one_fate_and_refused_ones_come_back_in_order() {
 }
 
 #[test]
-fn a_retry_that_a_full_queue_has_no_room_for_comes_back() {
+fn a_retry_that_a_full_queue_refuses_is_returned() {
     let queue: PackedQueue = PackedQueue::with_max_bytes(Packing::Plain, 400_000).unwrap();
     let mut sieve = Sieve::builder().build_with(queue).unwrap();
     let mut n = 0_u64;

@@ -35,7 +35,7 @@ fn one_thread_alone_gets_the_answers_of_the_plain_filter() {
 }
 
 #[test]
-fn of_all_threads_that_insert_the_same_keys_one_wins_each() {
+fn if_threads_insert_the_same_keys_one_wins_each() {
     for round in 0..5_u64 {
         let sizing = Sizing::in_layout(Layout::Blocks, u64::from(KEYS), 1e-5).unwrap();
         let shared = ConcurrentBloomFilter::with_hashing(sizing, Hashing::Xxh3 { seed: round }).unwrap();
@@ -79,7 +79,7 @@ fn the_classic_layout_is_refused() {
 }
 
 #[test]
-fn a_batch_of_any_length_is_told_of_key_by_key_in_order() {
+fn a_batch_of_any_length_reports_its_keys_in_order() {
     for length in [0, 1, 31, 32, 33, 64, 65] {
         let shared = shared();
         let keys: Vec<[u8; 4]> = (0..length).map(|n: u32| (n / 2).to_le_bytes()).collect();
@@ -95,7 +95,7 @@ fn a_batch_of_any_length_is_told_of_key_by_key_in_order() {
 }
 
 #[test]
-fn what_was_saved_from_a_shared_filter_can_be_shared_again() {
+fn a_saved_concurrent_filter_can_be_loaded_and_shared() {
     let hashing = Hashing::Xxh3 { seed: 3 };
     let sizing = Sizing::for_rate(5_000, 0.01).unwrap();
     let before = ConcurrentBloomFilter::with_hashing(sizing, hashing).unwrap();

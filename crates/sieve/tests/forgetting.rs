@@ -1,4 +1,4 @@
-//! A sieve whose keys are taken out again: what it counts, and what it refuses.
+//! A sieve with removals: what it counts, and what it refuses.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn a_sieve_that_refuses_takes_keys_again_when_enough_are_forgotten() {
 }
 
 #[test]
-fn the_loss_goes_on_at_the_rate_of_what_is_left() {
+fn after_removals_the_loss_continues_at_the_lower_rate() {
     let mut sieve = sieve();
     sieve.extend((0..CAPACITY * 3).map(|n| n.to_string()));
     let before = sieve.saturation().lost;

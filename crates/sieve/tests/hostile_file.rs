@@ -1,4 +1,4 @@
-//! Files whose checksums are right and whose fields are not: nothing panics, hangs or is believed.
+//! Crafted files with valid checksums and invalid fields: loading is an error, without a panic or a hang.
 
 #![allow(
     clippy::unwrap_used,
@@ -103,7 +103,7 @@ fn counts_that_nothing_can_have_counted_to_are_refused() {
 }
 
 #[test]
-fn a_loss_below_nothing_is_refused_even_if_it_is_nothing() {
+fn a_negative_loss_is_refused_even_minus_zero() {
     for lost in [-0.0_f64, -1.0] {
         let mut file = with_field(standard(), LOST, lost.to_bits());
         seal(&mut file, 0);
@@ -117,7 +117,7 @@ fn a_loss_below_nothing_is_refused_even_if_it_is_nothing() {
 }
 
 #[test]
-fn the_largest_counts_that_are_believed_do_no_harm() {
+fn the_largest_accepted_counts_do_no_harm() {
     let mut file = with_field(standard(), ACCEPTED, (1 << 63) - 1);
     put(&mut file, LOST, 9e18_f64.to_bits());
     seal(&mut file, 0);
@@ -170,7 +170,7 @@ fn a_rate_that_would_make_the_next_layer_far_larger_than_those_of_the_file_is_re
 }
 
 #[test]
-fn every_rate_that_a_filter_can_be_built_with_is_believed() {
+fn every_rate_that_a_filter_can_be_built_with_is_accepted_from_a_file() {
     for rate in [0.999, 0.5, 0.01, 1e-6, 1.2e-7, 1e-9, 1e-30] {
         for capacity in [1, 300, 5_000] {
             let mut filter = ScalableBloomFilter::new(capacity, rate).unwrap();

@@ -20,7 +20,7 @@ fn filter() -> Arc<ConcurrentBloomFilter> {
 }
 
 #[test]
-fn of_two_threads_that_insert_the_same_key_exactly_one_wins() {
+fn if_two_threads_insert_the_same_key_exactly_one_wins() {
     loom::model(|| {
         let filter = filter();
         let other = Arc::clone(&filter);

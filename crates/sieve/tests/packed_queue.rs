@@ -115,7 +115,7 @@ fn offer(queue: &mut PackedQueue, model: &mut VecDeque<String>, key: String) {
 }
 
 #[test]
-fn keys_of_ten_megabytes_and_of_none_keep_their_order() {
+fn keys_of_ten_megabytes_and_empty_keys_keep_their_order() {
     for packing in PACKINGS {
         let lengths = [0, 10_000_000, 0, 1, MAX_SHORT, MAX_SHORT + 1, 70_000, 10_000_000, 5, 0];
         let mut queue = PackedQueue::<String>::new(packing);
@@ -177,7 +177,7 @@ fn memory_does_not_grow_while_the_length_stays_the_same() {
 }
 
 #[test]
-fn an_emptied_queue_gives_its_memory_back() {
+fn an_empty_queue_frees_its_memory() {
     for packing in PACKINGS {
         let mut queue = PackedQueue::<String>::new(packing);
         let mut urls = Urls::default();
@@ -293,7 +293,7 @@ fn a_bound_that_is_too_small_is_an_error_that_names_the_least() {
 }
 
 #[test]
-fn what_the_queue_does_not_admit_is_refused_and_not_marked() {
+fn an_item_that_the_queue_refuses_is_not_marked() {
     let queue: PackedQueue = PackedQueue::with_max_bytes(Packing::Prefix, 200 * KIB).unwrap();
     let mut sieve = Sieve::builder().capacity(100_000).build_with(queue).unwrap();
     let mut urls = Urls::default();

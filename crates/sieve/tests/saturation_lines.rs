@@ -68,9 +68,9 @@ fn each_level_has_one_line_at_the_push_that_exceeds_it() {
     the_forecast_is_made_of_the_pace_since_the_level_before();
     refusing_marks_nothing();
     layers_that_were_there_from_the_start_are_no_growth();
-    a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity();
-    crafted_keys_are_accused_once_between_levels_or_with_one();
-    what_was_said_before_a_file_was_written_is_not_said_after_it_was_read();
+    a_filter_that_grows_logs_its_growth_but_no_level_below_its_capacity();
+    crafted_keys_are_reported_once_between_levels_or_with_one();
+    levels_that_were_logged_before_saving_are_not_logged_after_loading();
 }
 
 fn a_sequence_to_twenty_times_the_capacity() {
@@ -188,7 +188,7 @@ fn layers_that_were_there_from_the_start_are_no_growth() {
     assert!(lines().is_empty(), "nothing grew, and there is no capacity to exceed");
 }
 
-fn a_filter_that_grows_says_so_and_nothing_of_the_levels_below_its_capacity() {
+fn a_filter_that_grows_logs_its_growth_but_no_level_below_its_capacity() {
     // Above 0.8 of each of these capacities the self-check looks, after 1024 keys.
     for capacity in [1_100, 1_200, 1_275] {
         let mut sieve = Sieve::builder()
@@ -226,7 +226,7 @@ fn pollute(sieve: &mut Sieve, count: u64) {
     }
 }
 
-fn crafted_keys_are_accused_once_between_levels_or_with_one() {
+fn crafted_keys_are_reported_once_between_levels_or_with_one() {
     let mut early = Sieve::new(10_000).unwrap();
     pollute(&mut early, 4_200);
     let accused = lines();
@@ -254,7 +254,7 @@ fn crafted_keys_are_accused_once_between_levels_or_with_one() {
     assert!(said.iter().all(|(_, text)| text.contains("crafted keys")));
 }
 
-fn what_was_said_before_a_file_was_written_is_not_said_after_it_was_read() {
+fn levels_that_were_logged_before_saving_are_not_logged_after_loading() {
     // Growing: one line per layer. Else filling, full, 1.5x, and later 2x and 3x.
     for (policy, before, after) in [(OnSaturation::Warn, 3, 2), (OnSaturation::Grow, 1, 1)] {
         let mut sieve = Sieve::builder().capacity(2_000).on_saturation(policy).build().unwrap();

@@ -1,4 +1,4 @@
-//! What is configured survives being written down.
+//! Serialized configurations are read back unchanged.
 
 #![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where by panicking")]

@@ -88,7 +88,7 @@ fn an_exact_seen_set_says_that_it_cannot_be_saved_and_writes_nothing() {
 }
 
 #[test]
-fn a_filter_that_came_back_goes_on_as_if_nothing_had_happened() {
+fn a_loaded_filter_continues_as_the_saved_one() {
     let build = || Sieve::builder().capacity(300).seed(3).build().unwrap();
     let (mut whole, mut first) = (build(), build());
     let keys = |from: u32, to: u32| (from..to).map(|n| n.to_string());
@@ -230,7 +230,7 @@ const GOLDEN: &str = "53494556450d0a1a010001010101000003000000000000004000000000
 
 /// The checksum at the end of a file covers its words: another rule from keys to bits would lose every key of every file.
 #[test]
-fn the_rule_from_keys_to_bits_stays_what_it_was_in_every_layout() {
+fn the_mapping_from_keys_to_bits_is_stable_in_every_layout() {
     let shapes = [
         (Sizing::explicit_blocks(7, 5), GOLDEN_5),
         (Sizing::explicit_blocks(7, 8), GOLDEN_8),

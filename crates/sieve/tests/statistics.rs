@@ -1,4 +1,4 @@
-//! What every filter states of itself, against what is measured: rates within two-sided bounds of 99.9 %.
+//! The rates that every filter states against measured ones, within two-sided bounds of 99.9 %.
 
 #![allow(
     clippy::unwrap_used,

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn no_share_and_no_wait_add_nothing_and_the_longest_wait_stays() {
+    fn a_jitter_of_zero_adds_nothing_and_the_longest_wait_does_not_overflow() {
         let (minute, none) = (Duration::from_secs(60), Duration::ZERO);
         assert_eq!(with_jitter(minute, 0, "http://a.example/", 1), minute);
         assert_eq!(with_jitter(none, 25, "http://a.example/", 1), none);

@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_read_back_as_it_was_written() {
+    fn an_origin_id_parses_its_own_text() {
         for text in [
             "http://a.example",
             "https://a.example",

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_come_later_and_later_and_once_more_when_patience_ends() {
+    fn the_waits_between_probes_double_and_a_last_probe_comes_at_the_limit() {
         let retries = policy();
         let patience = patience(&retries);
         let mut health = OriginHealth::default();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_flight_when_an_origin_went_away_changes_nothing() {
+    fn failures_of_requests_in_flight_when_an_outage_began_change_nothing() {
         let retries = policy();
         let patience = patience(&retries);
         let mut health = OriginHealth::default();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn several_silent_pages_or_all_attempts_at_one_make_an_origin_away() {
+    fn several_silent_pages_or_all_attempts_of_one_start_an_outage() {
         let retries = policy();
         let patience = patience(&retries);
         let silent = |health: &mut OriginHealth, page, is_last, time| {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_which_only_robots_txt_answers_is_not_back() {
+    fn an_answer_to_robots_txt_alone_does_not_end_an_outage() {
         let retries = policy();
         let patience = patience(&retries);
         let mut health = OriginHealth::default();

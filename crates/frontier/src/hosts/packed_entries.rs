@@ -273,7 +273,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_goes_in_comes_out_in_the_same_order(
+        fn entries_are_popped_as_they_were_pushed(
             steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
         ) {
             let host = host();

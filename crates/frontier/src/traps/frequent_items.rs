@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_many_times_at_once_takes_the_place_of_what_came_less_often() {
+    fn a_key_with_a_higher_count_replaces_keys_with_lower_counts() {
         let mut items = FrequentItems::new(2);
         assert_eq!((items.add_times(1, 3), items.add_times(2, 5)), (3, 5));
         assert_eq!(items.add_times(3, 2), 0);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_often_stays_among_millions_that_come_once() {
+    fn a_frequent_key_stays_among_millions_that_occur_once() {
         let (room, rounds) = (1_000, 1_000_000);
         let mut items = FrequentItems::new(room);
         for round in 0..rounds {

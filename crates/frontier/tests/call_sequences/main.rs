@@ -351,7 +351,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_called_the_frontier_never_stalls_and_every_page_comes_to_one_end(
+    fn in_any_sequence_of_calls_the_frontier_never_stalls_and_every_page_ends_once(
         setting in settings(),
         calls in prop::collection::vec(calls(), 1..120),
         mut end in ends(),

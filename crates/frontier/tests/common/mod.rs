@@ -1,4 +1,4 @@
-//! What the tests of the frontier share: times, links, and short ways to lease and settle.
+//! Helpers of the frontier's tests: times, links, and short ways to lease and settle.
 
 #![allow(
     dead_code,
@@ -9,14 +9,14 @@
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Dropped, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Link, Notice,
-    Origin, Outcome, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig, Settled, Settlement, Task,
-    Time, Verdict,
+    CanonicalUrl, Canonicalizer, Dropped, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing,
+    Link, Notice, Origin, Outcome, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig, Settled,
+    Settlement, Task, Time, Verdict,
 };
 
 pub(crate) const START: Time = Time::from_millis(1_700_000_000_000);
 
-/// So many seconds after the start.
+/// The time at a number of seconds after the start.
 pub(crate) fn at(seconds: impl Into<f64>) -> Time {
     START + Duration::from_secs_f64(seconds.into())
 }
@@ -42,12 +42,12 @@ pub(crate) fn links(urls: &[&str]) -> Vec<Link> {
     urls.iter().map(|text| link(text)).collect()
 }
 
-/// So many pages of an origin, by the text in front of their numbers.
+/// Numbered pages with a common prefix.
 pub(crate) fn pages(prefix: &str, count: usize) -> Vec<Link> {
     (0..count).map(|n| link(&format!("{prefix}{n}"))).collect()
 }
 
-/// Everything may be crawled, without delay, robots.txt or jitter; no new URL is ever taken for a seen one.
+/// Everything may be crawled, without delay, robots.txt and jitter. The seen-set is exact.
 pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
         exact: true,
@@ -63,6 +63,11 @@ pub(crate) fn config() -> FrontierConfig {
         },
         ..FrontierConfig::default()
     }
+}
+
+/// As [`config`], with or without robots.txt.
+pub(crate) fn asking(ask_robots: bool) -> FrontierConfig {
+    FrontierConfig { ask_robots, ..config() }
 }
 
 pub(crate) fn frontier(config: FrontierConfig) -> Frontier {
@@ -106,7 +111,7 @@ pub(crate) fn one(frontier: &mut Frontier, now: Time) -> Lease {
     }
 }
 
-/// The next lease, whenever it comes.
+/// The next lease, after waiting for it.
 #[track_caller]
 pub(crate) fn next(frontier: &mut Frontier, now: &mut Time) -> Lease {
     loop {
@@ -118,7 +123,7 @@ pub(crate) fn next(frontier: &mut Frontier, now: &mut Time) -> Lease {
     }
 }
 
-/// All that was dropped and is to be handed over, in as few pieces as it comes.
+/// The next batch of dropped entries.
 #[track_caller]
 pub(crate) fn dropped(frontier: &mut Frontier, now: Time) -> Vec<Dropped> {
     match frontier.lease(now, 0).unwrap() {
@@ -163,6 +168,11 @@ pub(crate) fn failure(kind: FailureKind) -> Failure {
 
 pub(crate) fn is_robots(lease: &Lease) -> bool {
     matches!(lease.entry.purpose, Purpose::Robots(_))
+}
+
+/// The fingerprint of a page with its own bytes, and nearly the same text as all others.
+pub(crate) fn alike(lease: &Lease) -> Fingerprint {
+    Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), Some(0xABCD.into()))
 }
 
 /// Names the notices, each by one word.

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_shrink_is_left_alone() {
+    fn a_segment_that_does_not_shrink_is_not_compressed() {
         let mut noise = Segment::allocate();
         let mut state = 1_u64;
         noise.fill(|bytes| {
