@@ -4,6 +4,7 @@
 //! installed) and also checks that both roads give the same for every page; with `--assets` also what pages are made of. As a
 //! test it reads a few pages.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ fn main() -> Result<()> {
     let is_bench = arguments.iter().any(|argument| argument == "--bench");
     let options = LinkOptions {
         max_links: 100_000,
-        agent: "ourbot",
+        agent: Cow::Borrowed("ourbot"),
         assets: arguments.iter().any(|argument| argument == "--assets"),
     };
     let mut folders: Vec<PathBuf> = arguments
@@ -65,7 +66,7 @@ struct Count {
     tree_time: Duration,
 }
 
-fn row(folder: &Path, most: usize, options: &LinkOptions<'_>) -> Result<()> {
+fn row(folder: &Path, most: usize, options: &LinkOptions) -> Result<()> {
     let mut count = Count::default();
     let mut measured = Vec::new();
     let mut measured_bytes = 0;
@@ -101,7 +102,7 @@ fn row(folder: &Path, most: usize, options: &LinkOptions<'_>) -> Result<()> {
     Ok(())
 }
 
-fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions<'_>) {
+fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions) {
     let decoded = charset::decode(body, None);
     let start = Instant::now();
     let tree = extract_with_tree(&decoded.text, decoded.encoding, url, options);
@@ -109,10 +110,10 @@ fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions<'_>)
     count.pages += 1;
     count.bytes += decoded.text.len();
     count.links += tree.links.len();
-    count.cut += usize::from(tree.cut);
+    count.cut += usize::from(tree.truncated);
     match extract_without_tree(&decoded.text, decoded.encoding, url, options) {
         Ok(scanned) => {
-            let is_different = !tree.cut && scanned != tree;
+            let is_different = !tree.truncated && scanned != tree;
             count.different += usize::from(is_different);
             if is_different {
                 eprintln!("different: {url}");
@@ -125,7 +126,7 @@ fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions<'_>)
 /// The time that all pages take, those that need a tree up to where that is found out.
 ///
 /// Of every page the best round counts, so that whatever else runs on the machine matters little.
-fn scan_time(pages: &[(Vec<u8>, Url)], options: &LinkOptions<'_>) -> Duration {
+fn scan_time(pages: &[(Vec<u8>, Url)], options: &LinkOptions) -> Duration {
     let mut best = vec![Duration::MAX; pages.len()];
     for _ in 0..ROUNDS {
         for ((body, url), best) in pages.iter().zip(&mut best) {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 
@@ -28,13 +28,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             ..FrontierConfig::default()
         },
         // The demo's hosts are all on loopback; a real crawl leaves the address guard on.
-        allow_private_addresses: is_demo,
         ..CrawlOptions::default()
     };
 
     let longest = Arc::new(Mutex::new(Vec::new()));
     let titles = Arc::clone(&longest);
-    let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(move |event: &Event<'_>| {
+    // The demo is on loopback.
+    let http = HttpOptions {
+        allow_private_addresses: is_demo,
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.observe(move |event: &Event<'_>| {
         if let (Event::Page(page), Ok(mut titles)) = (event, titles.lock()) {
             titles.push((
                 page.links_found,

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig, Verdict};
 
@@ -56,12 +56,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
             ..FrontierConfig::default()
         },
-        allow_private_addresses: is_demo,
         ..CrawlOptions::default()
     };
     let shadow = Arc::new(Mutex::new(Shadow::default()));
     let watched = Arc::clone(&shadow);
-    let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(move |event: &Event<'_>| {
+    // The demo is on loopback.
+    let http = HttpOptions {
+        allow_private_addresses: is_demo,
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.observe(move |event: &Event<'_>| {
         if let Ok(mut shadow) = watched.lock() {
             shadow.watch(event);
         }

@@ -209,7 +209,7 @@ impl<'a> SummaryFields<'a> {
         let report = &summary.report;
         let saturation = &report.saturation;
         let missing = summary.missing();
-        let truncated = summary.bodies_cut.iter();
+        let truncated = summary.bodies_truncated.iter();
         let refused = report.links.refused.iter();
         Self {
             ending: summary.ending,

@@ -16,13 +16,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crawler::fetch::ClientError;
 use crawler::output::OutputFile;
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, StartError, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, HttpOptions, StartError, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use frontier::Reach;
 use indicatif::ProgressBar;
@@ -130,7 +131,7 @@ impl Failure {
             | Self::Earlier(_)
             | Self::SharedOutput(_)
             | Self::ReplacedInput(_)
-            | Self::Start(StartError::Frontier(_)) => 2,
+            | Self::Start(StartError::Frontier(_) | StartError::Client(ClientError::Options(_))) => 2,
             Self::Incomplete(_) => 3,
             _ => 1,
         }
@@ -144,7 +145,8 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
     let mut crawl = site.options.to_crawl(random_secret()?);
     crawl.seeds = site.all_seeds()?;
-    let summary = run(crawl, &site.options, site.recrawl.as_deref(), bar).await?;
+    let http = site.options.to_http();
+    let summary = run(crawl, http, &site.options, site.recrawl.as_deref(), bar).await?;
     if summary.is_empty() {
         let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
             Ending::TimeUp => "no answer came before the time was up".to_owned(),
@@ -164,7 +166,10 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     let mut crawl = options.to_crawl(random_secret()?);
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
-    crawl.allow_private_addresses = true;
+    let http = HttpOptions {
+        allow_private_addresses: true,
+        ..options.to_http()
+    };
     let reachable = server.site().reachable(crawl.frontier.scope.max_segment_repeats).len();
     let is_whole = is_unlimited(&crawl);
     let seed = server.site().seed();
@@ -173,7 +178,7 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         seed:%, reachable;
         "the demo's site is at {seed}, with {reachable} reachable pages"
     );
-    let summary = run(crawl, options, None, bar).await?;
+    let summary = run(crawl, http, options, None, bar).await?;
     if is_whole && summary.pages != reachable as u64 {
         return Err(Failure::DemoIncomplete {
             reachable,
@@ -224,7 +229,8 @@ fn has_default_budgets(crawl: &CrawlOptions) -> bool {
 }
 
 async fn run(
-    mut crawl: CrawlOptions,
+    crawl: CrawlOptions,
+    mut http: HttpOptions,
     options: &Options,
     recrawl: Option<&Path>,
     bar: &ProgressBar,
@@ -247,8 +253,8 @@ async fn run(
             "all requests go through a proxy: whether it dials private addresses is unknown here"
         );
     }
-    open_files::fit(&mut crawl);
-    let crawl = Crawl::new(CrawlConfig::new(crawl)?)?.observe(Reporter::new(bar.clone()));
+    open_files::fit(&mut http, crawl.concurrency);
+    let crawl = Crawl::with_http(CrawlConfig::new(crawl)?, &http)?.observe(Reporter::new(bar.clone()));
     let crawl = match recrawl {
         Some(path) => crawl.recrawl(PreviousCrawl::open(path)?),
         None => crawl,

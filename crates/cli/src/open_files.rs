@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use crawler::CrawlOptions;
+use crawler::HttpOptions;
 
 /// Handles that are no connections: standard streams, the runtime's, files that are written or read, look-ups of names.
 const OTHER_HANDLES: usize = 32;
@@ -11,7 +11,7 @@ const OTHER_HANDLES: usize = 32;
 const PER_REQUEST: usize = 2;
 
 /// Raises the limit of open files as far as this process may, and fits the idle connections into what it is then.
-pub(crate) fn fit(crawl: &mut CrawlOptions) {
+pub(crate) fn fit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
     let limit = match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
@@ -19,17 +19,17 @@ pub(crate) fn fit(crawl: &mut CrawlOptions) {
             return;
         }
     };
-    let requests = crawl.concurrency.get().saturating_mul(PER_REQUEST);
+    let requests = concurrency.get().saturating_mul(PER_REQUEST);
     let left = limit.saturating_sub(OTHER_HANDLES.saturating_add(requests));
     if left == 0 {
         log::warn!(
             target: "crawler::open_files",
             limit;
             "{limit} files may be open at a time, which is few for {} requests: raise the limit (ulimit -n), or lower --concurrency",
-            crawl.concurrency
+            concurrency
         );
     }
-    crawl.max_idle_connections = crawl
+    http.max_idle_connections = http
         .max_idle_connections
         .min(NonZeroUsize::MIN.saturating_add(left.saturating_sub(1)));
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use crawler::CrawlOptions;
+use crawler::{CrawlOptions, HttpOptions};
 use frontier::{FrontierConfig, ScopeConfig};
 
 use self::budgets::Budgets;
@@ -124,7 +124,7 @@ pub(crate) struct Options {
     #[arg(
         long,
         value_name = "DURATION",
-        default_value = show_duration(crawler::config::DEFAULT_TIMEOUT),
+        default_value = show_duration(crawler::fetch::DEFAULT_TIMEOUT),
         value_parser = parse_duration_above_zero,
         allow_negative_numbers = true,
         help_heading = "Limits"
@@ -136,7 +136,7 @@ pub(crate) struct Options {
     #[arg(
         long,
         value_name = "SIZE",
-        default_value = show_size(crawler::config::DEFAULT_MAX_BODY_BYTES),
+        default_value = show_size(crawler::fetch::DEFAULT_MAX_BODY_BYTES),
         value_parser = parse_size::<NonZeroU64>,
         help_heading = "Limits"
     )]
@@ -334,19 +334,28 @@ impl Options {
             frontier,
             concurrency: self.concurrency,
             user_agent: self.user_agent.clone(),
-            timeout: self.timeout,
-            max_body_bytes: self.max_body.get(),
             max_links_per_page: self.max_links_per_page,
             assets: self.assets,
             max_time: self.max_time,
-            allow_private_addresses: self.allow_private_addresses,
             sitemaps: self.sitemaps,
             ..CrawlOptions::default()
         };
-        self.requests.ask(&mut crawl);
         self.outputs.ask(&mut crawl);
         self.budgets.write_to(&mut crawl);
         crawl
+    }
+
+    /// Turns the arguments into the options of the HTTP fetcher.
+    pub(crate) fn to_http(&self) -> HttpOptions {
+        let mut http = HttpOptions {
+            timeout: self.timeout,
+            max_body_bytes: self.max_body.get(),
+            allow_private_addresses: self.allow_private_addresses,
+            keep_exchanges: self.outputs.warc.is_some(),
+            ..HttpOptions::default()
+        };
+        self.requests.write_to(&mut http);
+        http
     }
 
     pub(crate) fn ignores_robots(&self) -> bool {

@@ -150,11 +150,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("crawler", "rustls_platform_verifier::", &["fetch/trust.rs"]);
     only("crawler", "robotxt::", &["page/robots.rs"]);
     only("crawler", "quick_xml::", &["page/sitemap/xml.rs"]);
-    only(
-        "crawler",
-        "jiff::",
-        &["engine/clock.rs", "output/warc/record.rs", "page/sitemap/date.rs"],
-    );
+    only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);
     only("cli", "env_logger::", &["logging.rs"]);
     only("crawler", "xxhash_rust::", &["page/fingerprint.rs"]);
 }

@@ -1,4 +1,4 @@
-//! What a crawl is started from, checked once.
+//! The options of a crawl, checked once before it starts.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -7,96 +7,66 @@ use std::time::Duration;
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 use url::Url;
 
-use crate::fetch::{OwnHeaderError, OwnHeaders, ProxyError, Secret, UsableProxy};
+use crate::page::links::LinkOptions;
 use crate::page::robots::product_token;
 use crate::page::select::{Field, SelectLimits};
 use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
-/// Requests that may be out at a time in all, unless set.
+/// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
-/// The longest that one request may take in all, unless set.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest that connecting may take, unless set.
-pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most of a body that is read, in bytes after decompression, unless set.
-pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
-/// The most headers of one answer, unless set. Twice what large sites send.
-pub const DEFAULT_MAX_HEADERS: usize = 200;
-/// The most bytes of the headers of one answer, unless set: what Chromium takes.
-pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
-/// The most connections that are kept open for later requests, unless set.
-pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
-/// The most links of one page that are followed, unless set.
+/// The default of [`CrawlOptions::max_links_per_page`].
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
-/// The most values of a selected field on one page, unless set.
+/// The default of [`SelectLimits::values`].
 pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
-/// The most bytes of the values of a selected field on one page, unless set.
+/// The default of [`SelectLimits::bytes`].
 pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
-/// What the crawler calls itself, unless set.
+/// The default of [`CrawlOptions::user_agent`].
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
-/// Everything that can be set for a crawl.
+/// The options of a crawl, whatever fetches. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
     /// Where to start. A bare `example.com` gets a scheme.
     pub seeds: Vec<String>,
     /// Capacity, scope, politeness, budgets and retries.
     pub frontier: FrontierConfig,
-    /// Which URLs are the same.
+    /// Which URLs are treated as the same.
     pub canonicalizer: Canonicalizer,
-    /// Requests that may be out at a time in all.
+    /// The maximum number of requests in flight.
     pub concurrency: NonZeroUsize,
-    /// The `User-Agent` header. Its leading letters are what robots.txt is matched with.
+    /// The name of the crawler: its leading letters select the robots.txt group, and the HTTP fetcher sends it as `User-Agent`.
     pub user_agent: String,
-    /// The longest that one request may take in all.
-    pub timeout: Duration,
-    /// The longest that connecting may take.
-    pub connect_timeout: Duration,
-    /// The most of a body that is read, in bytes after decompression.
-    pub max_body_bytes: u64,
-    /// The most links of one page that are followed; further ones are counted and dropped.
+    /// The maximum number of links that are followed from one page; further ones are counted and dropped.
     pub max_links_per_page: usize,
-    /// Whether what pages are made of is fetched too: images (those of `srcset` included), media, scripts, style sheets, and
-    /// what these name. The scope and the budgets hold for them as for pages.
+    /// Whether to fetch what pages load too: images (those of `srcset` included), media, scripts, style sheets, and what these
+    /// name. The scope and the budgets apply to them as to pages.
     pub assets: bool,
-    /// After this time no request is started any more.
+    /// After this time no request is started.
     pub max_time: Option<Duration>,
-    /// Whether addresses that are not public may be dialled. A seed always opens its own origin.
-    pub allow_private_addresses: bool,
-    /// The most headers that an answer may have.
-    pub max_headers: NonZeroUsize,
-    /// The most bytes that the headers of an answer may have; with HTTP/1 never more than 400 KiB.
-    pub max_header_bytes: usize,
-    /// The most connections that are kept open for later requests, each a file handle. With more hosts than that at a
-    /// time, connections are made anew.
-    pub max_idle_connections: NonZeroUsize,
-    /// Whether [`Response::exchange`](crate::Response::exchange) is filled, for archives. It costs as much memory again as bodies
-    /// were compressed to, at most `max_body_bytes` for each request that is out.
-    pub keep_exchanges: bool,
-    /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
-    pub headers: Vec<Secret>,
-    /// Logins for HTTP's basic authentication: `USER:PASSWORD` for the origin of the first seed, or `ORIGIN=USER:PASSWORD`. Each is
-    /// sent with every request to its origin, and to no other.
-    pub logins: Vec<Secret>,
-    /// Whether cookies are kept, for each origin in a jar of its own.
-    pub cookies: bool,
-    /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see what it dials.
-    pub proxy: Option<Secret>,
-    /// Whether sitemaps are read. How many, and how deep, the frontier's configuration says.
+    /// Whether to read sitemaps. [`FrontierConfig`] limits how many, and how deeply they are nested.
     pub sitemaps: bool,
-    /// The most of a sitemap that is read, in bytes after unpacking.
+    /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
     pub max_sitemap_bytes: u64,
-    /// The most URLs that are taken from one sitemap; further ones are counted and dropped.
+    /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
     pub max_sitemap_urls: usize,
-    /// What to select from pages, in the order in which it is told.
+    /// What to select from pages, in the order of the output.
     pub fields: Vec<Field>,
     /// How much of a page is selected; further values are counted.
     pub select_limits: SelectLimits,
-    /// Whether [`Event::Links`](crate::Event::Links) are told: all links of all pages, those that are not followed included.
+    /// Whether to report [`Event::Links`](crate::Event::Links): all links of all pages, those that are not followed included.
     pub report_links: bool,
-    /// Whether every page gets a content hash and a simhash, at about 3 ns per byte. If not, those pages do that the frontier wants
-    /// to [compare](FrontierConfig::compare_one_of).
+    /// Whether to report [`Event::Content`](crate::Event::Content): the decoded text of each page, with all its links.
+    pub report_content: bool,
+    /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. If not, only the pages that the
+    /// frontier wants to [compare](FrontierConfig::compare_one_of) have them.
     pub fingerprints: bool,
+}
+
+impl CrawlOptions {
+    /// Says whether an observer needs all links of a page, those included that the frontier has seen.
+    pub(crate) fn needs_all_links(&self) -> bool {
+        self.report_links || self.report_content
+    }
 }
 
 impl Default for CrawlOptions {
@@ -107,21 +77,9 @@ impl Default for CrawlOptions {
             canonicalizer: Canonicalizer::default(),
             concurrency: NonZeroUsize::MIN.saturating_add(DEFAULT_CONCURRENCY - 1),
             user_agent: DEFAULT_USER_AGENT.to_owned(),
-            timeout: DEFAULT_TIMEOUT,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
-            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
             assets: false,
             max_time: None,
-            allow_private_addresses: false,
-            max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
-            max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
-            max_idle_connections: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_IDLE_CONNECTIONS - 1),
-            keep_exchanges: false,
-            headers: Vec::new(),
-            logins: Vec::new(),
-            cookies: false,
-            proxy: None,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
@@ -131,19 +89,19 @@ impl Default for CrawlOptions {
                 bytes: DEFAULT_MAX_SELECT_BYTES,
             },
             report_links: false,
+            report_content: false,
             fingerprints: false,
         }
     }
 }
 
-/// Options that make sense.
+/// Options that were checked.
 #[derive(Debug, Clone)]
 pub struct CrawlConfig {
     options: CrawlOptions,
     seeds: Vec<CanonicalUrl>,
     product_token: String,
-    own_headers: OwnHeaders,
-    proxy: Option<UsableProxy>,
+    link_options: LinkOptions,
 }
 
 /// Why a crawl cannot be started with such options.
@@ -169,17 +127,6 @@ pub enum ConfigError {
     /// Two fields have the same name.
     #[error("two fields are named {0:?}: give each a name of its own, or select a list such as {0}=h1, h2")]
     FieldTwice(String),
-    /// A header or a login cannot be used.
-    #[error(transparent)]
-    OwnHeader(#[from] OwnHeaderError),
-    /// The proxy cannot be used.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
-    /// Requests are to count by address, but a proxy looks up the addresses.
-    #[error(
-        "through a proxy, which looks up the addresses itself, requests cannot count by address: leave out one of the two"
-    )]
-    AddressesBehindProxy,
 }
 
 impl CrawlConfig {
@@ -187,8 +134,8 @@ impl CrawlConfig {
     ///
     /// # Errors
     ///
-    /// No seed, a seed that cannot be crawled, a user agent that cannot be sent or matched with robots.txt, or a header, a
-    /// login or a proxy that cannot be used.
+    /// No seed, a seed that cannot be crawled, a user agent that cannot be sent or matched with robots.txt, or two fields of one
+    /// name.
     pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let token = product_token(&options.user_agent).filter(|_| is_visible);
@@ -209,23 +156,16 @@ impl CrawlConfig {
             })
         };
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
-        // As they were given: a canonical URL has no user name and password any more.
-        let urls = options
-            .seeds
-            .iter()
-            .filter_map(|seed| Url::parse(&with_scheme(seed.trim())).ok());
-        let urls: Vec<Url> = urls.collect();
-        let own_headers = OwnHeaders::new(&urls, &options.headers, &options.logins)?;
-        let proxy = options.proxy.as_ref().map(UsableProxy::new).transpose()?;
-        if proxy.is_some() && options.frontier.per_address {
-            return Err(ConfigError::AddressesBehindProxy);
-        }
+        let link_options = LinkOptions {
+            max_links: options.max_links_per_page,
+            agent: product_token.to_ascii_lowercase().into(),
+            assets: options.assets,
+        };
         Ok(Self {
             options,
             seeds,
             product_token,
-            own_headers,
-            proxy,
+            link_options,
         })
     }
 
@@ -239,12 +179,16 @@ impl CrawlConfig {
         &self.options
     }
 
-    pub(crate) fn own_headers(&self) -> &OwnHeaders {
-        &self.own_headers
+    /// Returns the seeds as URLs that still have their user names and passwords, which canonical URLs have not.
+    pub(crate) fn seeds_with_logins(&self) -> Vec<Url> {
+        let seeds = self.options.seeds.iter();
+        seeds
+            .filter_map(|seed| Url::parse(&with_scheme(seed.trim())).ok())
+            .collect()
     }
 
-    pub(crate) fn proxy(&self) -> Option<&UsableProxy> {
-        self.proxy.as_ref()
+    pub(crate) fn link_options(&self) -> &LinkOptions {
+        &self.link_options
     }
 
     /// Returns the name that robots.txt is matched with.

@@ -28,13 +28,13 @@ use crate::engine::stop::Stop;
 pub use crate::engine::stop::StopHandle;
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
-use crate::fetch::{Fetcher, HttpFetcher};
+use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::page::links::SeenLinkCache;
 use crate::recrawl::PreviousCrawl;
 use crate::summary::{Counts, Ending, Summary};
-use seeding::{Again, Which};
+use seeding::{PreviousPages, Recrawl};
 
-/// How often observers are told how far the crawl is.
+/// How often observers get the progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// One crawl: [`run`](Self::run) takes it to its end.
@@ -42,16 +42,16 @@ pub struct Crawl<S = HttpFetcher> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
     frontier: Frontier,
-    known: Arc<SeenLinkCache>,
+    seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
-    /// What is asked for again.
-    again: Option<Again>,
+    /// The pages of a previous crawl that are still to be offered.
+    recrawl: Option<Recrawl>,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
-    broken: Option<io::Error>,
+    observer_error: Option<io::Error>,
 }
 
 impl<S> std::fmt::Debug for Crawl<S> {
@@ -63,19 +63,23 @@ impl<S> std::fmt::Debug for Crawl<S> {
 }
 
 impl Crawl {
-    /// Prepares a crawl over HTTP, with a frontier as the options describe it.
+    /// Prepares a crawl over HTTP with the default [`HttpOptions`].
     ///
     /// # Errors
     ///
     /// A frontier or an HTTP client that cannot be set up.
     pub fn new(config: CrawlConfig) -> Result<Self, StartError> {
-        let mut options = config.options().frontier.clone();
-        if config.options().fingerprints {
-            options.compare_one_of = NonZeroU32::MIN;
-        }
-        let frontier = Frontier::in_memory(options)?;
-        let fetcher = HttpFetcher::new(&config)?;
-        Ok(Self::with(config, frontier, fetcher))
+        Self::with_http(config, &HttpOptions::default())
+    }
+
+    /// Prepares a crawl over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// HTTP options that cannot be used; a frontier or an HTTP client that cannot be set up.
+    pub fn with_http(config: CrawlConfig, http: &HttpOptions) -> Result<Self, StartError> {
+        let fetcher = HttpFetcher::new(&config, http)?;
+        Self::with_fetcher(config, fetcher)
     }
 }
 
@@ -84,46 +88,61 @@ enum Next {
     Wait(Option<Instant>),
     /// Entries were dropped, and there may be more: a stop or a task must not wait until a long queue of forbidden pages is gone
     /// through.
-    Again,
+    LeaseMore,
     End(Ending),
 }
 
 impl<S: Fetcher> Crawl<S> {
-    /// Prepares a crawl with a frontier and a fetcher of your own.
-    pub fn with(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
+    /// Prepares a crawl with a fetcher of your own.
+    ///
+    /// # Errors
+    ///
+    /// A frontier that cannot be set up.
+    pub fn with_fetcher(config: CrawlConfig, fetcher: S) -> Result<Self, StartError> {
+        let mut options = config.options().frontier.clone();
+        if config.options().fingerprints {
+            options.compare_one_of = NonZeroU32::MIN;
+        }
+        let frontier = Frontier::in_memory(options)?;
+        Ok(Self::with_parts(config, frontier, fetcher))
+    }
+
+    /// Prepares a crawl with a frontier and a fetcher of your own. The frontier has its own configuration:
+    /// [`CrawlOptions::frontier`](crate::CrawlOptions::frontier) should be the same, since robots.txt and sitemaps are handled by it.
+    pub fn with_parts(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
         Self {
             config: Arc::new(config),
             fetcher: Arc::new(fetcher),
             frontier,
-            known: Arc::default(),
+            seen_links: Arc::default(),
             ledger: Ledger::default(),
-            again: None,
+            recrawl: None,
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
             stop: watch::Sender::new(Stop::No),
             ending: None,
-            broken: None,
+            observer_error: None,
         }
     }
 
-    /// Adds a listener.
+    /// Adds an observer.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Asks for all pages of an earlier crawl again, besides what the seeds lead to: whole only if they have changed since.
+    /// Fetches all pages of a previous crawl again, besides what the seeds lead to. Servers send only what has changed.
     ///
-    /// Those that the scope leaves out, or the budgets have no room for, are refused like links to them.
+    /// Pages outside the scope or over a budget are refused, as links to them are.
     #[must_use]
-    pub fn recrawl(mut self, earlier: PreviousCrawl) -> Self {
-        self.again = Some(Again::new(earlier));
+    pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
+        self.recrawl = Some(Recrawl::new(previous));
         self
     }
 
-    /// Returns what it was started from.
+    /// Returns the checked options.
     pub fn config(&self) -> &CrawlConfig {
         &self.config
     }
@@ -149,9 +168,9 @@ impl<S: Fetcher> Crawl<S> {
         let max_time = self.config.options().max_time;
         let deadline = max_time.and_then(|time| Instant::now().checked_add(time));
         let ending = loop {
-            let (wake, again) = match self.hand_out()? {
+            let (wake, has_more) = match self.start_requests()? {
                 Next::Wait(wake) => (wake, false),
-                Next::Again => (None, true),
+                Next::LeaseMore => (None, true),
                 Next::End(ending) => break ending,
             };
             tokio::select! {
@@ -164,19 +183,19 @@ impl<S: Fetcher> Crawl<S> {
                     self.ending = Some(Ending::TimeUp);
                 }
                 _ = ticks.tick() => self.tick(),
-                back = self.ledger.next(), if !self.ledger.is_empty() => {
-                    let conclusions = self.ledger.take_back(back, &self.config);
+                ended = self.ledger.next(), if !self.ledger.is_empty() => {
+                    let conclusions = self.ledger.collect_ended(ended, &self.config);
                     self.settle(conclusions)?;
                 }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
-                () = yield_now(), if again => {}
+                () = yield_now(), if has_more => {}
             }
         };
         self.end(ending)
     }
 
     /// Starts what can be started now, and says what to wait for.
-    fn hand_out(&mut self) -> Result<Next, CrawlError> {
+    fn start_requests(&mut self) -> Result<Next, CrawlError> {
         loop {
             if let Some(ending) = self.ending {
                 if !self.ledger.is_empty() {
@@ -187,7 +206,7 @@ impl<S: Fetcher> Crawl<S> {
                     return Ok(Next::End(ending));
                 };
                 self.report_dropped(dropped);
-                return Ok(Next::Again);
+                return Ok(Next::LeaseMore);
             }
             let free = self
                 .config
@@ -202,13 +221,13 @@ impl<S: Fetcher> Crawl<S> {
                 Leasing::Ready(leases) => leases.into_iter().for_each(|lease| self.spawn(lease)),
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
-                    return Ok(Next::Again);
+                    return Ok(Next::LeaseMore);
                 }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
                 Leasing::AllLeased if self.ledger.is_empty() => return Err(CrawlError::Stalled),
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
-                Leasing::Drained if self.again.is_some() => self.offer_earlier(Which::All)?,
+                Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,
                 Leasing::Drained => return Ok(Next::End(Ending::Drained)),
             }
         }
@@ -223,11 +242,11 @@ impl<S: Fetcher> Crawl<S> {
         let is_seed_redirected =
             |entry: &Entry, outcome: Option<&Outcome>| entry.metadata.seed && outcome == Some(&Outcome::Redirected);
         let mut ended = settlements.iter().zip(&reports);
-        if self.again.is_some() && ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome())) {
-            self.reach_has_grown()?;
+        if self.recrawl.is_some() && ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome())) {
+            self.offer_previous_in_new_reach()?;
         }
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {
-            self.tell(&Event::Offered {
+            self.notify(&Event::Offered {
                 links: settlement.links(),
                 verdicts: &settled.verdicts,
             });
@@ -253,16 +272,16 @@ impl<S: Fetcher> Crawl<S> {
             bytes: self.counts.bytes,
             report: self.frontier.report(),
         };
-        self.tell(&Event::Tick(&progress));
+        self.notify(&Event::Tick(&progress));
     }
 
-    /// Tells all observers; the first error ends the crawl, and whoever gave it is told no more.
-    pub(crate) fn tell(&mut self, event: &Event<'_>) {
+    /// Notifies all observers. The first error ends the crawl; an observer that failed is notified no more.
+    pub(crate) fn notify(&mut self, event: &Event<'_>) {
         self.counts.count(event);
         self.observers.retain_mut(|observer| match observer.on(event) {
             Ok(()) => true,
             Err(error) => {
-                self.broken.get_or_insert(error);
+                self.observer_error.get_or_insert(error);
                 self.ending.get_or_insert(Ending::Stopped);
                 false
             }
@@ -277,8 +296,8 @@ impl<S: Fetcher> Crawl<S> {
             hosts,
             ..std::mem::take(&mut self.counts).into_summary(ending, self.frontier.report())
         };
-        self.tell(&Event::Finished(&summary));
-        match self.broken {
+        self.notify(&Event::Finished(&summary));
+        match self.observer_error {
             Some(error) => Err(CrawlError::Observer(error)),
             None => Ok(summary),
         }

@@ -1,4 +1,4 @@
-//! Why a crawl cannot be started, or go on.
+//! Why a crawl cannot start or continue.
 
 use std::io;
 
@@ -14,25 +14,25 @@ pub enum StartError {
     /// The frontier cannot be built.
     #[error(transparent)]
     Frontier(#[from] frontier::ConfigError),
-    /// The HTTP client cannot be set up.
+    /// The HTTP fetcher cannot be set up: its options, or the system's TLS roots.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
 
-/// Why a crawl cannot go on.
+/// Why a crawl cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
-    /// An observer, such as an output file, gave an error. What was out was finished first.
+    /// An observer, such as an output file, returned an error. Requests in flight were finished first.
     #[error("the output cannot be written: {0}")]
     Observer(#[source] io::Error),
-    /// The earlier crawl that it starts from can no longer be read.
+    /// The output of the previous crawl can no longer be read.
     #[error(transparent)]
-    Earlier(#[from] RecrawlError),
+    Recrawl(#[from] RecrawlError),
     /// The frontier can no longer be trusted.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
-    /// The frontier waits for a lease that is not out. This is a defect of the crawler.
+    /// The frontier waits for a lease that nothing works on. This is a defect of the crawler.
     #[error("the crawl waits for something that will not happen; please report this")]
     Stalled,
 }

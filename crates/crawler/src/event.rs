@@ -1,4 +1,13 @@
-//! What happens in a crawl, told to whoever listens: the single door for output, progress, metrics and logs.
+//! The events of a crawl: outputs, progress, metrics and logs are observers of them.
+//!
+//! Most events cost nothing. Three must be asked for in [`CrawlOptions`](crate::CrawlOptions) or
+//! [`HttpOptions`](crate::HttpOptions), since what they carry is dropped otherwise:
+//!
+//! | event | option |
+//! |---|---|
+//! | [`Event::Links`] | [`CrawlOptions::report_links`](crate::CrawlOptions::report_links) |
+//! | [`Event::Content`] | [`CrawlOptions::report_content`](crate::CrawlOptions::report_content) |
+//! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
 use std::io;
 use std::sync::Arc;
@@ -16,54 +25,65 @@ use crate::summary::Summary;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A page had its final answer, whatever its status.
+    /// A page has its final answer, whatever its status.
     Page(&'a PageRecord),
-    /// A request had an answer or an error that is not final, or gave up.
+    /// The text and the links of a page that answered 2xx: directly after its [`Page`](Self::Page) event, for HTML, and with
+    /// [`assets`](crate::CrawlOptions::assets) for style sheets too. Only reported with
+    /// [`report_content`](crate::CrawlOptions::report_content).
+    Content {
+        /// The page.
+        page: &'a PageRecord,
+        /// Its body, decoded from the character encoding of the page.
+        text: &'a str,
+        /// All its links up to [`max_links_per_page`](crate::CrawlOptions::max_links_per_page), each with its kind and its verdict.
+        links: &'a [LinkRecord],
+    },
+    /// A request failed. `fate` says whether it is retried.
     Failed {
-        /// What was asked for.
+        /// The URL of the request.
         url: &'a str,
-        /// What went wrong.
+        /// What went wrong, as a message.
         why: &'a str,
-        /// The same in one word.
+        /// What went wrong, in one word.
         kind: FailureKind,
-        /// What becomes of it.
+        /// Whether the URL is retried.
         fate: Fate,
-        /// Where it came from.
+        /// The queue entry of the URL.
         entry: &'a Entry,
     },
-    /// No request was made.
+    /// A queued URL was dropped without a request.
     NotFetched {
-        /// What would have been asked for.
+        /// The URL.
         url: &'a str,
         /// Why.
         why: NotFetched,
-        /// What went wrong, where something did: with its host, or with its robots.txt.
+        /// The failure behind it, if there is one: of its host, or of its robots.txt.
         cause: Option<&'a Failure>,
-        /// Where it came from.
+        /// The queue entry of the URL.
         entry: &'a Entry,
     },
-    /// Something that an operator should know: a host that went away, that is back, that was given up, and the like.
+    /// Something that an operator should know: a host is away, is back, was given up, and the like.
     Notice(&'a Notice),
-    /// Links were offered to the frontier, all of one page at once. Those that it has seen in the same words before are left out,
-    /// and counted only, unless [`report_links`](crate::CrawlOptions::report_links) asks for all.
+    /// Links were offered to the frontier, all of one page at once. Links that the crawl knows to be seen are only counted, unless
+    /// [`report_links`](crate::CrawlOptions::report_links) or [`report_content`](crate::CrawlOptions::report_content) is set.
     Offered {
         /// The links.
         links: &'a [Link],
-        /// What became of each.
+        /// The verdict on each link.
         verdicts: &'a [Verdict],
     },
-    /// A sitemap came to an end: it was read, or it will not be.
+    /// A sitemap was read, or will not be.
     Sitemap(&'a SitemapRecord),
-    /// The links of one answer, each with what became of it; told if
-    /// [`report_links`](crate::CrawlOptions::report_links) is set.
+    /// The links of one answer, each with its verdict; a redirect is a link too. Only reported with
+    /// [`report_links`](crate::CrawlOptions::report_links).
     Links {
-        /// What answered.
+        /// The queue entry of the URL that answered.
         from: &'a Entry,
-        /// Where its links lead.
+        /// Its links.
         links: &'a [LinkRecord],
     },
-    /// A request had an answer of whatever status, for a page or for what a crawler asks for itself; told if
-    /// [`keep_exchanges`](crate::CrawlOptions::keep_exchanges) is set, once per answer and before what follows from it.
+    /// An answer of any status, to a request for a page, a robots.txt or a sitemap: once per answer, before the events that follow
+    /// from it. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
     Captured(&'a Arc<Capture>),
     /// A second has passed.
     Tick(&'a Progress),
@@ -71,118 +91,120 @@ pub enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// One fetched page. As JSON it has all fields, each always of one type, with `null` for what is not there.
+/// One fetched page. The fields are also those of a line that [`JsonLines`](crate::output::jsonl::JsonLines) writes.
+///
+/// As JSON every field is always there and always has the same type; `null` stands for `None`.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct PageRecord {
     /// The URL that answered.
     pub url: String,
-    /// The URL that was linked to, when redirects led from there to here.
+    /// The URL that was linked to, if redirects led from there to `url`.
     pub redirected_from: Option<String>,
-    /// The URL from which redirects led here in an earlier crawl that this one repeats; it was asked for again, too.
+    /// The URL that redirected to `url` in the crawl that this one repeats.
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     pub status: u16,
-    /// The length of the first path that was found to it, in links; 0 for a seed.
+    /// The depth: how many links the crawl followed from a seed to this page; 0 for a seed.
     pub depth: u32,
-    /// How many steps in a row lead to it that load it as a part of what came before; 0 for a page.
+    /// How many of the last steps load a part of a page, such as an image or a style sheet; 0 for a page.
     pub embedded: u8,
-    /// The page that linked to it.
+    /// The page with the first link to it; `None` for a seed.
     pub referrer: Option<String>,
     /// The `Content-Type` header.
     pub content_type: Option<String>,
-    /// Bytes of the body that were read, after decompression.
+    /// The size of the body as far as it was read, in bytes after decompression.
     pub bytes: u64,
-    /// How much of the body that is: `complete`, `truncated` or `skipped`.
+    /// How much of the body was read: `complete`, `truncated` or `skipped`.
     pub body: BodyExtent,
-    /// Why it is not all of it: `size`, `time`, `connection`, `coding` or `markup`.
-    pub body_cut: Option<TruncationReason>,
+    /// Why the body is truncated: `size`, `time`, `connection`, `coding` or `markup`; `None` if it is not.
+    pub truncation: Option<TruncationReason>,
     /// When the request started: RFC 3339, in UTC, with milliseconds.
     pub fetched_at: String,
-    /// From the start of the request to the end of the body.
+    /// The time from the start of the request to the end of the body, in milliseconds.
     pub milliseconds: u64,
-    /// The `ETag` header, by which a later crawl may ask whether the page has changed.
+    /// The `ETag` header. A later crawl sends it to ask whether the page has changed.
     pub etag: Option<String>,
-    /// The `Last-Modified` header, for the same.
+    /// The `Last-Modified` header, used like `etag`.
     pub last_modified: Option<String>,
-    /// The title.
+    /// The title of an HTML page: white space collapsed, at most 512 characters.
     pub title: Option<String>,
-    /// Links on the page, those with `nofollow` and those beyond the cap included.
+    /// The number of different links on the page, including those with `nofollow` and those beyond the limit.
     pub links_found: usize,
-    /// Links on the page that were new to the crawl.
+    /// How many of these links were new to the crawl and were queued.
     pub links_new: usize,
-    /// When it last changed, by the word of the sitemap that named it first: RFC 3339, in UTC.
+    /// The `lastmod` of the page in the first sitemap that names it: RFC 3339, in UTC.
     pub lastmod: Option<String>,
-    /// The selected fields, each with the list of its values; `None` if there are none to select.
+    /// The selected fields, each with the list of its values; `None` if no field is selected.
     pub selected: Option<Selected>,
-    /// Whether the page asks not to be shown in an index, by a robots meta element or `X-Robots-Tag`.
+    /// Whether the page asks not to be indexed, by a robots meta element or an `X-Robots-Tag` header.
     pub noindex: bool,
-    /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; none if it is empty or was not read whole.
+    /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; `None` if the body is empty or truncated, or no hash was
+    /// [asked for](crate::CrawlOptions::fingerprints).
     pub content_hash: Option<String>,
-    /// The simhash of the visible text, 16 hexadecimal digits; `None` if that has fewer than 16 words.
+    /// The simhash of the visible text, 16 hexadecimal digits; `None` where `content_hash` is, and for fewer than 16 words.
     pub simhash: Option<String>,
-    /// The first page with the same bytes.
+    /// The first page of the crawl with the same `content_hash`.
     pub duplicate_of: Option<String>,
-    /// The first page of the cluster whose simhashes differ in at most three bits from its own, if that is another
-    /// page.
+    /// The first page of the crawl whose simhash differs in at most three bits, if that is another page.
     pub near_duplicate_of: Option<String>,
 }
 
-/// One sitemap that was asked for.
+/// One sitemap that was requested.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SitemapRecord {
     /// The URL that answered.
     pub url: String,
-    /// The robots.txt or the sitemap index that names it; `None` when it was looked for at a well-known place.
+    /// The robots.txt or the sitemap index that names it; `None` for a well-known place that nothing names.
     pub referrer: Option<String>,
     /// The HTTP status.
     pub status: Option<u16>,
-    /// URLs of pages that were taken from it.
+    /// URLs of pages in it.
     pub urls: u64,
-    /// URLs of further sitemaps that were taken from it.
+    /// URLs of further sitemaps in it.
     pub sitemaps: u64,
-    /// URLs beyond the cap.
-    pub urls_cut: u64,
-    /// Entries without a URL that HTTP could fetch.
+    /// URLs beyond the limit, which were dropped.
+    pub urls_dropped: u64,
+    /// Entries without an `http` or `https` URL.
     pub urls_invalid: u64,
-    /// Why its end could not be read; what came before was.
+    /// Why its end could not be read; the entries before it count.
     pub broken: Option<String>,
-    /// What became of it.
+    /// How it ended.
     pub end: SitemapEnd,
 }
 
-/// What became of a sitemap that was asked for.
+/// How the request for a sitemap ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SitemapEnd {
-    /// It was read, as far as it could be.
+    /// It was read, at least in part.
     #[default]
     Read,
-    /// It was redirected, and is asked for there.
+    /// It redirects; the target is requested next.
     Moved,
-    /// Nobody had named it, and at this well-known place there is none that may be had.
+    /// There is none at this well-known place, and nothing names one there.
     NotThere,
-    /// It could not be had, or is no sitemap.
+    /// It could not be fetched, or is no sitemap.
     Failed(String),
 }
 
-/// How far the crawl is.
+/// The progress of a crawl.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Since the start.
+    /// The time since the start.
     pub elapsed: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
-    /// Bytes of bodies that were read.
+    /// Bytes of bodies, after decompression.
     pub bytes: u64,
-    /// The frontier's numbers.
+    /// The report of the frontier.
     pub report: Report,
 }
 
 impl Progress {
-    /// Makes a look at a crawl that has fetched nothing yet, such as to test an observer.
+    /// Makes the progress of a crawl that has fetched nothing yet, for tests of observers.
     pub fn new(elapsed: Duration, report: Report) -> Self {
         Self {
             elapsed,
@@ -193,14 +215,38 @@ impl Progress {
     }
 }
 
-/// Listens to a crawl.
+/// Receives the events of a crawl. A closure that takes `&Event<'_>` is an observer too.
+///
+/// ```
+/// use std::io;
+///
+/// use crawler::{CrawlOptions, Event, Observer};
+///
+/// /// Prints the text of every page, and where its links lead.
+/// struct Indexer;
+///
+/// impl Observer for Indexer {
+///     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+///         if let Event::Content { page, text, links } = event {
+///             println!("{} {:?}: {} characters", page.url, page.title, text.chars().count());
+///             for link in *links {
+///                 println!("  {} {} {}", link.kind, link.to, link.verdict_name());
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// // Texts are kept only if they are asked for.
+/// let options = CrawlOptions { report_content: true, ..CrawlOptions::default() };
+/// ```
 pub trait Observer: Send {
-    /// Is told of an event, in the order in which they happen.
+    /// Receives the next event. The crawl waits until this returns.
     ///
     /// # Errors
     ///
-    /// An error stops the crawl: what was leased is finished, nothing more is started. Whoever gave it is told no more.
-    /// Only an observer whose loss makes the crawl useless, such as a full disk under the output, should give one.
+    /// An error stops the crawl: requests in flight are finished, and none is started. The observer receives no more events.
+    /// Return an error only if the crawl is useless without the observer, as with an output on a full disk.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
 }
 

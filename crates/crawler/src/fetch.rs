@@ -1,8 +1,8 @@
 //! One request, one answer.
 //!
 //! Redirects are never followed here: a redirect is an answer, and its target goes through scope, robots.txt and
-//! politeness like any other link. No proxy is taken from the environment, no `Referer` is sent, and cookies are kept on request
-//! only.
+//! politeness like any other link. The [`HttpFetcher`] takes no proxy from the environment, sends no `Referer`, and keeps cookies on
+//! request only.
 
 pub mod address_guard;
 mod body;
@@ -14,6 +14,7 @@ mod error;
 mod exchange;
 mod guard;
 mod headers;
+mod options;
 mod own_headers;
 mod pools;
 mod proxy;
@@ -32,38 +33,39 @@ pub use cookies::{MAX_COOKIE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, MAX_JARS};
 pub use decoding::MAX_LAYERS;
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
-pub use guard::{Resolver, Resolving, SystemResolver};
+pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
-pub(crate) use own_headers::OwnHeaders;
+pub use options::{
+    DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
+    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, HttpOptionsError,
+};
 pub use own_headers::{OwnHeaderError, Secret};
 pub use pools::ClientError;
 pub use proxy::ProxyError;
-pub(crate) use proxy::UsableProxy;
 
-/// A body of another type than HTML is read when it is announced with at most so many bytes, and to so many bytes after
-/// decompression; else it is skipped.
+/// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 pub const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;
 
-/// The longest `ETag` or `Last-Modified` header that is kept, in bytes; a longer one is taken for none, or it would fill the queue of the
+/// The longest `ETag` or `Last-Modified` header that is kept, in bytes; a longer one is ignored, or it would fill the queue of the
 /// next crawl.
 pub const MAX_VALIDATOR_BYTES: usize = 1024;
 
-/// At most so much of a robots.txt is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
+/// The maximum size of a robots.txt that is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
 const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
 
-/// What is asked for.
+/// One request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its URL.
+    /// The URL.
     pub url: Url,
-    /// What it is wanted as.
+    /// What the answer is used as.
     pub kind: ResourceKind,
-    /// What is known of it from an earlier fetch: if it is still the same, the answer is 304 and has no body.
+    /// The validators of an earlier fetch: if the page has not changed, the answer is 304 without a body.
     pub validators: Option<Validators>,
 }
 
 impl Request {
-    /// Asks for something of which nothing is known.
+    /// Makes a request without validators.
     pub fn new(url: Url, kind: ResourceKind) -> Self {
         Self {
             url,
@@ -73,7 +75,7 @@ impl Request {
     }
 }
 
-/// What an answer is wanted as, which decides how much of its body is read.
+/// What an answer is used as, which decides how much of its body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceKind {
     /// A page: the body is wanted if it is HTML, or short.
@@ -84,7 +86,7 @@ pub enum ResourceKind {
     Sitemap,
 }
 
-/// What was answered.
+/// One answer.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     /// The HTTP status.
@@ -95,23 +97,24 @@ pub struct Response {
     pub location: Option<String>,
     /// The `Refresh` header, its bytes beyond ASCII escaped.
     pub refresh: Option<String>,
-    /// The `Retry-After` header, from now on (RFC 9110, section 10.2.3).
+    /// The time of the `Retry-After` header, from now on (RFC 9110, section 10.2.3).
     pub retry_after: Option<Duration>,
     /// The `X-Robots-Tag` headers.
     pub robots_tags: Vec<String>,
-    /// Cookies that found no room, if cookies are kept.
+    /// Cookies that were dropped because a jar is full.
     pub cookies_dropped: usize,
-    /// What to send with the next request for the same URL.
+    /// The `ETag` and `Last-Modified` headers, for a later request for the same URL.
     pub validators: Validators,
     /// The body, decompressed.
     pub body: Vec<u8>,
-    /// How much of the body that is.
+    /// How much of the body was read.
     pub extent: BodyExtent,
-    /// Why it is not all of it.
-    pub cut: Option<TruncationReason>,
+    /// Why the body is truncated.
+    pub truncation: Option<TruncationReason>,
     /// From the start of the request to the end of the body.
     pub elapsed: Duration,
-    /// Request and answer as they were sent, if the crawl keeps them.
+    /// Request and answer as they were sent, for archives. A crawl reports one that is there as
+    /// [`Event::Captured`](crate::Event::Captured).
     pub exchange: Option<Box<Exchange>>,
 }
 
@@ -134,20 +137,20 @@ pub enum BodyExtent {
     /// All of it.
     #[default]
     Complete,
-    /// It was cut; [`TruncationReason`] says why.
+    /// The beginning; [`TruncationReason`] says why.
     Truncated,
     /// None of it: not HTML, and large or of unknown size.
     Skipped,
 }
 
-/// Why a body was cut.
+/// Why a body is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TruncationReason {
     /// It is longer than may be read, decompressed or as it was received.
     Size,
-    /// The time for the request was up.
+    /// The request took too long.
     Time,
     /// The connection broke, or ended before as much was sent as was announced.
     Connection,
@@ -169,19 +172,54 @@ impl TruncationReason {
         }
     }
 
-    /// Says whether another request may get more.
-    pub(crate) fn is_passing(self) -> bool {
+    /// Says whether another request may get the whole body.
+    pub(crate) fn is_temporary(self) -> bool {
         matches!(self, Self::Time | Self::Connection)
     }
 }
 
-/// Something that fetches: over HTTP, or from a script in a test.
+/// Something that fetches: over HTTP, or from memory in a test.
+///
+/// The crawl decides when to fetch what; a fetcher sends one request and returns one answer.
+///
+/// ```
+/// use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response};
+///
+/// /// A site in memory.
+/// struct Site;
+///
+/// impl Fetcher for Site {
+///     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+///         let (status, body) = match request.url.path() {
+///             "/" => (200, "<a href=/a>a</a> <a href=/b>b</a>"),
+///             "/a" => (200, "<title>The only page</title>"),
+///             _ => (404, ""),
+///         };
+///         Ok(Response { status, body: body.into(), ..Response::default() })
+///     }
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = CrawlOptions { seeds: vec!["http://site.example".to_owned()], ..CrawlOptions::default() };
+/// options.frontier.delay = std::time::Duration::ZERO;
+/// let summary = Crawl::with_fetcher(CrawlConfig::new(options)?, Site)?.run().await?;
+/// assert_eq!(summary.pages, 2);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Fetcher: Send + Sync + 'static {
-    /// Asks once, and follows nothing.
+    /// Sends one request, and follows no redirect.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError`] says what went wrong; the crawl decides whether to retry.
     fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
 
-    /// Looks up the IP address by which requests to a host count, where they count by address: a name, or an address as it
-    /// stands in a URL. The same one for all hosts that have the same addresses; `None` if there is none, and by default.
+    /// Looks up the IP address of a host, for crawls that count requests [per address](frontier::FrontierConfig::per_address).
+    ///
+    /// `host` is a name, or an address as it stands in a URL. Hosts with the same addresses must get the same one. `None`, the
+    /// default, means that the host has no address.
     fn address(&self, _host: &str) -> impl Future<Output = Option<IpAddr>> + Send {
         std::future::ready(None)
     }

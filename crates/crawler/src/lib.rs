@@ -1,34 +1,73 @@
-//! A polite crawler on top of the [`frontier`]: it asks robots.txt, fetches, extracts links, and writes what it found.
+//! A polite web crawler as a library.
 //!
 //! ```no_run
 //! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
-//! let summary = Crawl::new(CrawlConfig::new(options)?)?
-//!     .observe(|event: &Event<'_>| {
-//!         if let Event::Page(page) = event {
-//!             println!("{} {}", page.status, page.url);
-//!         }
-//!     })
-//!     .run()
-//!     .await?;
+//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
+//!     if let Event::Page(page) = event {
+//!         println!("{} {}", page.status, page.url);
+//!     }
+//! });
+//! let summary = crawl.run().await?;
 //! println!("{summary}");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # It is, it is not
+//! It obeys robots.txt, waits between the requests to a host, follows links and redirects within a scope, retries what fails, and
+//! ends by itself. The [`Summary`] accounts for every URL: fetched, refused, or failed, and why.
 //!
-//! It drives; it does not decide. What to fetch next, and when, is the [`frontier`]'s business. It runs no JavaScript, keeps
-//! cookies on request only, and stores bodies in archives only.
+//! # What to change
+//!
+//! | to change | use |
+//! |---|---|
+//! | the scope, the politeness, the budgets | [`CrawlOptions`], with [`FrontierConfig`](frontier::FrontierConfig) in it |
+//! | timeouts, headers, logins, cookies, a proxy | [`HttpOptions`], with [`Crawl::with_http`] |
+//! | how pages are fetched | a [`Fetcher`] of your own, with [`Crawl::with_fetcher`] |
+//! | what happens with pages | an [`Observer`]; [`output`] has those that write files |
+//! | when to stop | a [`StopHandle`] |
+//! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
+//!
+//! # Text and links of pages
+//!
+//! With [`report_content`](CrawlOptions::report_content) an observer gets the decoded text of each page, and all its links. Without it
+//! a crawl does not keep them.
+//!
+//! ```no_run
+//! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = CrawlOptions {
+//!     seeds: vec!["example.com".to_owned()],
+//!     report_content: true,
+//!     ..CrawlOptions::default()
+//! };
+//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
+//!     if let Event::Content { page, text, links } = event {
+//!         println!("{} {:?}: {} bytes of text, {} links", page.url, page.title, text.len(), links.len());
+//!         for link in *links {
+//!             println!("  {} {}: {}", link.kind, link.to, link.verdict_name());
+//!         }
+//!     }
+//! });
+//! crawl.run().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does not do
+//!
+//! It runs no JavaScript, and keeps no state between runs except what its outputs say. It decides nothing about order and politeness:
+//! the crate [`frontier`] does, without I/O, for those who fetch by their own means.
 //!
 //! # The loop
 //!
-//! One task owns the frontier and does everything that changes it: it leases what may be fetched now, spawns a task for
-//! each, waits for a task to come back, for the next host to be due or for a stop, and settles what came back together
-//! with the links it led to. Fetch tasks return one value and change nothing that they share: they read which links the
-//! frontier has seen, so as not to return those again. No lock, and no channel that feeds back into itself.
+//! One task owns the frontier and does everything that changes it. It leases what may be fetched now and spawns a task for each
+//! lease. Then it waits for a task to end, for the next host to be due, or for a stop. It settles what a task returns in one step,
+//! together with the links that were found. Fetch tasks return one value and change no shared state, so there is no lock, and no channel
+//! that feeds back into itself.
 
 #![forbid(unsafe_code)]
 
@@ -41,14 +80,22 @@ pub mod output;
 pub mod page;
 pub mod recrawl;
 pub mod summary;
+mod timestamp;
 
+#[doc(inline)]
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
 pub use engine::{Crawl, StopHandle};
 pub use error::{CrawlError, StartError};
+#[doc(inline)]
 pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
+#[doc(inline)]
 pub use fetch::{
-    Capture, Exchange, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response, TruncationReason,
+    AddressGuard, BodyExtent, Capture, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions,
+    HttpOptionsError, Request, ResourceKind, Response, TruncationReason,
 };
 pub use frontier::{Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
+#[doc(inline)]
+pub use recrawl::{PreviousCrawl, RecrawlError};
+#[doc(inline)]
 pub use summary::{Ending, Missing, Summary};

@@ -16,36 +16,38 @@ use url::Url;
 use crate::config::CrawlConfig;
 use crate::fetch::{BodyExtent, Response, is_css, is_html};
 use crate::page::fingerprint::{content_hash, simhash};
-use crate::page::links::{FoundLink, LinkKey, LinkOptions, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
+use crate::page::links::{FoundLink, LinkKey, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
 use crate::page::select::Selected;
 
 /// What was found on a page.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub(crate) struct Page {
     /// The links to follow.
-    pub links: Vec<FoundLink>,
-    /// How each of them is written.
-    pub(crate) wordings: Vec<LinkKey>,
-    /// Links to follow that are not among the `links`, because the frontier has seen them in the same words.
+    pub(crate) links: Vec<FoundLink>,
+    /// The key of each in the cache of seen links.
+    pub(crate) link_keys: Vec<LinkKey>,
+    /// Links that are not among the `links`, because the cache has them.
     pub(crate) known: usize,
-    /// Links beyond the cap, which were dropped.
-    pub links_dropped: usize,
+    /// Links beyond the limit, which were dropped.
+    pub(crate) links_dropped: usize,
     /// Links that are not followed because the page or the link says `nofollow`.
-    pub links_nofollow: usize,
+    pub(crate) links_nofollow: usize,
     /// The title.
-    pub title: Option<String>,
-    /// Whether the page was so costly to parse that its end was left out.
-    pub cut: bool,
-    /// Links that are counted in `links_nofollow`, where the crawl tells of them.
-    pub unfollowed: Vec<FoundLink>,
+    pub(crate) title: Option<String>,
+    /// Whether the end of the page was left out, because it was too costly to parse.
+    pub(crate) truncated: bool,
+    /// The links that are counted in `links_nofollow`, if the crawl reports them.
+    pub(crate) unfollowed: Vec<FoundLink>,
+    /// The decoded text, if it is wanted.
+    pub(crate) text: Option<String>,
     /// The selected fields, if there are any to select.
-    pub selected: Option<Selected>,
+    pub(crate) selected: Option<Selected>,
     /// Links that can be no page to fetch.
-    pub uncrawlable: Uncrawlable,
+    pub(crate) uncrawlable: Uncrawlable,
     /// Whether the page, or its `X-Robots-Tag`, says `noindex`.
-    pub noindex: bool,
+    pub(crate) noindex: bool,
     /// What it is compared with other pages by; empty unless asked for.
-    pub fingerprint: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// What is wanted of a page besides what every page gives.
@@ -53,7 +55,9 @@ pub struct Page {
 pub(crate) struct Wanted {
     /// Whether it is compared with others.
     pub(crate) fingerprint: bool,
-    /// Links that it need not give.
+    /// Whether its decoded text is kept.
+    pub(crate) text: bool,
+    /// Links that can be left out.
     pub(crate) known: Option<Arc<SeenLinkCache>>,
 }
 
@@ -70,7 +74,7 @@ pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &
             page.links_nofollow += 1;
         } else {
             page.links.push(link);
-            page.wordings.push(LinkKey::NONE);
+            page.link_keys.push(LinkKey::NONE);
         }
     }
     page
@@ -81,23 +85,20 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted
     // The beginning of a body says nothing about its end.
     let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete;
     let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
-    let options = LinkOptions {
-        max_links: config.options().max_links_per_page,
-        agent,
-        assets: config.options().assets,
-    };
+    let options = config.link_options();
     let content_type = answer.content_type.as_deref();
     if options.assets && is_css(content_type) {
         let css = charset::decode_style_sheet(&answer.body, content_type);
-        let found = links::extract_from_style_sheet(&css, url, &options);
-        let news = NewLinks {
-            wordings: vec![LinkKey::NONE; found.links.len()],
-            extracted: found,
+        let extracted = links::extract_from_style_sheet(&css, url, options);
+        let found = NewLinks {
+            link_keys: vec![LinkKey::NONE; extracted.links.len()],
+            extracted,
             known: 0,
         };
         return Page {
             fingerprint: Fingerprint::new(content, None),
-            ..of_links(news, answer, config)
+            text: wanted.text.then(|| css.into_owned()),
+            ..page_of(found, answer, config)
         };
     }
     if answer.body.is_empty() || !is_html(content_type) {
@@ -108,41 +109,42 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted
         };
     }
     let decoded = charset::decode(&answer.body, content_type);
-    let news = links::extract_new(&decoded.text, decoded.encoding, url, &options, wanted.known.as_deref());
-    let text = wanted.fingerprint.then(|| simhash(&decoded.text)).flatten();
+    let found = links::extract_new(&decoded.text, decoded.encoding, url, options, wanted.known.as_deref());
+    let text_hash = wanted.fingerprint.then(|| simhash(&decoded.text)).flatten();
     Page {
         selected: select_fields(&decoded.text, config),
-        fingerprint: Fingerprint::new(content, text),
-        ..of_links(news, answer, config)
+        fingerprint: Fingerprint::new(content, text_hash),
+        text: wanted.text.then(|| decoded.text.into_owned()),
+        ..page_of(found, answer, config)
     }
 }
 
 /// What was found, but for the links that are not to be followed.
-fn of_links(news: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
-    let found = news.extracted;
+fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
+    let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());
     let is_followed = |(link, _): &(FoundLink, LinkKey)| !robots.nofollow && !link.nofollow;
-    let written = found.links.into_iter().zip(news.wordings);
+    let written = found.links.into_iter().zip(new.link_keys);
     let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
-    let (links, wordings) = followed.into_iter().unzip();
+    let (links, link_keys) = followed.into_iter().unzip();
     let (known, mut links_nofollow) = if robots.nofollow {
-        (0, news.known)
+        (0, new.known)
     } else {
-        (news.known, 0)
+        (new.known, 0)
     };
     links_nofollow += unfollowed.len();
-    if !config.options().report_links {
+    if !config.options().needs_all_links() {
         unfollowed.clear();
     }
     Page {
         links_nofollow,
         links,
-        wordings,
+        link_keys,
         known,
         unfollowed: unfollowed.into_iter().map(|(link, _)| link).collect(),
         links_dropped: found.dropped,
         title: found.title,
-        cut: found.cut,
+        truncated: found.truncated,
         uncrawlable: found.uncrawlable,
         noindex: robots.noindex,
         ..Page::default()

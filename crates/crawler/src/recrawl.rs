@@ -1,8 +1,7 @@
-//! The pages of an earlier crawl, to be asked for again.
+//! The pages of a previous crawl, to fetch again what has changed.
 //!
-//! A crawl that starts from them asks for each with what its server said to tell versions by (RFC 9110, section 13). Of a
-//! page that is still the same the server sends nothing but a 304, and its links need not be known: what they lead to is
-//! among the earlier pages, too.
+//! A recrawl requests each page with its validators, `ETag` and `Last-Modified` (RFC 9110, section 13). For a page that has not
+//! changed the server answers 304 without a body. Its links are not needed: their targets are among the previous pages too.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
@@ -18,12 +17,12 @@ use crate::page::sitemap::parse_date;
 /// The longest line that is read: more than a page can be written in, with all that may be selected.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A page of an earlier crawl, as the lines of its output tell of it ([`PageRecord`](crate::PageRecord)).
+/// A page of a previous crawl, read from a line of its output ([`PageRecord`](crate::PageRecord)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PreviousPage {
     /// The URL that answered.
     pub url: String,
-    /// The URL that was linked to, when redirects led from there to here.
+    /// The URL that was linked to, if redirects led from there to `url`.
     #[serde(default)]
     pub redirected_from: Option<String>,
     /// The same in a crawl before that one.
@@ -32,21 +31,21 @@ pub struct PreviousPage {
     /// The HTTP status.
     #[serde(default)]
     pub status: u16,
-    /// The length of the first path that was found to it, in links.
+    /// The depth: links from a seed to it.
     #[serde(default)]
     pub depth: u32,
-    /// Steps in a row that load it as a part of what came before; 0 for a page.
+    /// How many of the last steps load a part of a page; 0 for a page.
     #[serde(default)]
     pub embedded: u8,
-    /// When it last changed, by the word of a sitemap.
+    /// The `lastmod` of a sitemap.
     #[serde(default)]
     pub lastmod: Option<String>,
-    /// The page that linked to it.
+    /// The page with the first link to it.
     #[serde(default)]
     pub referrer: Option<String>,
-    /// Why its body was not read to the end.
-    #[serde(default)]
-    pub body_cut: Option<String>,
+    /// Why its body is truncated; an older output calls it `body_cut`.
+    #[serde(default, alias = "body_cut")]
+    pub truncation: Option<String>,
     /// The `ETag` header.
     #[serde(default)]
     pub etag: Option<String>,
@@ -56,12 +55,12 @@ pub struct PreviousPage {
 }
 
 impl PreviousPage {
-    /// What tells the version that was had; nothing if there was none, or not as much of it as there is.
+    /// Returns the validators of the body that was fetched; none if there was no body, or if it was truncated.
     fn validators(&self) -> Validators {
-        let is_had = matches!(self.status, 200..=299 | 304);
-        let is_whole = !matches!(self.body_cut.as_deref(), Some("time" | "connection" | "coding"));
+        let is_fetched = matches!(self.status, 200..=299 | 304);
+        let is_whole = !matches!(self.truncation.as_deref(), Some("time" | "connection" | "coding"));
         let is_short = |text: &&String| text.len() <= MAX_VALIDATOR_BYTES;
-        if is_had && is_whole {
+        if is_fetched && is_whole {
             Validators {
                 etag: self.etag.as_ref().filter(is_short).cloned(),
                 last_modified: self.last_modified.as_ref().filter(is_short).cloned(),
@@ -71,8 +70,8 @@ impl PreviousPage {
         }
     }
 
-    /// The steps to it: to where it answered, and to where a redirect led from there, for that may lead elsewhere now. None to
-    /// what can no longer be crawled.
+    /// Returns the links to it: to its URL, and to the URL that redirected to it, which may redirect elsewhere now. URLs that cannot
+    /// be crawled any more are left out.
     pub(crate) fn links(
         &self,
         referrer: Option<Arc<str>>,
@@ -100,7 +99,7 @@ impl PreviousPage {
     }
 }
 
-/// The text as one that is shared with the page before, if it is the same: the links of one page follow each other.
+/// Shares the text with that of the page before if they are equal: pages with the same referrer follow each other.
 pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Arc<str>> {
     match (text, before) {
         (Some(text), Some(before)) if **before == *text => Some(Arc::clone(before)),
@@ -108,7 +107,7 @@ pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Ar
     }
 }
 
-/// Why the output of an earlier crawl cannot be used.
+/// Why the output of a previous crawl cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecrawlError {
@@ -120,26 +119,28 @@ pub enum RecrawlError {
         /// What went wrong.
         source: io::Error,
     },
-    /// It is a pipe, a folder or a device.
-    #[error("{0} is no plain file, give one that can be read twice")]
+    /// It is a pipe, a directory or a device.
+    #[error("{0} is not a regular file: give a file that can be read twice")]
     NoFile(PathBuf),
-    /// A line is none that a crawl writes.
-    #[error("line {line} of {path} tells of no page, give a file that --output has written: {why}")]
+    /// A line is not a page of a crawl's output.
+    #[error("line {line} of {path} is not a page: give a file that --output has written: {why}")]
     Line {
         /// The file.
         path: PathBuf,
-        /// Which line, from 1 on.
+        /// The number of the line, starting at 1.
         line: u64,
         /// What is wrong with it.
         why: serde_json::Error,
     },
-    /// It has become shorter since it was checked.
-    #[error("{0} has been changed while it was read")]
+    /// It became shorter after it was checked.
+    #[error("{0} was changed while it was read")]
     Changed(PathBuf),
 }
 
-/// The output of an earlier crawl, a file of JSON lines. It is read line by line, once to check it and again when the crawl
-/// starts and where a seed is redirected; so it may be larger than memory.
+/// The output of a previous crawl, a file of JSON lines.
+///
+/// It is read line by line, so it may be larger than memory: once to check it, once when the crawl starts, and again where a seed
+/// is redirected.
 #[derive(Debug)]
 pub struct PreviousCrawl {
     path: PathBuf,
@@ -150,11 +151,11 @@ pub struct PreviousCrawl {
 impl PreviousCrawl {
     /// Checks every line of a file.
     ///
-    /// A last line without its end, as a crawl leaves it that was killed, is passed over if it tells of no page.
+    /// A last line without a line break that cannot be read is skipped: a killed crawl may leave one.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read twice, or is no output of a crawl.
+    /// When the file cannot be read twice, or is not the output of a crawl.
     pub fn open(path: &Path) -> Result<Self, RecrawlError> {
         let unreadable = |source| RecrawlError::Read {
             path: path.to_owned(),
@@ -177,7 +178,7 @@ impl PreviousCrawl {
         })
     }
 
-    /// Reads the pages, one after the other, from the first on. What was added to the file since it was checked is left out.
+    /// Reads the pages in order. Lines that were appended after the check are left out.
     ///
     /// An item is an error when the file can no longer be read, or has changed since it was checked.
     ///
@@ -230,7 +231,7 @@ impl<R: Read> Pages<R> {
         if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a line is too long for a page",
+                "a line is longer than any page",
             ));
         }
         Ok(read > 0)
@@ -260,7 +261,7 @@ impl<R: Read> Iterator for Pages<R> {
                 log::warn!(
                     target: "crawler::recrawl",
                     path:% = self.path.display();
-                    "the last line of {} is torn, and skipped",
+                    "the last line of {} is incomplete and was skipped",
                     self.path.display()
                 );
                 None

@@ -81,8 +81,8 @@ pub struct Summary {
     pub failed: BTreeMap<FailureKind, u64>,
     /// Requests that failed and were tried again, by what went wrong.
     pub retried: BTreeMap<FailureKind, u64>,
-    /// Bodies that were cut, by the reason.
-    pub bodies_cut: BTreeMap<TruncationReason, u64>,
+    /// Bodies that were truncated, by reason.
+    pub bodies_truncated: BTreeMap<TruncationReason, u64>,
     /// Bodies that were not read: not HTML, and large or of unknown size.
     pub bodies_skipped: u64,
     /// The frontier's numbers.
@@ -108,7 +108,7 @@ pub struct SitemapCounts {
     /// URLs of pages in them.
     pub urls: u64,
     /// URLs beyond the cap of a sitemap.
-    pub urls_cut: u64,
+    pub urls_dropped: u64,
     /// Entries without a URL that could be fetched.
     pub urls_invalid: u64,
 }

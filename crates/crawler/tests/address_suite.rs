@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::fetch::address_guard::is_public;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions, Summary};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -168,7 +168,6 @@ async fn crawl(seed: &str) -> (Summary, Vec<String>, Vec<(String, NotFetched)>) 
     let options = CrawlOptions {
         seeds: vec![seed.to_owned()],
         concurrency: NonZeroUsize::new(8).unwrap(),
-        timeout: Duration::from_secs(20),
         frontier: FrontierConfig {
             delay: Duration::ZERO,
             scope: ScopeConfig {
@@ -181,7 +180,11 @@ async fn crawl(seed: &str) -> (Summary, Vec<String>, Vec<(String, NotFetched)>) 
     };
     let (pages, refused) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let (seen, turned_away) = (Arc::clone(&pages), Arc::clone(&refused));
-    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let http = HttpOptions {
+        timeout: Duration::from_secs(20),
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
     let crawl = crawl.observe(move |event: &Event<'_>| match event {
         Event::Page(page) => seen.lock().unwrap().push(page.url.clone()),
         Event::NotFetched { url, why, .. } => turned_away.lock().unwrap().push(((*url).to_owned(), *why)),

@@ -6,23 +6,22 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
 use crawler::page::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
+use crawler::{Response, Summary};
 use encoding_rs::UTF_8;
-use frontier::{Frontier, FrontierConfig, Refusal};
+use frontier::Refusal;
+use scripted::{Run, Scripted, page_of};
 use serde_json::Value;
-use sieve::SeenSet;
 use url::{Position, Url};
 
-const OPTIONS: LinkOptions<'_> = LinkOptions {
+const OPTIONS: LinkOptions = LinkOptions {
     max_links: 1000,
-    agent: "ourbot",
+    agent: Cow::Borrowed("ourbot"),
     assets: true,
 };
 
@@ -88,24 +87,15 @@ fn a_part_of_the_page_itself_is_not_loaded_and_an_icon_may_be_an_alternative() {
 
 #[test]
 fn a_style_sheet_that_says_nofollow_is_obeyed_like_a_page() {
-    struct Strict;
-    impl Fetcher for Strict {
-        async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-            let (kind, body, tags) = match request.url.path() {
-                "/" => ("text/html", "<link rel=stylesheet href=/s>", None),
-                "/s" => ("text/css", "a{b:url(i)}", Some("nofollow".to_owned())),
-                _ => ("image/png", "", None),
-            };
-            Ok(Response {
-                status: 200,
-                content_type: Some(kind.to_owned()),
-                body: body.into(),
-                robots_tags: tags.into_iter().collect(),
-                ..Response::default()
-            })
-        }
-    }
-    let summary = crawl_by(Strict, true, u32::MAX);
+    let summary = crawl_by(true, u32::MAX, |path| match path {
+        "/" => page_of("text/html", "<link rel=stylesheet href=/s>"),
+        "/s" => Response {
+            robots_tags: vec!["nofollow".to_owned()],
+            ..page_of("text/css", "a{b:url(i)}")
+        },
+        _ => page_of("image/png", ""),
+    })
+    .summary;
     assert_eq!((summary.pages, summary.links_nofollow), (2, 1));
 }
 
@@ -120,55 +110,25 @@ fn what_a_style_sheet_names_lies_beside_it() {
     );
 }
 
-/// Answers by a function of the path, in no time, and remembers what was asked for.
-struct Script<F> {
-    reply: F,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl<F: Fn(&str) -> (&'static str, String) + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.asked.lock().unwrap().push(request.url.path().to_owned());
-        let (kind, body) = (self.reply)(request.url.path());
-        Ok(Response {
-            status: 200,
-            content_type: Some(kind.to_owned()),
-            body: body.into_bytes(),
-            ..Response::default()
-        })
-    }
-}
-
 fn crawl(
     assets: bool,
     max_depth: u32,
     reply: impl Fn(&str) -> (&'static str, String) + Send + Sync + 'static,
 ) -> (Vec<String>, Summary) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let script = Script {
-        reply,
-        asked: Arc::clone(&asked),
-    };
-    let summary = crawl_by(script, assets, max_depth);
-    let asked = std::mem::take(&mut *asked.lock().unwrap());
-    (asked, summary)
+    let run = crawl_by(assets, max_depth, move |path| {
+        let (kind, body) = reply(path);
+        page_of(kind, body)
+    });
+    let asked = run.paths().into_iter().map(str::to_owned).collect();
+    (asked, run.summary)
 }
 
-fn crawl_by(fetcher: impl Fetcher, assets: bool, max_depth: u32) -> Summary {
-    let mut frontier = FrontierConfig {
-        ask_robots: false,
-        ..FrontierConfig::default()
-    };
-    frontier.scope.max_depth = Some(max_depth);
-    let options = CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
-        frontier: frontier.clone(),
-        assets,
-        ..CrawlOptions::default()
-    };
-    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher);
-    paused::runtime().block_on(crawl.run()).unwrap()
+fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Send + Sync + 'static) -> Run {
+    let mut options = scripted::options("http://a.example/");
+    options.assets = assets;
+    options.frontier.ask_robots = false;
+    options.frontier.scope.max_depth = Some(max_depth);
+    Scripted::new(move |call| Ok(reply(call.path()))).crawl(options)
 }
 
 fn site(path: &str) -> (&'static str, String) {
@@ -222,21 +182,10 @@ fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
 
 #[test]
 fn a_redirected_image_may_lie_as_deep_as_the_image() {
-    struct Redirecting;
-    impl Fetcher for Redirecting {
-        async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-            let (status, location, body) = match request.url.path() {
-                "/" => (200, None, "<img src=old.png>"),
-                "/old.png" => (301, Some("/new.png".to_owned()), ""),
-                _ => (200, None, ""),
-            };
-            Ok(Response {
-                status,
-                location,
-                body: body.into(),
-                ..Response::default()
-            })
-        }
-    }
-    assert_eq!(crawl_by(Redirecting, true, 0).pages, 2);
+    let run = crawl_by(true, 0, |path| match path {
+        "/" => scripted::page("<img src=old.png>"),
+        "/old.png" => scripted::redirect("/new.png"),
+        _ => scripted::page(""),
+    });
+    assert_eq!(run.summary.pages, 2);
 }

@@ -8,46 +8,25 @@
 
 #[path = "common/memory_file.rs"]
 mod memory_file;
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawler::output::refused::RefusedReport;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Missing, Request, Response, Summary};
-use frontier::{Frontier, FrontierConfig, Reach, Refusal, ScopeConfig};
+use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
+use frontier::{FrontierConfig, Reach, Refusal, ScopeConfig};
 use memory_file::MemoryFile;
+use scripted::{Reply, Scripted, refused};
 use serde_json::Value;
 use sieve::OnSaturation;
 
-type Reply = Result<Response, FetchError>;
-
-struct Script<F>(F);
-
-impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Reply {
-        (self.0)(request.url.as_str())
-    }
-}
-
 fn body(text: &str) -> Reply {
-    Ok(Response {
-        status: 200,
-        body: text.as_bytes().to_vec(),
-        ..Response::default()
-    })
+    Ok(scripted::page(text))
 }
 
-fn status(status: u16) -> Reply {
-    Ok(Response {
-        status,
-        ..Response::default()
-    })
-}
-
-fn refused() -> Reply {
-    Err(FetchError::Connect("connection refused".to_owned()))
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
 }
 
 const SEED: &str = "http://a.example/";
@@ -70,12 +49,11 @@ fn options() -> CrawlOptions {
 
 /// Crawls, and returns the lines of what was not fetched as well.
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<Value>) {
-    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
     let file = MemoryFile::default();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Script(reply))
-        .observe(RefusedReport::new(file.clone()));
-    let summary = paused::runtime().block_on(crawl.run()).unwrap();
-    (summary, file.lines())
+    let report = RefusedReport::new(file.clone());
+    let script = Scripted::new(move |call| reply(call.url()));
+    let run = script.crawl_with(options, |crawl| crawl.observe(report));
+    (run.summary, file.lines())
 }
 
 fn links(count: usize) -> String {
@@ -241,7 +219,7 @@ fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
 /// A page whose connection breaks in the middle.
 fn broken_off() -> Reply {
     let mut answer = body("<p>so far")?;
-    answer.cut = Some(crawler::TruncationReason::Connection);
+    answer.truncation = Some(crawler::TruncationReason::Connection);
     Ok(answer)
 }
 

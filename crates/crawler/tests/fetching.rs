@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crawler::fetch::{BodyExtent, HttpVersion};
 use crawler::{
-    CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response, TruncationReason,
+    CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
+    TruncationReason,
 };
 use frontier::Validators;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -33,12 +34,12 @@ async fn server(answer: impl Into<Vec<u8>>) -> u16 {
     port
 }
 
-fn fetcher(seed: &str, options: CrawlOptions) -> HttpFetcher {
+fn fetcher(seed: &str, http: &HttpOptions) -> HttpFetcher {
     let options = CrawlOptions {
         seeds: vec![seed.to_owned()],
-        ..options
+        ..CrawlOptions::default()
     };
-    HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap()
+    HttpFetcher::new(&CrawlConfig::new(options).unwrap(), http).unwrap()
 }
 
 async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError> {
@@ -47,15 +48,15 @@ async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError>
 }
 
 /// Asks the server as a crawl would that has it for a seed.
-async fn answer_of(answer: impl Into<Vec<u8>>, options: CrawlOptions) -> Result<Response, FetchError> {
+async fn answer_of(answer: impl Into<Vec<u8>>, options: HttpOptions) -> Result<Response, FetchError> {
     let url = format!("http://127.0.0.1:{}/", server(answer).await);
-    fetch(&fetcher(&url, options), &url).await
+    fetch(&fetcher(&url, &options), &url).await
 }
 
 #[tokio::test]
 async fn a_redirect_that_is_written_in_bare_utf_8_leads_where_browsers_go() {
     let head = "HTTP/1.1 301 Moved\r\nLocation: /caf\u{e9}/\u{65e5}?q=\u{f6}\r\nContent-Length: 0\r\n\r\n";
-    let answer = answer_of(head, CrawlOptions::default()).await.unwrap();
+    let answer = answer_of(head, HttpOptions::default()).await.unwrap();
     let base = Url::parse("http://a.example/").unwrap();
     let target = base.join(&answer.location.unwrap()).unwrap();
     assert_eq!(target.as_str(), "http://a.example/caf%C3%A9/%E6%97%A5?q=%C3%B6");
@@ -65,7 +66,7 @@ async fn a_redirect_that_is_written_in_bare_utf_8_leads_where_browsers_go() {
 async fn a_redirect_is_an_answer_and_not_followed() {
     let next = server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let head = format!("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{next}/x\r\nContent-Length: 0\r\n\r\n");
-    let answer = answer_of(head, CrawlOptions::default()).await.unwrap();
+    let answer = answer_of(head, HttpOptions::default()).await.unwrap();
     assert_eq!(
         (answer.status, answer.location),
         (302, Some(format!("http://127.0.0.1:{next}/x")))
@@ -77,19 +78,19 @@ async fn a_host_that_lets_no_connection_come_about_counts_as_down() {
     // It takes the connection and never says a word of TLS.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    let options = CrawlOptions {
+    let options = HttpOptions {
         connect_timeout: Duration::from_millis(100),
-        ..CrawlOptions::default()
+        ..HttpOptions::default()
     };
-    let error = fetch(&fetcher(&seed, options), &seed).await.unwrap_err();
+    let error = fetch(&fetcher(&seed, &options), &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Connect(_)), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
-    let options = || CrawlOptions {
+    let options = || HttpOptions {
         timeout: Duration::from_millis(200),
-        ..CrawlOptions::default()
+        ..HttpOptions::default()
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -106,9 +107,9 @@ async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
         }
     });
     let seed = format!("http://127.0.0.1:{port}/");
-    let answer = fetch(&fetcher(&seed, options()), &seed).await.unwrap();
+    let answer = fetch(&fetcher(&seed, &options()), &seed).await.unwrap();
     assert_eq!(
-        (answer.status, answer.extent, answer.cut),
+        (answer.status, answer.extent, answer.truncation),
         (200, BodyExtent::Truncated, Some(TruncationReason::Time))
     );
     assert!(!answer.body.is_empty() && answer.body.iter().all(|byte| *byte == b'<'));
@@ -143,9 +144,9 @@ async fn an_exchange_is_what_went_over_the_wire() {
         request
     });
     let url = format!("http://{address}/a%20b?c=d#e");
-    let options = CrawlOptions {
+    let options = HttpOptions {
         keep_exchanges: true,
-        ..CrawlOptions::default()
+        ..HttpOptions::default()
     };
     let request = Request {
         validators: Some(Validators {
@@ -154,7 +155,7 @@ async fn an_exchange_is_what_went_over_the_wire() {
         }),
         ..Request::new(Url::parse(&url).unwrap(), ResourceKind::Page)
     };
-    let answer = fetcher(&url, options).fetch(request).await.unwrap();
+    let answer = fetcher(&url, &options).fetch(request).await.unwrap();
     let sent = serving.await.unwrap();
     assert_eq!(answer.body, page);
     assert_eq!(answer.received_body(), encoded);
@@ -187,9 +188,9 @@ async fn an_exchange_is_what_went_over_the_wire() {
 
 #[tokio::test]
 async fn a_body_without_codings_is_kept_once() {
-    let options = CrawlOptions {
+    let options = HttpOptions {
         keep_exchanges: true,
-        ..CrawlOptions::default()
+        ..HttpOptions::default()
     };
     let answer = answer_of("HTTP/1.0 404 \r\nContent-Type: text/html\r\n\r\n<p>", options)
         .await
@@ -200,7 +201,7 @@ async fn a_body_without_codings_is_kept_once() {
     );
     let exchange = answer.exchange.unwrap();
     assert_eq!((exchange.encoded_body, exchange.version), (None, HttpVersion::Http10));
-    let answer = answer_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CrawlOptions::default())
+    let answer = answer_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", HttpOptions::default())
         .await
         .unwrap();
     assert_eq!(answer.exchange, None, "kept only on request");
@@ -225,14 +226,14 @@ async fn a_body_is_cut_at_the_cap_after_decompression() {
         )
         .into_bytes();
         answer.extend_from_slice(&bomb);
-        let options = CrawlOptions {
+        let options = HttpOptions {
             max_body_bytes: cap,
-            ..CrawlOptions::default()
+            ..HttpOptions::default()
         };
         let answer = answer_of(answer, options).await.unwrap();
         assert_eq!((answer.body.len(), answer.extent), (read, extent));
         assert_eq!(
-            answer.cut,
+            answer.truncation,
             (extent == BodyExtent::Truncated).then_some(TruncationReason::Size)
         );
     }
@@ -250,11 +251,11 @@ async fn what_is_not_html_is_skipped_unless_it_is_announced_as_small() {
         ("image/png", small + 1, BodyExtent::Skipped),
         ("text/html", small + 1, BodyExtent::Complete),
     ] {
-        let answer = answer_of(page(kind, bytes), CrawlOptions::default()).await.unwrap();
+        let answer = answer_of(page(kind, bytes), HttpOptions::default()).await.unwrap();
         assert_eq!(answer.extent, extent, "{kind}, {bytes} bytes");
     }
     let unknown = "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nxxx";
-    let answer = answer_of(unknown, CrawlOptions::default()).await.unwrap();
+    let answer = answer_of(unknown, HttpOptions::default()).await.unwrap();
     assert_eq!(answer.extent, BodyExtent::Skipped, "of unknown size");
 }
 
@@ -262,7 +263,7 @@ async fn what_is_not_html_is_skipped_unless_it_is_announced_as_small() {
 async fn a_seed_that_points_inside_opens_its_own_origin_and_nothing_else() {
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let (seed, other) = (server(page).await, server(page).await);
-    let fetcher = fetcher(&format!("http://localhost:{seed}/"), CrawlOptions::default());
+    let fetcher = fetcher(&format!("http://localhost:{seed}/"), &HttpOptions::default());
     let dial = |url: String| {
         let fetcher = &fetcher;
         async move { fetch(fetcher, &url).await }
@@ -286,11 +287,11 @@ async fn a_seed_that_points_inside_opens_its_own_origin_and_nothing_else() {
 #[tokio::test]
 async fn private_addresses_are_dialled_when_the_user_says_so() {
     let port = server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let options = CrawlOptions {
+    let options = HttpOptions {
         allow_private_addresses: true,
-        ..CrawlOptions::default()
+        ..HttpOptions::default()
     };
-    let fetcher = fetcher("https://example.com/", options);
+    let fetcher = fetcher("https://example.com/", &options);
     assert_eq!(
         fetch(&fetcher, &format!("http://127.0.0.1:{port}/"))
             .await

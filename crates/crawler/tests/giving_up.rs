@@ -6,66 +6,22 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Event, FailureKind, FetchError, Fetcher, Missing, Request, Response, Summary,
-};
-use frontier::{Frontier, FrontierConfig, NotFetched, Notice, RetryPolicy};
-use tokio::time::{Instant, sleep};
-
-type Reply = Result<Response, FetchError>;
+use crawler::{FailureKind, FetchError, Missing, Request};
+use frontier::{NotFetched, Notice};
+use scripted::{Reply, Run, Scripted, refused};
 
 /// How long a request takes that gets no answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Answers by a function of the URL and the time since the start, and remembers what was asked for when.
-struct Script<F> {
-    reply: F,
-    started: Instant,
-    asked: Arc<Mutex<Vec<(u64, String)>>>,
-}
-
-impl<F: Fn(&str, u64) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Reply {
-        let now = self.started.elapsed().as_secs();
-        self.asked.lock().unwrap().push((now, request.url.to_string()));
-        let reply = (self.reply)(request.url.as_str(), now);
-        sleep(match reply {
-            Err(FetchError::Timeout) => TIMEOUT,
-            _ => Duration::from_millis(20),
-        })
-        .await;
-        reply
-    }
-}
-
 fn body(text: &str) -> Reply {
-    Ok(Response {
-        status: 200,
-        body: text.as_bytes().to_vec(),
-        ..Response::default()
-    })
-}
-
-fn refused() -> Reply {
-    Err(FetchError::Connect("connection refused".to_owned()))
-}
-
-struct Run {
-    summary: Summary,
-    /// What was asked for, in which second.
-    asked: Vec<(u64, String)>,
-    /// In the order in which observers heard of them.
-    notices: Vec<Notice>,
-    not_fetched: Vec<(NotFetched, Option<FailureKind>)>,
+    Ok(scripted::page(text))
 }
 
 impl Run {
@@ -77,22 +33,21 @@ impl Run {
             Notice::GivenUp { .. } => "given up",
             _ => "other",
         };
-        self.notices.iter().map(word).collect()
+        self.reports.notices.iter().map(word).collect()
     }
 
-    /// In which seconds a URL was asked for.
-    fn times_of(&self, url: &str) -> Vec<u64> {
-        let found = self.asked.iter().filter(|(_, asked)| asked == url);
-        found.map(|(at, _)| *at).collect()
-    }
-
-    /// How often each page was asked for.
+    /// How often each page was requested.
     fn attempts(&self) -> BTreeMap<&str, usize> {
         let mut attempts = BTreeMap::new();
         for (_, url) in self.asked.iter().filter(|(_, url)| !url.ends_with("/robots.txt")) {
             *attempts.entry(url.as_str()).or_default() += 1;
         }
         attempts
+    }
+
+    fn reasons(&self) -> Vec<(NotFetched, Option<FailureKind>)> {
+        let reasons = self.reports.not_fetched.iter();
+        reasons.map(|(_, why, cause)| (*why, *cause)).collect()
     }
 }
 
@@ -101,52 +56,19 @@ fn run(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
     run_with(1, reply)
 }
 
+/// The reply is made from the URL and the second of the request.
 fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
-    let options = CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
-        frontier: FrontierConfig {
-            exact: true,
-            delay: Duration::from_millis(10),
-            per_host: NonZeroU32::new(per_host).unwrap(),
-            retries: RetryPolicy {
-                jitter_percent: 0,
-                ..RetryPolicy::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
+    let mut options = scripted::options("http://a.example/");
+    options.frontier.delay = Duration::from_millis(10);
+    options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+    options.frontier.retries.jitter_percent = 0;
+    let latency = |_: &Request, reply: &Reply| match reply {
+        Err(FetchError::Timeout) => TIMEOUT,
+        _ => Duration::from_millis(20),
     };
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let not_fetched = Arc::new(Mutex::new(Vec::new()));
-    let (log, losses) = (Arc::clone(&notices), Arc::clone(&not_fetched));
-    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
-    let config = CrawlConfig::new(options).unwrap();
-    let runtime = paused::runtime();
-    let summary = runtime.block_on(async {
-        let script = Script {
-            reply,
-            started: Instant::now(),
-            asked: Arc::clone(&asked),
-        };
-        let crawl = Crawl::with(config, frontier, script).observe(move |event: &Event<'_>| match event {
-            Event::Notice(notice) => log.lock().unwrap().push((*notice).clone()),
-            Event::NotFetched { why, cause, .. } => {
-                losses.lock().unwrap().push((*why, cause.map(|cause| cause.kind)));
-            }
-            _ => {}
-        });
-        crawl.run().await.unwrap()
-    });
-    let asked = std::mem::take(&mut *asked.lock().unwrap());
-    let notices = std::mem::take(&mut *notices.lock().unwrap());
-    let not_fetched = std::mem::take(&mut *not_fetched.lock().unwrap());
-    Run {
-        summary,
-        asked,
-        notices,
-        not_fetched,
-    }
+    Scripted::new(move |call| reply(call.url(), call.at.as_secs()))
+        .taking(latency)
+        .crawl(options)
 }
 
 fn links(urls: impl IntoIterator<Item = String>) -> String {
@@ -214,7 +136,7 @@ fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_
     assert_eq!(run.summary.pages, 1);
     // The robots.txt, the first page, one page that is refused; then the robots.txt asks whether the host is back.
     assert_eq!(run.attempts().len(), 2, "{:?}", run.asked);
-    assert_eq!(run.times_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
+    assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
     assert_eq!(run.summary.report.pages.lost_with_host, 1000);
     assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1000, origins: 1 }]);
     assert_eq!(
@@ -222,11 +144,11 @@ fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_
         [(&FailureKind::Connect, &1000)]
     );
     assert_eq!(
-        run.not_fetched,
+        run.reasons(),
         [(NotFetched::HostDown, Some(FailureKind::Connect)); 1000]
     );
     assert_eq!(run.notices(), ["away", "given up"]);
-    match &run.notices[..] {
+    match &run.reports.notices[..] {
         [
             Notice::Away {
                 origin,
@@ -259,7 +181,7 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         || Err(FetchError::Broken("no HTTP".to_owned())),
     ] {
         let run = run(move |_, _| failure());
-        assert_eq!(run.times_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
+        assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
         assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
         assert_eq!(run.notices(), ["away", "given up"]);
         assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1, origins: 1 }]);

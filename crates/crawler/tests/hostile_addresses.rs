@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crawler::fetch::{Resolver, Resolving};
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response};
+use crawler::fetch::{AddressGuard, ClientError, HttpOptionsError, Resolver, Resolving};
+use crawler::{
+    Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
+};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, redirect};
 use rustls::ServerConfig;
@@ -27,7 +29,6 @@ use url::Url;
 fn config(seed: &str) -> CrawlConfig {
     CrawlConfig::new(CrawlOptions {
         seeds: vec![seed.to_owned()],
-        connect_timeout: Duration::from_secs(5),
         frontier: FrontierConfig {
             delay: Duration::ZERO,
             scope: ScopeConfig {
@@ -39,6 +40,13 @@ fn config(seed: &str) -> CrawlConfig {
         ..CrawlOptions::default()
     })
     .unwrap()
+}
+
+fn http() -> HttpOptions {
+    HttpOptions {
+        connect_timeout: Duration::from_secs(5),
+        ..HttpOptions::default()
+    }
 }
 
 async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError> {
@@ -74,7 +82,7 @@ fn names(addresses: fn(usize) -> Vec<IpAddr>) -> Names {
 
 #[tokio::test]
 async fn no_spelling_of_an_inner_address_is_dialled() {
-    let fetcher = HttpFetcher::new(&config("http://example.com/")).unwrap();
+    let fetcher = HttpFetcher::new(&config("http://example.com/"), &http()).unwrap();
     let port = Server::start(|_| Script::say(html("inside"))).await.port;
     for host in [
         "127.0.0.1",
@@ -120,10 +128,10 @@ async fn no_spelling_of_an_inner_address_is_dialled() {
 async fn a_name_is_dialled_only_where_it_leads_outside_at_that_moment() {
     let inside = |_| vec!["127.0.0.1".parse().unwrap(), "::ffff:10.0.0.1".parse().unwrap()];
     let nothing = |_| Vec::new();
-    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), names(inside)).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), &http(), names(inside)).unwrap();
     let error = fetch(&fetcher, "http://rebound.example/").await.unwrap_err();
     assert!(matches!(error, FetchError::AddressForbidden), "{error:?}");
-    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), names(nothing)).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), &http(), names(nothing)).unwrap();
     let error = fetch(&fetcher, "http://unknown.example/").await.unwrap_err();
     assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
 }
@@ -142,7 +150,7 @@ async fn a_name_that_changes_its_address_between_two_requests_is_looked_up_and_j
     };
     let names = names(first_only);
     let asked = Arc::clone(&names.asked);
-    let fetcher = HttpFetcher::with_resolver(&config(&seed), names).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config(&seed), &http(), names).unwrap();
     assert_eq!(fetch(&fetcher, &seed).await.unwrap().status, 200);
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
@@ -195,7 +203,7 @@ async fn a_certificate_that_nobody_trusts_is_told_as_one() {
             }
         }
     });
-    let fetcher = HttpFetcher::new(&config(&seed)).unwrap();
+    let fetcher = HttpFetcher::new(&config(&seed), &http()).unwrap();
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
     let message = error.to_string();
@@ -211,7 +219,7 @@ async fn a_server_without_tls_under_https_is_told_as_one() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
     });
-    let fetcher = HttpFetcher::new(&config(&seed)).unwrap();
+    let fetcher = HttpFetcher::new(&config(&seed), &http()).unwrap();
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
 }
@@ -233,10 +241,10 @@ async fn requests_count_by_the_same_address_however_a_name_server_orders_them() 
         (Vec::new(), None),
     ] {
         let names = Said(said.clone());
-        let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), names).unwrap();
+        let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), &http(), names).unwrap();
         assert_eq!(fetcher.address("a.example").await, counted, "{said:?}");
     }
-    let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), Said(vec![v4(1)])).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), &http(), Said(vec![v4(1)])).unwrap();
     assert_eq!(fetcher.address("93.184.216.7").await, Some(v4(7)));
     assert_eq!(fetcher.address("[::1]").await, Some("::1".parse().unwrap()));
 }
@@ -255,14 +263,22 @@ impl Resolver for Said {
 fn what_a_proxy_looks_up_cannot_be_counted_by() {
     let options = CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
-        proxy: Some("http://127.0.0.1:8080".into()),
         frontier: FrontierConfig {
             per_address: true,
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
     };
-    let error = CrawlConfig::new(options).unwrap_err().to_string();
+    let http = HttpOptions {
+        proxy: Some("http://127.0.0.1:8080".into()),
+        ..HttpOptions::default()
+    };
+    let error = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &http).unwrap_err();
+    assert!(matches!(
+        error,
+        ClientError::Options(HttpOptionsError::AddressesBehindProxy)
+    ));
+    let error = error.to_string();
     assert!(error.contains("leave out one of the two"), "{error}");
 }
 
@@ -278,11 +294,11 @@ async fn a_public_seed_whose_name_is_pointed_inside_later_is_not_followed_there(
             "127.0.0.1".parse().unwrap()
         }]
     };
-    let options = CrawlOptions {
+    let http = HttpOptions {
         connect_timeout: Duration::from_millis(300),
-        ..config(&seed).options().clone()
+        ..HttpOptions::default()
     };
-    let fetcher = HttpFetcher::with_resolver(&CrawlConfig::new(options).unwrap(), names(rebound)).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config(&seed), &http, names(rebound)).unwrap();
     let first = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(
         !matches!(first, FetchError::AddressForbidden),
@@ -294,4 +310,44 @@ async fn a_public_seed_whose_name_is_pointed_inside_later_is_not_followed_there(
         "a seed that did not point inside has opened loopback: {second:?}"
     );
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_address_guard_gives_a_fetcher_only_what_may_be_dialled() {
+    let seeds = config("http://inside.example:8080/").seeds().to_vec();
+    let guard = AddressGuard::new(&seeds);
+    let (public, private) = ("93.184.216.34", "10.0.0.1");
+    let said = |addresses: &[&str]| Said(addresses.iter().map(|address| address.parse().unwrap()).collect());
+    let resolve = async |url: &str, addresses: &[&str]| {
+        let found = guard.resolve(&url.parse().unwrap(), &said(addresses)).await;
+        found.map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let both = [private, public];
+    assert_eq!(
+        resolve("https://a.example/", &both).await.unwrap(),
+        ["93.184.216.34:443"]
+    );
+    for (url, addresses) in [
+        ("http://a.example/", &[private][..]),
+        ("http://inside.example/", &[private]),
+        ("http://127.0.0.1/", &[public]),
+        ("http://[::1]/", &[public]),
+    ] {
+        let error = resolve(url, addresses).await.unwrap_err();
+        assert!(matches!(error, FetchError::AddressForbidden), "{url}: {error:?}");
+    }
+    let error = resolve("http://a.example/", &[]).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
+    // The origin of the seed may be private.
+    let seed = "http://inside.example:8080/x";
+    assert_eq!(
+        resolve(seed, &both).await.unwrap(),
+        ["10.0.0.1:8080", "93.184.216.34:8080"]
+    );
+    // A seed that is public at first stays so.
+    let guard = AddressGuard::new(&seeds);
+    let first = guard.resolve(&seed.parse().unwrap(), &said(&[public])).await;
+    assert_eq!(first.unwrap().len(), 1);
+    let second = guard.resolve(&seed.parse().unwrap(), &said(&[private])).await;
+    assert!(matches!(second, Err(FetchError::AddressForbidden)), "{second:?}");
 }

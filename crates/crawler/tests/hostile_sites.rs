@@ -16,8 +16,8 @@ use std::time::Duration;
 use crawler::FailureKind;
 use crawler::fetch::BodyExtent;
 use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, HttpFetcher, Request, ResourceKind, Response,
-    Summary, TruncationReason,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
+    ResourceKind, Response, Summary, TruncationReason,
 };
 use frontier::{Fate, Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use hostile::behaviours::{self, Behaviour, Ends, MAX_BODY, SILENT};
@@ -35,13 +35,9 @@ const DOWNTIME: Duration = Duration::from_millis(30);
 /// For all others: they end by themselves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn options(seed: &str, timeout: Duration) -> CrawlOptions {
+fn options(seed: &str) -> CrawlOptions {
     CrawlOptions {
         seeds: vec![seed.to_owned()],
-        timeout,
-        max_body_bytes: MAX_BODY,
-        // The hosts are no seeds, and on loopback.
-        allow_private_addresses: true,
         frontier: FrontierConfig {
             delay: Duration::ZERO,
             max_pages_per_host: Some(50),
@@ -86,33 +82,39 @@ impl Fetcher for Shared {
 }
 
 fn client(timeout: Duration) -> Arc<HttpFetcher> {
-    let config = CrawlConfig::new(options("http://127.0.0.1/", timeout)).unwrap();
-    Arc::new(HttpFetcher::new(&config).unwrap())
+    let config = CrawlConfig::new(options("http://127.0.0.1/")).unwrap();
+    let http = HttpOptions {
+        timeout,
+        max_body_bytes: MAX_BODY,
+        // The hosts are no seeds, and on loopback.
+        allow_private_addresses: true,
+        ..HttpOptions::default()
+    };
+    Arc::new(HttpFetcher::new(&config, &http).unwrap())
 }
 
 async fn crawl(seed: &str, client: Arc<HttpFetcher>) -> (BTreeMap<String, Reported>, Summary) {
-    let options = options(seed, PATIENCE);
+    let options = options(seed);
     let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
     let book = Book::default();
     let notes = Arc::clone(&book);
-    let crawl =
-        Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Shared(client)).observe(move |event: &Event<'_>| {
-            match event {
-                Event::Page(page) => {
-                    let what = (page.status, page.body, page.body_cut, page.bytes);
-                    notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
-                }
-                Event::Failed { url, kind, fate, .. } => {
-                    let mut notes = notes.lock().unwrap();
-                    notes
-                        .entry((*url).to_owned())
-                        .or_default()
-                        .failures
-                        .push((*kind, *fate));
-                }
-                _ => {}
+    let crawl = Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, Shared(client)).observe(
+        move |event: &Event<'_>| match event {
+            Event::Page(page) => {
+                let what = (page.status, page.body, page.truncation, page.bytes);
+                notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
             }
-        });
+            Event::Failed { url, kind, fate, .. } => {
+                let mut notes = notes.lock().unwrap();
+                notes
+                    .entry((*url).to_owned())
+                    .or_default()
+                    .failures
+                    .push((*kind, *fate));
+            }
+            _ => {}
+        },
+    );
     let summary = timeout(LONGEST, crawl.run()).await.expect("the crawl ends").unwrap();
     let book = std::mem::take(&mut *book.lock().unwrap());
     (book, summary)
@@ -248,13 +250,15 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
         Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => summary.failed.is_empty() && summary.retried.is_empty(),
-        Ends::TruncationReason(_, cut) => summary.bodies_cut.contains_key(&cut),
+        Ends::TruncationReason(_, cut) => summary.bodies_truncated.contains_key(&cut),
         Ends::Skipped(_) => summary.bodies_skipped == 1,
         Ends::Fails(kind) => one(summary.failed.get(&kind)),
         Ends::Loops(urls) => summary.failed.get(&FailureKind::Redirect) == Some(&urls),
         Ends::KeptAfter(kind, _, cut) => {
             let retried = summary.retried.get(&kind).copied();
-            one(summary.failed.get(&kind)) && retried == Some(SILENT as u64 - 1) && one(summary.bodies_cut.get(&cut))
+            one(summary.failed.get(&kind))
+                && retried == Some(SILENT as u64 - 1)
+                && one(summary.bodies_truncated.get(&cut))
         }
         Ends::GivesUp(kind, _) => one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)),
     };
@@ -286,7 +290,7 @@ async fn an_answer_that_is_cut_at_any_byte_is_reported_as_cut_or_broken() {
                 assert!(until >= head, "{until}");
                 let cut = (until < length).then_some(TruncationReason::Connection);
                 // A reset may overtake what was sent before it.
-                assert!(answer.cut == cut || until % 2 == 1, "{until}: {answer:?}");
+                assert!(answer.truncation == cut || until % 2 == 1, "{until}: {answer:?}");
                 assert!(b"<a href=/next/>next".starts_with(&answer.body), "{until}: {answer:?}");
             }
             Err(error) => {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawler::FailureKind;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, TruncationReason};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, HttpOptions, TruncationReason};
 use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use hostile::behaviours;
 use hostile::server::{Script, Server, html};
@@ -38,9 +38,6 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
     .await;
     let options = CrawlOptions {
         seeds: vec![format!("http://index.localhost:{}/", server.port)],
-        timeout: Duration::from_secs(5),
-        // The hosts are no seeds, and on loopback.
-        allow_private_addresses: true,
         frontier: FrontierConfig {
             delay: Duration::ZERO,
             max_pages_per_host: Some(50),
@@ -59,7 +56,13 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
         },
         ..CrawlOptions::default()
     };
-    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let http = HttpOptions {
+        timeout: Duration::from_secs(5),
+        // The hosts are no seeds, and on loopback.
+        allow_private_addresses: true,
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
     let summary = timeout(LONGEST, crawl.run()).await.expect("the crawl ends").unwrap();
     assert_eq!(summary.ending, Ending::Drained, "{summary}");
     let asked: BTreeSet<String> = server
@@ -83,7 +86,7 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
         TruncationReason::Connection,
         TruncationReason::Coding,
     ] {
-        assert!(summary.bodies_cut.contains_key(&cut), "{cut:?}: {summary}");
+        assert!(summary.bodies_truncated.contains_key(&cut), "{cut:?}: {summary}");
     }
     let peak = summary.peak_memory_bytes.unwrap_or_default();
     assert!(peak < MOST_MEMORY, "{peak} bytes: {summary}");

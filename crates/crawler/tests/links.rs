@@ -6,16 +6,19 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::borrow::Cow;
+
 use crawler::page::charset::decode;
 use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
+use data_encoding::BASE64;
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
 use serde_json::Value;
 use url::Url;
 
-const OPTIONS: LinkOptions<'_> = LinkOptions {
+const OPTIONS: LinkOptions = LinkOptions {
     max_links: 1000,
-    agent: "ourbot",
+    agent: Cow::Borrowed("ourbot"),
     assets: false,
 };
 
@@ -42,24 +45,6 @@ fn strings<'a>(case: &'a Value, key: &str) -> Option<Vec<&'a str>> {
         .map(|list| list.iter().map(|item| item.as_str().unwrap()).collect())
 }
 
-/// Decodes the base64 of a case (RFC 4648, section 4).
-fn from_base64(text: &str) -> Vec<u8> {
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let sextets: Vec<u32> = text
-        .bytes()
-        .filter(|byte| *byte != b'=')
-        .map(|byte| alphabet.iter().position(|letter| *letter == byte).unwrap() as u32)
-        .collect();
-    let group = |chunk: &[u32]| {
-        let bits = chunk
-            .iter()
-            .enumerate()
-            .fold(0, |bits, (index, sextet)| bits | sextet << (26 - 6 * index));
-        bits.to_be_bytes().into_iter().take(chunk.len() - 1)
-    };
-    sextets.chunks(4).flat_map(group).collect()
-}
-
 /// The markup of a case; `PAD` in it stands for as many letters as the case says.
 fn padded(case: &Value) -> String {
     let pad = case["pad"].as_u64().map_or(0, |pad| usize::try_from(pad).unwrap());
@@ -69,7 +54,7 @@ fn padded(case: &Value) -> String {
 /// What a case gets wrong, in words; nothing if it holds.
 fn complaint(case: &Value) -> Option<String> {
     let body = match case["base64"].as_str() {
-        Some(base64) => from_base64(base64),
+        Some(base64) => BASE64.decode(base64.as_bytes()).unwrap(),
         None => padded(case).into_bytes(),
     };
     let content_type = case["content_type"].as_str().unwrap_or("text/html; charset=utf-8");
@@ -186,10 +171,10 @@ fn deep_nesting_is_followed_to_its_end_without_a_tree_and_ends_a_document_that_n
         urls(&extracted),
         ["http://site.test/dir/before", "http://site.test/dir/after"]
     );
-    assert!(!extracted.cut);
+    assert!(!extracted.truncated);
     let extracted = links_of(&format!("{html}<frameset>"));
     assert_eq!(urls(&extracted), ["http://site.test/dir/before"]);
-    assert!(extracted.cut);
+    assert!(extracted.truncated);
 }
 
 #[test]
@@ -197,7 +182,7 @@ fn nesting_that_no_tag_searches_is_followed_to_its_end() {
     let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
     for extracted in [links_of(&html), links_from_tree(&html)] {
         assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-        assert!(!extracted.cut);
+        assert!(!extracted.truncated);
     }
 }
 
@@ -206,7 +191,7 @@ fn reopened_formatting_does_not_multiply() {
     let opened: String = (0..2_000).map(|id| format!("<b id={id}><font color={id}>")).collect();
     let extracted = links_from_tree(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
     assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-    assert!(!extracted.cut);
+    assert!(!extracted.truncated);
 }
 
 #[test]
@@ -221,7 +206,7 @@ fn a_tag_with_very_many_attributes_is_read_without_a_tree_and_ends_a_document_th
         );
         let extracted = links_from_tree(&html);
         assert_eq!(urls(&extracted), ["http://site.test/dir/before"], "{tag}");
-        assert!(extracted.cut, "{tag}");
+        assert!(extracted.truncated, "{tag}");
     }
 }
 
@@ -238,7 +223,7 @@ fn long_text_that_only_looks_like_attributes_is_no_reason_to_stop() {
     ] {
         for extracted in [links_of(&html), links_from_tree(&html)] {
             assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-            assert!(!extracted.cut);
+            assert!(!extracted.truncated);
         }
     }
 }
@@ -249,7 +234,7 @@ fn a_page_of_a_hundred_thousand_links_keeps_as_many_as_asked_for() {
     let extracted = links_of(&html);
     assert_eq!(extracted.links.len(), 1000);
     assert_eq!(extracted.dropped, 99_000);
-    assert!(!extracted.cut);
+    assert!(!extracted.truncated);
 }
 
 #[test]
@@ -354,7 +339,7 @@ proptest! {
             prop_assert_eq!(link.url.fragment(), None);
             prop_assert!(seen.insert(link.url.clone()));
         }
-        prop_assert!(!extracted.cut);
+        prop_assert!(!extracted.truncated);
     }
 
     #[test]
@@ -369,4 +354,18 @@ proptest! {
         let decoded = decode(&body, content_type.as_deref());
         links_of(&decoded.text);
     }
+}
+
+#[test]
+fn by_default_only_what_is_said_to_all_robots_is_obeyed() {
+    let found = |html: &str| extract(html, encoding_rs::UTF_8, &page(), &LinkOptions::default());
+    for html in [
+        "<meta name='' content=nofollow><a href=x>x</a>",
+        "<meta name=ourbot content=nofollow><a href=x>x</a>",
+    ] {
+        assert!(!found(html).robots.nofollow, "{html}");
+    }
+    let found = found("<meta name=ROBOTS content=nofollow><a href=x>x</a><img src=y>");
+    assert!(found.robots.nofollow);
+    assert_eq!(found.links.len(), 1, "no assets");
 }

@@ -6,6 +6,8 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::borrow::Cow;
+
 use crawler::page::links::{Extracted, LinkOptions, NeedsTree, extract_with_tree, extract_without_tree};
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
@@ -17,13 +19,13 @@ use url::Url;
 #[path = "../../../examples/input/mod.rs"]
 mod input;
 
-const OPTIONS: LinkOptions<'_> = LinkOptions {
+const OPTIONS: LinkOptions = LinkOptions {
     max_links: 1000,
-    agent: "ourbot",
+    agent: Cow::Borrowed("ourbot"),
     assets: false,
 };
 
-const WITH_ASSETS: LinkOptions<'_> = LinkOptions {
+const WITH_ASSETS: LinkOptions = LinkOptions {
     assets: true,
     ..OPTIONS
 };
@@ -44,10 +46,10 @@ fn agree(html: &str) -> bool {
 }
 
 #[track_caller]
-fn agree_on(html: &str, options: &LinkOptions<'_>) -> bool {
+fn agree_on(html: &str, options: &LinkOptions) -> bool {
     let tree = extract_with_tree(html, UTF_8, &page(), options);
     match extract_without_tree(html, UTF_8, &page(), options) {
-        Ok(scanned) if !tree.cut => assert_eq!(scanned, tree, "{html}"),
+        Ok(scanned) if !tree.truncated => assert_eq!(scanned, tree, "{html}"),
         Ok(_) => {}
         Err(_) => return false,
     }

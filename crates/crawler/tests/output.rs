@@ -8,53 +8,40 @@
 
 #[path = "common/memory_file.rs"]
 mod memory_file;
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, ResourceKind, Response};
-use frontier::{Frontier, FrontierConfig, RetryPolicy};
+use crawler::{FetchError, Response};
 use memory_file::MemoryFile;
+use scripted::{Call, Reply, Scripted};
 use serde_json::{Value, json};
-use sieve::SeenSet;
 
 const PAGE: &str = r#"<title>Start</title><h1>One <b>two</b></h1>
 <a href=/a>a</a> <a href=/a rel=nofollow>a again</a> <area href=/hidden rel=nofollow>
 <link rel=canonical href=/> <a href=/moved>m</a> <a href=/missing>404</a> <a href=/down>down</a> <a href=/refused>r</a>
 <a href=/forbidden/x>f</a> <a href=http://other.example/>o</a>"#;
 
-struct Site;
-
-impl Fetcher for Site {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        let page = |status, body: &str| Response {
-            status,
-            content_type: Some("text/html".to_owned()),
-            body: body.as_bytes().to_vec(),
-            ..Response::default()
-        };
-        if request.kind == ResourceKind::Robots {
-            return Ok(page(200, "User-agent: *\nDisallow: /forbidden/\n"));
-        }
-        match request.url.path() {
-            "/" => Ok(page(200, PAGE)),
-            "/a" => Ok(page(
-                200,
-                "<title> </title><a href=http://other.example/>o</a><a href=/>up</a>",
-            )),
-            "/moved" => Ok(Response {
-                location: Some("/a".to_owned()),
-                ..page(301, "")
-            }),
-            "/down" => Ok(page(503, "busy")),
-            "/refused" => Err(FetchError::Broken("nonsense".to_owned())),
-            _ => Ok(page(404, "<h1>not here</h1>")),
-        }
-    }
+fn site(call: &Call<'_>) -> Reply {
+    let page = |code, body: &str| Response {
+        status: code,
+        ..scripted::page_of("text/html", body)
+    };
+    Ok(match call.path() {
+        _ if call.is_robots() => page(200, "User-agent: *\nDisallow: /forbidden/\n"),
+        "/" => page(200, PAGE),
+        "/a" => page(
+            200,
+            "<title> </title><a href=http://other.example/>o</a><a href=/>up</a>",
+        ),
+        "/moved" => scripted::redirect("/a"),
+        "/down" => page(503, "busy"),
+        "/refused" => return Err(FetchError::Broken("nonsense".to_owned())),
+        _ => page(404, "<h1>not here</h1>"),
+    })
 }
 
 struct Files {
@@ -64,29 +51,20 @@ struct Files {
 }
 
 fn crawl(fields: &[&str]) -> Files {
-    let frontier = FrontierConfig {
-        retries: RetryPolicy {
-            max_host_downtime: std::time::Duration::MAX,
-            max_first_downtime: std::time::Duration::MAX,
-            ..RetryPolicy::default()
-        },
-        ..FrontierConfig::default()
-    };
-    let options = CrawlOptions {
-        seeds: vec!["http://site.example/".to_owned()],
-        frontier: frontier.clone(),
-        fields: fields.iter().map(|field| field.parse().unwrap()).collect(),
-        report_links: true,
-        ..CrawlOptions::default()
-    };
+    let mut options = scripted::options("http://site.example/");
+    options.frontier.retries.max_host_downtime = std::time::Duration::MAX;
+    options.frontier.retries.max_first_downtime = std::time::Duration::MAX;
+    options.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
+    options.report_links = true;
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
-    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Site)
-        .observe(JsonLines::new(pages.clone()))
-        .observe(LinkGraph::new(links.clone()))
-        .observe(RefusedReport::new(refused.clone()));
-    let runtime = paused::runtime();
-    runtime.block_on(crawl.run()).unwrap();
+    let observers = (
+        JsonLines::new(pages.clone()),
+        LinkGraph::new(links.clone()),
+        RefusedReport::new(refused.clone()),
+    );
+    Scripted::new(site).crawl_with(options, |crawl| {
+        crawl.observe(observers.0).observe(observers.1).observe(observers.2)
+    });
     Files {
         pages: pages.lines(),
         links: links.lines(),

@@ -6,67 +6,37 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind,
-    Response, Summary, TruncationReason,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Missing, ResourceKind, Response,
+    TruncationReason,
 };
-use frontier::{Frontier, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
-use sieve::SeenSet;
+use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
+use scripted::{Reply, Run, Scripted};
 use tokio::time::{Instant, sleep};
 
-type Reply = Result<Response, FetchError>;
-
-/// Answers by a function, in no time, and remembers who was asked when.
-struct Script<F> {
-    reply: F,
-    started: Instant,
-    asked: Arc<Mutex<Vec<(Duration, String)>>>,
-}
-
-impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Reply {
-        self.asked
-            .lock()
-            .unwrap()
-            .push((self.started.elapsed(), request.url.to_string()));
-        (self.reply)(request.url.as_str())
-    }
-}
-
-fn status(status: u16) -> Reply {
-    Ok(Response {
-        status,
-        ..Response::default()
-    })
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
 }
 
 fn body(text: &str) -> Reply {
-    Ok(Response {
-        status: 200,
-        body: text.as_bytes().to_vec(),
-        ..Response::default()
-    })
+    Ok(scripted::page(text))
 }
 
 fn moved(to: &str) -> Reply {
-    Ok(Response {
-        status: 301,
-        location: Some(to.to_owned()),
-        ..Response::default()
-    })
+    Ok(scripted::redirect(to))
 }
 
 fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
     CrawlOptions {
         seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
         frontier: FrontierConfig {
+            exact: true,
             delay: Duration::from_secs(delay),
             scope: ScopeConfig {
                 reach: Reach::Any,
@@ -82,46 +52,8 @@ fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
     }
 }
 
-/// A crawl by a script: its summary, and what was asked for in which second.
-struct Run {
-    summary: Summary,
-    asked: Vec<(u64, String)>,
-}
-
-impl Run {
-    fn urls(&self) -> Vec<&str> {
-        self.asked.iter().map(|(_, url)| url.as_str()).collect()
-    }
-
-    fn not_fetched(&self, why: NotFetched) -> u64 {
-        self.summary.report.not_fetched.get(&why).copied().unwrap_or_default()
-    }
-}
-
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
-    run_with(options, reply, |crawl| crawl)
-}
-
-fn run_with<F: Fn(&str) -> Reply + Send + Sync + 'static>(
-    options: CrawlOptions,
-    reply: F,
-    prepare: impl FnOnce(Crawl<Script<F>>) -> Crawl<Script<F>>,
-) -> Run {
-    let runtime = paused::runtime();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let config = CrawlConfig::new(options).unwrap();
-    let summary = runtime.block_on(async {
-        let script = Script {
-            reply,
-            started: Instant::now(),
-            asked: Arc::clone(&asked),
-        };
-        prepare(Crawl::with(config, frontier, script)).run().await.unwrap()
-    });
-    let asked = asked.lock().unwrap();
-    let asked = asked.iter().map(|(at, url)| (at.as_secs(), url.clone())).collect();
-    Run { summary, asked }
+    Scripted::new(move |call| reply(call.url())).crawl(options)
 }
 
 #[test]
@@ -153,7 +85,7 @@ fn a_crawl_delay_is_obeyed_up_to_a_minute() {
         _ => body(""),
     };
     let run = run(options(&["http://a.example/"], 1), reply);
-    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    let times = run.seconds();
     assert_eq!(times, [0, 60, 120]);
 }
 
@@ -169,7 +101,7 @@ fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
         };
         let run = run(options(&["http://a.example/", "http://a.example/2"], 1), reply);
         assert_eq!(run.urls(), ["http://a.example/robots.txt"; 8], "{:?}", failure());
-        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        let times = run.seconds();
         assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127]);
         assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
         assert_eq!(run.summary.ending, Ending::Drained);
@@ -180,7 +112,7 @@ fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
 fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_robots_txt_fails_by() {
     let incomplete = || {
         Ok(Response {
-            cut: Some(TruncationReason::Connection),
+            truncation: Some(TruncationReason::Connection),
             ..body("User-agent: *").unwrap()
         })
     };
@@ -194,7 +126,7 @@ fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_ro
             failure()
         });
         assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6], "{:?}", failure());
-        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        let times = run.seconds();
         assert_eq!(times, [0, 1, 3, 7, 15, 30]);
         assert_eq!(run.summary.report.pages.lost_with_host, 2);
         assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
@@ -388,7 +320,7 @@ fn a_host_that_asks_for_a_pause_is_left_alone_until_then_but_for_five_minutes_at
             _ => body(""),
         };
         let run = run(options(&["http://a.example/busy", "http://a.example/2"], 1), reply);
-        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+        let times = run.seconds();
         assert_eq!(times, [0, 1, 1 + pause, 2 + pause], "{:?}", run.asked);
         assert_eq!(run.summary.by_status[&200], 2);
         assert!(!run.summary.by_status.contains_key(&429), "it was not the final answer");
@@ -413,7 +345,7 @@ fn when_the_time_is_up_nothing_more_is_asked_for() {
     };
     let run = run(options, |url| body(&format!("<a href='{url}0'></a>")));
     assert_eq!(run.summary.ending, Ending::TimeUp);
-    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    let times = run.seconds();
     assert_eq!(times, [0, 3, 6, 9]);
 }
 
@@ -424,7 +356,8 @@ fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no/\n"),
         _ => body(&links),
     };
-    let run = run_with(options(&["http://a.example/"], 0), reply, |crawl| {
+    let script = Scripted::new(move |call| reply(call.url()));
+    let run = script.crawl_with(options(&["http://a.example/"], 0), |crawl| {
         let stop = crawl.stop_handle();
         crawl.observe(move |event: &Event<'_>| {
             if let Event::NotFetched { .. } = event {
@@ -439,20 +372,13 @@ fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
 
 #[test]
 fn a_second_stop_drops_what_is_in_flight_and_counts_it() {
-    struct Slow;
-    impl Fetcher for Slow {
-        async fn fetch(&self, request: Request) -> Reply {
-            if request.kind != ResourceKind::Robots {
-                sleep(Duration::from_secs(1_000_000)).await;
-            }
-            body("")
-        }
-    }
-    let runtime = paused::runtime();
-    let summary = runtime.block_on(async {
-        let options = options(&["http://a.example/", "http://b.example/"], 1);
-        let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-        let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Slow);
+    let slow = Scripted::new(|_| body("")).taking(|request, _| match request.kind {
+        ResourceKind::Robots => Duration::ZERO,
+        _ => Duration::from_secs(1_000_000),
+    });
+    let config = CrawlConfig::new(options(&["http://a.example/", "http://b.example/"], 1)).unwrap();
+    let summary = scripted::paused_runtime().block_on(async {
+        let crawl = Crawl::with_fetcher(config, slow).unwrap();
         let stop = crawl.stop_handle();
         let stopping = async {
             sleep(Duration::from_secs(60)).await;
@@ -519,26 +445,18 @@ fn a_page_that_fails_for_good_is_reported_with_its_last_status() {
 fn a_record_counts_the_links_of_its_page_and_those_that_were_new() {
     let mut options = options(&["http://a.example/"], 0);
     options.max_links_per_page = 3;
-    let records = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&records);
-    let reply = |url: &str| match url {
+    let run = run(options, |url: &str| match url {
         "http://a.example/" => body("<a href=/1></a><a href=/2 rel=nofollow></a><a href=/></a><a href=/4></a>"),
         "http://a.example/1" => body("<a href=/5></a>"),
         _ => body(""),
-    };
-    let run = run_with(options, reply, |crawl| {
-        crawl.observe(move |event: &Event<'_>| {
-            if let Event::Page(page) = event {
-                let numbers = (page.depth, page.links_found, page.links_new);
-                seen.lock()
-                    .unwrap()
-                    .push((page.url.clone(), numbers, page.referrer.clone()));
-            }
-        })
+    });
+    let records = run.reports.pages.iter().map(|page| {
+        let numbers = (page.depth, page.links_found, page.links_new);
+        (page.url.clone(), numbers, page.referrer.clone())
     });
     let url = |path: &str| format!("http://a.example/{path}");
     assert_eq!(
-        *records.lock().unwrap(),
+        records.collect::<Vec<_>>(),
         [
             (url(""), (0, 4, 1), None),
             (url("1"), (1, 1, 1), Some(url(""))),
@@ -637,7 +555,7 @@ fn run_of_throttled_robots(retry_after: Option<u64>) -> Run {
 #[test]
 fn the_rests_of_a_host_that_throttles_double_up_to_five_minutes() {
     let run = run_of_throttled_robots(None);
-    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
+    let times = run.seconds();
     let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(rests, [5, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300]);
 }

@@ -7,8 +7,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -229,8 +228,8 @@ fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (Seen, Summary) 
         ..CrawlOptions::default()
     };
     let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
-    let runtime = paused::runtime();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, Door(Arc::clone(&web)));
+    let runtime = scripted::paused_runtime();
+    let crawl = Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, Door(Arc::clone(&web)));
     let summary = runtime.block_on(crawl.run()).unwrap();
     let seen = std::mem::take(&mut *web.seen.lock().unwrap());
     (seen, summary)

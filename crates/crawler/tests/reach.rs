@@ -6,8 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -358,10 +357,11 @@ fn crawl(world: &World) -> (Reported, Journal, crawler::Summary) {
         journal: Arc::clone(&journal),
     };
     let frontier = Frontier::with_seen_set(config, SeenSet::exact()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, fetcher).observe(move |event: &Event<'_>| {
-        notes.lock().unwrap().note(event);
-    });
-    let runtime = paused::runtime();
+    let crawl =
+        Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, fetcher).observe(move |event: &Event<'_>| {
+            notes.lock().unwrap().note(event);
+        });
+    let runtime = scripted::paused_runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
     let reported = std::mem::take(&mut *reported.lock().unwrap());
     let journal = std::mem::take(&mut *journal.lock().unwrap());

@@ -8,8 +8,7 @@
 
 #[path = "common/memory_file.rs"]
 mod memory_file;
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +17,11 @@ use std::sync::{Arc, Mutex};
 
 use crawler::output::jsonl::JsonLines;
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
-use frontier::{Frontier, FrontierConfig, Reach, Refusal, Validators};
+use crawler::{CrawlOptions, Request, Response, Summary};
+use frontier::{Reach, Refusal, Validators};
 use memory_file::MemoryFile;
+use scripted::Scripted;
 use serde_json::Value;
-use sieve::SeenSet;
 
 /// A site whose pages have versions, and redirects, by path.
 #[derive(Clone, Default)]
@@ -88,18 +87,6 @@ impl Site {
     }
 }
 
-struct Server<F> {
-    reply: F,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl<F: Fn(&Request) -> Response + Send + Sync + 'static> Fetcher for Server<F> {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.asked.lock().unwrap().push(request.url.path().to_owned());
-        Ok((self.reply)(&request))
-    }
-}
-
 struct Run {
     summary: Summary,
     asked: Vec<String>,
@@ -130,31 +117,26 @@ fn crawl_with(
     earlier: Option<PreviousCrawl>,
     reply: impl Fn(&Request) -> Response + Send + Sync + 'static,
 ) -> Run {
-    let mut options = CrawlOptions {
-        seeds: vec![seed.to_owned()],
-        frontier: FrontierConfig {
-            ask_robots: false,
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    };
+    let mut options = scripted::options(seed);
+    options.frontier.ask_robots = false;
     change(&mut options);
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let server = Server {
-        reply,
-        asked: Arc::clone(&asked),
-    };
     let pages = MemoryFile::default();
-    let mut crawl =
-        Crawl::with(CrawlConfig::new(options).unwrap(), frontier, server).observe(JsonLines::new(pages.clone()));
-    if let Some(earlier) = earlier {
-        crawl = crawl.recrawl(earlier);
-    }
-    let summary = paused::runtime().block_on(crawl.run()).unwrap();
-    let mut asked = std::mem::take(&mut *asked.lock().unwrap());
+    let lines = JsonLines::new(pages.clone());
+    let script = Scripted::new(move |call| Ok(reply(call.request)));
+    let run = script.crawl_with(options, |crawl| {
+        let crawl = crawl.observe(lines);
+        match earlier {
+            Some(earlier) => crawl.recrawl(earlier),
+            None => crawl,
+        }
+    });
+    let mut asked: Vec<String> = run.paths().into_iter().map(str::to_owned).collect();
     asked.sort();
-    Run { summary, asked, pages }
+    Run {
+        summary: run.summary,
+        asked,
+        pages,
+    }
 }
 
 /// An answer with a version that never changes.
@@ -264,7 +246,7 @@ fn what_has_changed_is_sent_and_what_is_new_behind_it_is_found() {
 #[test]
 fn a_page_that_was_not_had_whole_is_asked_for_whole() {
     let lines = [
-        r#"{"url":"http://a.example/a","status":200,"etag":"\"1\"","body_cut":"connection"}"#,
+        r#"{"url":"http://a.example/a","status":200,"etag":"\"1\"","truncation":"connection"}"#,
         r#"{"url":"http://a.example/bb","status":200,"last_modified":"the date of 1","body_cut":"size"}"#,
         r#"{"url":"http://a.example/c","status":500,"etag":"\"1\""}"#,
         r#"{"url":"http://a.example/d"}"#,

@@ -11,7 +11,7 @@ mod hostile;
 use std::time::Duration;
 
 use crawler::fetch::Secret;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, Request, ResourceKind};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind};
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 use hostile::server::{ReceivedRequest, Script, Server, html, page, redirect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -20,7 +20,6 @@ use tokio::net::TcpListener;
 fn options(seed: String) -> CrawlOptions {
     CrawlOptions {
         seeds: vec![seed],
-        allow_private_addresses: true,
         frontier: FrontierConfig {
             delay: Duration::ZERO,
             scope: ScopeConfig {
@@ -30,6 +29,13 @@ fn options(seed: String) -> CrawlOptions {
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
+    }
+}
+
+fn http() -> HttpOptions {
+    HttpOptions {
+        allow_private_addresses: true,
+        ..HttpOptions::default()
     }
 }
 
@@ -64,13 +70,13 @@ fn has(request: &ReceivedRequest, line: &str) -> bool {
 async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_redirects() {
     let server = two_sites().await;
     let home = format!("http://home.localhost:{}", server.port);
-    let options = CrawlOptions {
+    let http = HttpOptions {
         headers: secrets(&["X-Key: 1", "Accept-Language: de"]),
         logins: secrets(&["me:secret"]),
         cookies: true,
-        ..options(format!("{home}/"))
+        ..http()
     };
-    let summary = Crawl::new(CrawlConfig::new(options).unwrap())
+    let summary = Crawl::with_http(CrawlConfig::new(options(format!("{home}/"))).unwrap(), &http)
         .unwrap()
         .run()
         .await
@@ -130,12 +136,13 @@ async fn a_seed_with_a_password_logs_in_and_shows_it_nowhere() {
 #[tokio::test]
 async fn all_requests_go_through_the_proxy_and_private_addresses_in_urls_do_not() {
     let proxy = Server::start(|_| Script::say(html("by proxy"))).await;
-    let options = CrawlOptions {
+    let http = HttpOptions {
         proxy: Some(Secret::from(format!("http://me:secret@localhost:{}", proxy.port))),
         allow_private_addresses: false,
-        ..options("http://far.example/".to_owned())
+        ..http()
     };
-    let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
+    let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+    let fetcher = HttpFetcher::new(&config, &http).unwrap();
     let fetch = |url: &str| fetcher.fetch(Request::new(url.parse().unwrap(), ResourceKind::Page));
     assert_eq!(fetch("http://far.example/a").await.unwrap().body, b"by proxy");
     assert_eq!(fetch("http://other.example/b").await.unwrap().body, b"by proxy");
@@ -181,11 +188,12 @@ async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
         name.truncate(name.len() - 2);
         String::from_utf8(name).unwrap()
     });
-    let options = CrawlOptions {
+    let http = HttpOptions {
         proxy: Some(Secret::from(format!("socks5h://127.0.0.1:{port}"))),
-        ..options("http://far.example/".to_owned())
+        ..http()
     };
-    let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap()).unwrap();
+    let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+    let fetcher = HttpFetcher::new(&config, &http).unwrap();
     let answer = fetcher
         .fetch(Request::new("http://far.example/".parse().unwrap(), ResourceKind::Page))
         .await
@@ -202,11 +210,12 @@ fn a_proxy_that_is_none_is_refused_without_repeating_it() {
         "http://",
         "socks4://me:secret@h:1",
     ] {
-        let options = CrawlOptions {
+        let http = HttpOptions {
             proxy: Some(Secret::from(proxy)),
-            ..options("http://far.example/".to_owned())
+            ..http()
         };
-        let error = CrawlConfig::new(options).unwrap_err().to_string();
+        let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+        let error = HttpFetcher::new(&config, &http).unwrap_err().to_string();
         assert!(
             error.contains("socks5h://") && !error.contains("secret"),
             "{proxy}: {error}"
@@ -233,11 +242,12 @@ async fn a_site_that_sets_one_cookie_for_many_paths_is_sent_no_longer_header_tha
         })
     })
     .await;
-    let options = CrawlOptions {
+    let http = HttpOptions {
         cookies: true,
-        ..options(format!("http://home.localhost:{}/", server.port))
+        ..http()
     };
-    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let options = options(format!("http://home.localhost:{}/", server.port));
+    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
     let summary = crawl.run().await.unwrap();
     assert_eq!((summary.pages, summary.cookies_dropped), (2, 18), "{summary}");
     let requests = server.requests();

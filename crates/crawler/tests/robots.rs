@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawler::page::robots::RobotsTxt;
+use data_encoding::BASE64;
 use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
 use url::Url;
@@ -77,7 +78,7 @@ impl Case {
             (Some(text), None, Some(repeat)) => text
                 .replace(REPEAT_MARK, &repeat.text.repeat(repeat.times))
                 .into_bytes(),
-            (None, Some(encoded), None) => decode_base64(encoded),
+            (None, Some(encoded), None) => BASE64.decode(encoded.as_bytes()).unwrap(),
             _ => panic!("{}: one of robots and robots_base64 is needed", self.name),
         }
     }
@@ -141,24 +142,6 @@ fn table() -> Vec<Case> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/robots.json");
     let text = fs::read_to_string(path).unwrap();
     serde_json::from_str::<Table>(&text).unwrap().cases
-}
-
-/// Decodes RFC 4648 base64 with padding, as Python's `base64` module writes it.
-fn decode_base64(encoded: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bits = 0_u32;
-    let mut held = 0;
-    let mut decoded = Vec::new();
-    for letter in encoded.bytes().filter(|&letter| letter != b'=') {
-        let value = ALPHABET.iter().position(|&known| known == letter).unwrap();
-        bits = (bits << 6) | u32::try_from(value).unwrap();
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            decoded.push(u8::try_from((bits >> held) & 0xff).unwrap());
-        }
-    }
-    decoded
 }
 
 #[test]

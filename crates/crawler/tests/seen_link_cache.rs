@@ -6,17 +6,15 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Request, Response, Summary};
-use frontier::{Frontier, FrontierConfig, Link, ScopeConfig};
+use crawler::{CrawlOptions, PageRecord, Response, Summary};
+use frontier::{FrontierConfig, ScopeConfig};
 use proptest::prelude::*;
-use sieve::SeenSet;
+use scripted::Scripted;
 
 /// Ways to write links: the same page in several, different pages in the same one from different places.
 const WORDS: [&str; 33] = [
@@ -118,25 +116,6 @@ impl Place {
     }
 }
 
-struct Site {
-    places: Vec<Place>,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Fetcher for Site {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.asked.lock().unwrap().push(request.url.to_string());
-        let place = self.places.iter().find(|place| place.path == request.url.path());
-        Ok(place.map_or_else(
-            || Response {
-                status: 404,
-                ..Response::default()
-            },
-            Place::answer,
-        ))
-    }
-}
-
 /// What a crawl has asked for, what it says of each page and of all, and how many links it has offered.
 type Run = (Vec<String>, Vec<(String, usize, usize)>, String, usize);
 
@@ -157,6 +136,7 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links:
         max_links_per_page: max_links,
         report_links,
         frontier: FrontierConfig {
+            exact: true,
             delay: Duration::ZERO,
             scope: ScopeConfig {
                 max_depth,
@@ -166,30 +146,16 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links:
         },
         ..CrawlOptions::default()
     };
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let site = Site {
-        places: places.to_vec(),
-        asked: Arc::clone(&asked),
-    };
-    let told_of = Arc::new(Mutex::new((Vec::new(), 0)));
-    let observer = {
-        let told_of = Arc::clone(&told_of);
-        move |event: &Event<'_>| {
-            let (pages, offered) = &mut *told_of.lock().unwrap();
-            match event {
-                Event::Page(page) => pages.push((page.url.clone(), page.links_found, page.links_new)),
-                Event::Offered { links, .. } => *offered += <[Link]>::len(links),
-                _ => {}
-            }
-        }
-    };
-    let runtime = paused::runtime();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, site).observe(observer);
-    let summary = runtime.block_on(crawl.run()).unwrap();
-    let asked = asked.lock().unwrap().clone();
-    let (pages, offered) = told_of.lock().unwrap().clone();
-    (asked, pages, told(&summary), offered)
+    let places = places.to_vec();
+    let run = Scripted::new(move |call| {
+        let place = places.iter().find(|place| place.path == call.path());
+        Ok(place.map_or_else(|| scripted::status(404), Place::answer))
+    })
+    .crawl(options);
+    let page = |page: &PageRecord| (page.url.clone(), page.links_found, page.links_new);
+    let asked = run.urls().into_iter().map(str::to_owned).collect();
+    let pages = run.reports.pages.iter().map(page).collect();
+    (asked, pages, told(&run.summary), run.reports.offered)
 }
 
 proptest! {

@@ -6,23 +6,18 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
-use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Request, ResourceKind, Response,
-    SitemapEnd, SitemapRecord, Summary, TruncationReason,
-};
+use crawler::{CrawlOptions, Ending, ResourceKind, Response, SitemapEnd, TruncationReason};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use frontier::{Frontier, FrontierConfig, NotFetched, Refusal, ScopeConfig};
-use sieve::SeenSet;
+use frontier::{FrontierConfig, NotFetched, Refusal, ScopeConfig};
+use scripted::{Reply, Run, Scripted};
 use url::Url;
 
 const HERE: &str = "http://a.example/maps/sitemap.xml";
@@ -326,84 +321,23 @@ fn one_tag_or_text_without_end_is_given_up_early() {
 
 // The crawl.
 
-type Reply = Result<Response, FetchError>;
-
-struct Script<F> {
-    reply: F,
-    asked: Arc<Mutex<Vec<(String, ResourceKind)>>>,
-}
-
-impl<F: Fn(&str) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Reply {
-        self.asked.lock().unwrap().push((request.url.to_string(), request.kind));
-        (self.reply)(request.url.as_str())
-    }
-}
-
-struct Run {
-    summary: Summary,
-    asked: Vec<(String, ResourceKind)>,
-    pages: Vec<PageRecord>,
-    sitemaps: Vec<SitemapRecord>,
-}
-
-impl Run {
-    fn asked_for(&self, want: ResourceKind) -> Vec<&str> {
-        let asked = self.asked.iter().filter(|(_, as_what)| *as_what == want);
-        asked
-            .map(|(url, _)| url.trim_start_matches("http://a.example"))
-            .collect()
-    }
-}
-
 fn options() -> CrawlOptions {
     CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
         sitemaps: true,
-        ..CrawlOptions::default()
+        ..scripted::options("http://a.example/")
     }
 }
 
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
-    let runtime = paused::runtime();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let records = Arc::new(Mutex::new((Vec::new(), Vec::new())));
-    let seen = Arc::clone(&records);
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let script = Script {
-        reply,
-        asked: Arc::clone(&asked),
-    };
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script);
-    let crawl = crawl.observe(move |event: &Event<'_>| match event {
-        Event::Page(record) => seen.lock().unwrap().0.push((*record).clone()),
-        Event::Sitemap(record) => seen.lock().unwrap().1.push((*record).clone()),
-        _ => {}
-    });
-    let summary = runtime.block_on(crawl.run()).unwrap();
-    let asked = std::mem::take(&mut *asked.lock().unwrap());
-    let (pages, sitemaps) = std::mem::take(&mut *records.lock().unwrap());
-    Run {
-        summary,
-        asked,
-        pages,
-        sitemaps,
-    }
+    Scripted::new(move |call| reply(call.url())).crawl(options)
 }
 
 fn body(text: impl AsRef<[u8]>) -> Reply {
-    Ok(Response {
-        status: 200,
-        body: text.as_ref().to_vec(),
-        ..Response::default()
-    })
+    Ok(scripted::page(text))
 }
 
-fn status(status: u16) -> Reply {
-    Ok(Response {
-        status,
-        ..Response::default()
-    })
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
 }
 
 #[test]
@@ -420,17 +354,22 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         "/" | "/hidden" | "/text" => body("<a href=/>"),
         _ => status(404),
     });
-    let first = run.asked.iter().find(|(_, want)| *want != ResourceKind::Robots);
+    let first = run.requests.iter().find(|request| request.kind != ResourceKind::Robots);
     assert_eq!(
-        first.unwrap(),
-        &("http://a.example/index.xml".to_owned(), ResourceKind::Sitemap)
+        first.map(|request| (request.url.as_str(), request.kind)),
+        Some(("http://a.example/index.xml", ResourceKind::Sitemap))
     );
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap),
+        run.paths_of(ResourceKind::Sitemap),
         ["/index.xml", "http://cdn.example/p.txt", "/one.xml.gz"]
     );
     assert_eq!(run.summary.pages, 3, "{:?}", run.asked);
-    let hidden = run.pages.iter().find(|page| page.url.ends_with("/hidden")).unwrap();
+    let hidden = run
+        .reports
+        .pages
+        .iter()
+        .find(|page| page.url.ends_with("/hidden"))
+        .unwrap();
     assert_eq!(hidden.lastmod.as_deref(), Some("2024-02-29T00:00:00Z"));
     assert_eq!(
         (hidden.depth, hidden.referrer.as_deref()),
@@ -461,7 +400,7 @@ fn without_the_option_no_sitemap_is_asked_for() {
         "http://a.example/robots.txt" => body("Sitemap: http://a.example/sitemap.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.paths_of(ResourceKind::Sitemap), Vec::<&str>::new());
     assert!(!run.summary.to_string().contains("sitemaps"));
 }
 
@@ -481,11 +420,11 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
                 _ => missing(),
             });
             assert_eq!(
-                run.asked_for(ResourceKind::Sitemap),
+                run.paths_of(ResourceKind::Sitemap),
                 ["/sitemap.xml", "/sitemap_index.xml"]
             );
             assert_eq!((run.summary.pages, run.summary.sitemaps.failed), (2, 0));
-            assert_eq!(run.sitemaps[0].end, SitemapEnd::NotThere);
+            assert_eq!(run.reports.sitemaps[0].end, SitemapEnd::NotThere);
         }
     }
 }
@@ -498,7 +437,7 @@ fn a_well_known_place_where_the_server_fails_does_not_hide_the_next_one() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    let mut asked = run.asked_for(ResourceKind::Sitemap);
+    let mut asked = run.paths_of(ResourceKind::Sitemap);
     asked.sort_unstable();
     assert_eq!(
         asked,
@@ -519,7 +458,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
         _ => body("<a href=/1></a><a href=/2></a>"),
     });
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap)
+        run.paths_of(ResourceKind::Sitemap)
             .iter()
             .filter(|url| **url == "/503.xml")
             .count(),
@@ -532,7 +471,12 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
         (report.pages.gave_up, report.pages.rejected, report.pages.retries),
         (0, 0, 0)
     );
-    let why: Vec<_> = run.sitemaps.iter().map(|record| format!("{:?}", record.end)).collect();
+    let why: Vec<_> = run
+        .reports
+        .sitemaps
+        .iter()
+        .map(|record| format!("{:?}", record.end))
+        .collect();
     assert!(why.iter().any(|why| why.contains("status 404")), "{why:?}");
     assert!(why.iter().any(|why| why.contains("<html>")), "{why:?}");
 }
@@ -548,7 +492,7 @@ fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
         let run = run(options(), move |url| match url {
             "http://a.example/robots.txt" => status(404),
             "http://a.example/sitemap.xml" => Ok(Response {
-                cut: Some(TruncationReason::Connection),
+                truncation: Some(TruncationReason::Connection),
                 ..body(&text).unwrap()
             }),
             _ => body(""),
@@ -559,7 +503,7 @@ fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
             "{:?}",
             run.asked
         );
-        assert!(run.sitemaps[0].broken.is_some());
+        assert!(run.reports.sitemaps[0].broken.is_some());
     }
 }
 
@@ -569,7 +513,7 @@ fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /maps/\nSitemap: http://a.example/maps/1.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.paths_of(ResourceKind::Sitemap), Vec::<&str>::new());
     assert_eq!(run.summary.sitemaps.failed, 1);
     assert!(run.summary.report.not_fetched.is_empty(), "it is no page");
 }
@@ -577,9 +521,9 @@ fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
 #[test]
 fn a_sitemap_that_nobody_named_is_not_missed_where_robots_txt_forbids_it() {
     let run = run(options(), |_| body("User-agent: *\nDisallow: /\n"));
-    assert_eq!(run.sitemaps.len(), 1);
+    assert_eq!(run.reports.sitemaps.len(), 1);
     assert_eq!(
-        (&run.sitemaps[0].end, run.summary.sitemaps.failed),
+        (&run.reports.sitemaps[0].end, run.summary.sitemaps.failed),
         (&SitemapEnd::NotThere, 0)
     );
 }
@@ -596,7 +540,7 @@ fn a_sitemap_is_followed_where_it_is_redirected() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
+    assert_eq!(run.paths_of(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
     assert_eq!(run.summary.pages, 2);
 }
 
@@ -618,7 +562,7 @@ fn sitemaps_that_name_each_other_without_end_come_to_one() {
         body(format!("<sitemapindex>{children}</sitemapindex>"))
     });
     assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
-    assert_eq!(run.asked_for(ResourceKind::Sitemap).len(), 100);
+    assert_eq!(run.paths_of(ResourceKind::Sitemap).len(), 100);
     let refused = &run.summary.report.sitemaps.refused;
     assert!(refused[&Refusal::TooManySitemaps] > 0);
 }
@@ -639,7 +583,7 @@ fn an_index_in_an_index_is_followed_three_deep() {
         ))
     });
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap),
+        run.paths_of(ResourceKind::Sitemap),
         ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
     );
     assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);
@@ -674,6 +618,6 @@ fn a_sitemap_that_pages_link_to_is_fetched_once() {
         "/" | "/news" => body("<link rel=alternate type=application/rss+xml href=/feed.xml>"),
         _ => status(404),
     });
-    let asked = run.asked.iter().filter(|(url, _)| url.ends_with("/feed.xml")).count();
+    let asked = run.asked.iter().filter(|(_, url)| url.ends_with("/feed.xml")).count();
     assert_eq!(asked, 1, "a URL is fetched once: {:?}", run.asked);
 }

@@ -8,68 +8,38 @@
 
 #[path = "common/memory_file.rs"]
 mod memory_file;
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use crawler::fetch::{BodyExtent, TruncationReason};
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response, Summary};
-use frontier::{Frontier, FrontierConfig};
+use crawler::{Response, Summary};
+use frontier::FrontierConfig;
 use memory_file::MemoryFile;
+use scripted::Scripted;
 use serde_json::Value;
-use sieve::SeenSet;
-
-/// Answers by a function of the path and of how often it was asked for before.
-struct Script<F> {
-    reply: F,
-    asked: Mutex<Vec<String>>,
-}
-
-impl<F: Fn(&str, usize) -> Response + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        let path = request.url.path().to_owned();
-        let mut asked = self.asked.lock().unwrap();
-        let before = asked.iter().filter(|earlier| **earlier == path).count();
-        asked.push(path.clone());
-        Ok((self.reply)(&path, before))
-    }
-}
 
 fn page(body: &str) -> Response {
-    Response {
-        status: 200,
-        content_type: Some("text/html".to_owned()),
-        body: body.as_bytes().to_vec(),
-        ..Response::default()
-    }
+    scripted::page_of("text/html", body)
 }
 
 fn missing() -> Response {
-    Response {
-        status: 404,
-        ..Response::default()
-    }
+    scripted::status(404)
 }
 
 fn moved(to: &str) -> Response {
-    Response {
-        status: 302,
-        location: Some(to.to_owned()),
-        ..Response::default()
-    }
+    scripted::redirect(to)
 }
 
 /// A page whose connection breaks before its end.
 fn broken_off(body: &str) -> Response {
     Response {
         extent: BodyExtent::Truncated,
-        cut: Some(TruncationReason::Connection),
+        truncation: Some(TruncationReason::Connection),
         ..page(body)
     }
 }
@@ -85,31 +55,22 @@ fn run(
     change: impl FnOnce(&mut FrontierConfig),
     reply: impl Fn(&str, usize) -> Response + Send + Sync + 'static,
 ) -> Run {
-    let mut frontier = FrontierConfig {
-        delay: Duration::ZERO,
-        ..FrontierConfig::default()
-    };
-    change(&mut frontier);
-    let options = CrawlOptions {
-        seeds: vec!["http://site.example/".to_owned()],
-        frontier: frontier.clone(),
-        report_links: true,
-        ..CrawlOptions::default()
-    };
-    let script = Script {
-        reply,
-        asked: Mutex::default(),
-    };
+    let mut options = scripted::options("http://site.example/");
+    options.report_links = true;
+    options.frontier.delay = Duration::ZERO;
+    change(&mut options.frontier);
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
-    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
-    let crawl = Crawl::with(CrawlConfig::new(options).unwrap(), frontier, script)
-        .observe(JsonLines::new(pages.clone()))
-        .observe(LinkGraph::new(links.clone()))
-        .observe(RefusedReport::new(refused.clone()));
-    let runtime = paused::runtime();
-    let summary = runtime.block_on(crawl.run()).unwrap();
+    let observers = (
+        JsonLines::new(pages.clone()),
+        LinkGraph::new(links.clone()),
+        RefusedReport::new(refused.clone()),
+    );
+    let script = Scripted::new(move |call| Ok(reply(call.path(), call.earlier)));
+    let run = script.crawl_with(options, |crawl| {
+        crawl.observe(observers.0).observe(observers.1).observe(observers.2)
+    });
     Run {
-        summary,
+        summary: run.summary,
         pages: pages.lines(),
         links: links.lines(),
         refused: refused.lines(),

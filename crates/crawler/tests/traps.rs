@@ -6,63 +6,27 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, PageRecord, Request, Response, Summary,
-};
-use frontier::{Frontier, FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
-use sieve::SeenSet;
+use crawler::{CrawlOptions, Ending, PageRecord, Response};
+use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
+use scripted::{Run, Scripted};
 use url::Url;
 
-/// Answers by a function, in no time.
-struct Script<F>(F, Arc<AtomicU64>);
-
-impl<F: Fn(&Url) -> Response + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        if request.url.path() == "/robots.txt" {
-            return Ok(Response {
-                status: 404,
-                ..Response::default()
-            });
-        }
-        Ok((self.0)(&request.url))
-    }
-}
-
-struct Run {
-    summary: Summary,
-    requests: u64,
-    /// In the order in which they were fetched.
-    pages: Vec<PageRecord>,
-    notices: Vec<Notice>,
-}
-
 impl Run {
-    fn refused(&self, why: Refusal) -> u64 {
-        self.summary.report.links.refused.get(&why).copied().unwrap_or_default()
-    }
-
-    fn not_fetched(&self, why: NotFetched) -> u64 {
-        self.summary.report.not_fetched.get(&why).copied().unwrap_or_default()
-    }
-
     fn page(&self, url: &str) -> &PageRecord {
-        self.pages.iter().find(|page| page.url == url).expect(url)
+        self.reports.pages.iter().find(|page| page.url == url).expect(url)
     }
 
     /// What waits behind everything else, and what was closed, each as often as that was reported.
     fn places(&self) -> (Vec<&str>, Vec<&str>) {
         let (mut postponed, mut closed) = (Vec::new(), Vec::new());
-        for notice in &self.notices {
+        for notice in &self.reports.notices {
             match notice {
                 Notice::Postponed { place, .. } => postponed.push(&**place),
                 Notice::PrefixClosed { place, .. } => closed.push(&**place),
@@ -74,7 +38,7 @@ impl Run {
 
     /// The pages of the list that every crawl must find.
     fn honest(&self) -> BTreeSet<&str> {
-        let pages = self.pages.iter().map(|page| page.url.as_str());
+        let pages = self.reports.pages.iter().map(|page| page.url.as_str());
         pages.filter(|url| url.contains("/honest/")).collect()
     }
 }
@@ -99,6 +63,7 @@ fn default_options() -> CrawlOptions {
     CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
+            exact: true,
             scope: ScopeConfig {
                 reach: Reach::Site,
                 ..ScopeConfig::default()
@@ -110,29 +75,14 @@ fn default_options() -> CrawlOptions {
 }
 
 fn run_with(options: CrawlOptions, reply: impl Fn(&Url) -> Response + Send + Sync + 'static) -> Run {
-    let runtime = paused::runtime();
-    let requests = Arc::new(AtomicU64::new(0));
-    let pages = Arc::new(Mutex::new(Vec::new()));
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let (seen, log) = (Arc::clone(&pages), Arc::clone(&notices));
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let config = CrawlConfig::new(options).unwrap();
-    let crawl = Crawl::with(config, frontier, Script(reply, Arc::clone(&requests))).observe(
-        move |event: &Event<'_>| match event {
-            Event::Page(page) => seen.lock().unwrap().push((*page).clone()),
-            Event::Notice(notice) => log.lock().unwrap().push((*notice).clone()),
-            _ => {}
-        },
-    );
-    let summary = runtime.block_on(crawl.run()).unwrap();
-    let pages = std::mem::take(&mut *pages.lock().unwrap());
-    let notices = std::mem::take(&mut *notices.lock().unwrap());
-    Run {
-        summary,
-        requests: requests.load(Ordering::Relaxed),
-        pages,
-        notices,
-    }
+    let script = Scripted::new(move |call| {
+        Ok(if call.is_robots() {
+            scripted::status(404)
+        } else {
+            reply(&call.request.url)
+        })
+    });
+    script.crawl(options)
 }
 
 fn html(text: &str, links: impl IntoIterator<Item = String>) -> Response {
@@ -186,9 +136,9 @@ fn ends(run: &Run, most_requests: u64) {
     assert_eq!(run.summary.ending, Ending::Drained);
     assert_eq!(run.honest().len(), HONEST, "{}", run.summary);
     assert!(
-        run.requests <= most_requests,
+        run.requests.len() as u64 <= most_requests,
         "{} requests\n{}",
-        run.requests,
+        run.requests.len() as u64,
         run.summary
     );
 }
@@ -198,10 +148,10 @@ fn ends(run: &Run, most_requests: u64) {
 fn ends_behind_the_honest_pages(run: &Run, most_requests: u64) {
     ends(run, most_requests);
     let is_honest = |page: &PageRecord| page.url.contains("/honest/");
-    let last = run.pages.iter().rposition(is_honest).unwrap();
+    let last = run.reports.pages.iter().rposition(is_honest).unwrap();
     let before = last + 1 - HONEST;
     assert!(
-        before < run.pages.len() / 2,
+        before < run.reports.pages.len() / 2,
         "{before} pages of the trap before the last honest one\n{}",
         run.summary
     );
@@ -371,7 +321,8 @@ fn without_budgets_the_same_trap_has_no_end() {
         "nothing is compared that nobody wants to know"
     );
     assert!(
-        run.pages
+        run.reports
+            .pages
             .iter()
             .all(|page| page.content_hash.is_none() && page.simhash.is_none())
     );
@@ -451,13 +402,14 @@ fn noindex_is_recorded_and_the_page_is_written_all_the_same() {
         answer
     });
     let noindex: BTreeSet<&str> = run
+        .reports
         .pages
         .iter()
         .filter(|page| page.noindex)
         .map(|page| page.url.strip_prefix("http://a.example").unwrap())
         .collect();
     assert_eq!(noindex, BTreeSet::from(["/file", "/header", "/meta", "/none", "/ours"]));
-    let found = |path: &str| run.pages.iter().any(|page| page.url.ends_with(path));
+    let found = |path: &str| run.reports.pages.iter().any(|page| page.url.ends_with(path));
     assert!(found("/from-meta") && found("/from-theirs"), "noindex is not nofollow");
     assert!(!found("/from-none"));
     assert_eq!(run.summary.links_nofollow, 1);
@@ -520,7 +472,7 @@ fn the_defaults_end_a_trap_too_and_keep_an_honest_catalogue() {
         }
     });
     ends_behind_the_honest_pages(&run, 5_000 + PRODUCTS as u64 + 500);
-    let products = run.pages.iter().filter(|page| page.url.contains("/product/"));
+    let products = run.reports.pages.iter().filter(|page| page.url.contains("/product/"));
     assert_eq!(products.count(), PRODUCTS + 1);
     let (basket, product) = ("http://a.example/basket;", "http://a.example/product/#");
     let (postponed, closed) = run.places();
@@ -589,7 +541,12 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
     ends_behind_the_honest_pages(&run, 4_000);
     for kind in ["hex", "gallery", "product"] {
         let prefix = format!("http://a.example/{kind}/");
-        let fetched = run.pages.iter().filter(|page| page.url.starts_with(&prefix)).count();
+        let fetched = run
+            .reports
+            .pages
+            .iter()
+            .filter(|page| page.url.starts_with(&prefix))
+            .count();
         assert_eq!(fetched, EACH + 1, "{kind}: {}", run.summary);
     }
     let (_, closed) = run.places();
@@ -643,7 +600,7 @@ fn pages_that_are_never_whole_and_lead_on_and_on() {
         let next = (number(url) < WITHOUT_END).then(|| format!("/large/{}", number(url) + 1));
         Response {
             extent: crawler::fetch::BodyExtent::Truncated,
-            cut: Some(crawler::TruncationReason::Size),
+            truncation: Some(crawler::TruncationReason::Size),
             ..html(&words("large"), next)
         }
     });

@@ -6,112 +6,29 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
-#[path = "common/paused.rs"]
-mod paused;
+mod scripted;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, FetchError, Fetcher, Request, Response, Summary};
-use frontier::{Frontier, FrontierConfig, NotFetched, RetryPolicy};
-use sieve::SeenSet;
+use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Response, Summary};
+use frontier::{FrontierConfig, NotFetched};
+use scripted::{Reply, Run, Scripted, page};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
-
-type Reply = Result<Response, FetchError>;
-
-/// Answers by a function, in no time, and remembers who was asked when.
-struct Script<F> {
-    reply: F,
-    started: Instant,
-    asked: Arc<Mutex<Vec<(u64, String)>>>,
-}
-
-impl<F: Fn(&str, usize) -> Reply + Send + Sync + 'static> Fetcher for Script<F> {
-    async fn fetch(&self, request: Request) -> Reply {
-        let path = request.url.path().to_owned();
-        let before = {
-            let mut asked = self.asked.lock().unwrap();
-            let before = asked.iter().filter(|(_, other)| *other == path).count();
-            asked.push((self.started.elapsed().as_secs(), path.clone()));
-            before
-        };
-        (self.reply)(&path, before)
-    }
-}
-
-struct Run {
-    summary: Summary,
-    /// What was asked for, in which second.
-    asked: Vec<(u64, String)>,
-    not_fetched: Vec<(String, NotFetched)>,
-}
-
-impl Run {
-    fn paths(&self) -> Vec<&str> {
-        self.asked.iter().map(|(_, path)| path.as_str()).collect()
-    }
-}
 
 /// Crawls `http://a.example/` with a delay of one second, without robots.txt. The reply is made from the path and how often
-/// it was asked for before.
+/// it was requested before.
 fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
-    let options = CrawlOptions {
-        seeds: vec!["http://a.example/".to_owned()],
-        user_agent: "ourbot/1.0".to_owned(),
-        frontier: FrontierConfig {
-            ask_robots: false,
-            retries: RetryPolicy {
-                jitter_percent: 0,
-                ..RetryPolicy::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    };
-    let runtime = paused::runtime();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let not_fetched = Arc::new(Mutex::new(Vec::new()));
-    let turned_away = Arc::clone(&not_fetched);
-    let frontier = Frontier::with_seen_set(options.frontier.clone(), SeenSet::exact()).unwrap();
-    let config = CrawlConfig::new(options).unwrap();
-    let summary = runtime.block_on(async {
-        let script = Script {
-            reply,
-            started: Instant::now(),
-            asked: Arc::clone(&asked),
-        };
-        let crawl = Crawl::with(config, frontier, script).observe(move |event: &Event<'_>| {
-            if let Event::NotFetched { url, why, .. } = event {
-                turned_away.lock().unwrap().push(((*url).to_owned(), *why));
-            }
-        });
-        crawl.run().await.unwrap()
-    });
-    let asked = std::mem::take(&mut *asked.lock().unwrap());
-    let not_fetched = std::mem::take(&mut *not_fetched.lock().unwrap());
-    Run {
-        summary,
-        asked,
-        not_fetched,
-    }
+    let mut options = scripted::options("http://a.example/");
+    options.user_agent = "ourbot/1.0".to_owned();
+    options.frontier.ask_robots = false;
+    options.frontier.retries.jitter_percent = 0;
+    Scripted::new(move |call| reply(call.path(), call.earlier)).crawl(options)
 }
 
-fn page(text: &str) -> Response {
-    Response {
-        status: 200,
-        body: text.as_bytes().to_vec(),
-        ..Response::default()
-    }
-}
-
-fn failed(status: u16) -> Reply {
-    Ok(Response {
-        status,
-        ..Response::default()
-    })
+fn failed(code: u16) -> Reply {
+    Ok(scripted::status(code))
 }
 
 const TWO_LINKS: &str = "<a href=/1></a><a href=/2></a>";
@@ -231,13 +148,13 @@ fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_de
         "/1" => Err(FetchError::AddressForbidden),
         _ => Ok(page("")),
     });
-    assert_eq!(
-        run.asked,
-        [(0, "/".to_owned()), (1, "/1".to_owned()), (1, "/2".to_owned())]
-    );
+    assert_eq!((run.seconds(), run.paths()), (vec![0, 1, 1], vec!["/", "/1", "/2"]));
     assert_eq!(run.summary.report.not_fetched[&NotFetched::AddressForbidden], 1);
     let url = "http://a.example/1".to_owned();
-    assert_eq!(run.not_fetched, [(url, NotFetched::AddressForbidden)]);
+    let [(not_fetched, why, _)] = &run.reports.not_fetched[..] else {
+        panic!("{:?}", run.reports.not_fetched);
+    };
+    assert_eq!((not_fetched, *why), (&url, NotFetched::AddressForbidden));
 }
 
 #[test]

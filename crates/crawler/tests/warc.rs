@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, HttpOptions, Summary};
 use data_encoding::BASE32;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -145,12 +145,15 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
             },
             ..FrontierConfig::default()
         },
-        max_body_bytes: MAX_BODY,
-        keep_exchanges: true,
         sitemaps: true,
         ..CrawlOptions::default()
     };
-    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let http = HttpOptions {
+        max_body_bytes: MAX_BODY,
+        keep_exchanges: true,
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
     let crawl = crawl.observe(Archive::create(archive).unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(crawl.run())

@@ -85,7 +85,6 @@ impl Outputs {
             bytes: self.max_select_bytes,
         };
         crawl.fingerprints = self.output.is_some();
-        crawl.keep_exchanges = self.warc.is_some();
         crawl.report_links = self.links.is_some() || self.refused.is_some();
     }
 

@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 
 use super::command;
 use super::command_line::try_parse;
-use crawler::CrawlOptions;
+use crawler::{CrawlOptions, HttpOptions};
 
 const INTRODUCTION: &str = "\
 # Options
@@ -208,14 +208,15 @@ fn the_defaults_are_those_of_the_library() {
     let defaults = CrawlOptions::default();
     let cli = try_parse(["crawler", "example.com"]).unwrap();
     let options = cli.site.options.to_crawl(0);
-    assert_eq!(options.timeout, defaults.timeout);
-    assert_eq!(options.connect_timeout, defaults.connect_timeout);
-    assert_eq!(options.max_headers, defaults.max_headers);
-    assert_eq!(options.max_header_bytes, defaults.max_header_bytes);
-    assert_eq!(options.max_idle_connections, defaults.max_idle_connections);
+    let (http, http_defaults) = (cli.site.options.to_http(), HttpOptions::default());
+    assert_eq!(http.timeout, http_defaults.timeout);
+    assert_eq!(http.connect_timeout, http_defaults.connect_timeout);
+    assert_eq!(http.max_headers, http_defaults.max_headers);
+    assert_eq!(http.max_header_bytes, http_defaults.max_header_bytes);
+    assert_eq!(http.max_idle_connections, http_defaults.max_idle_connections);
     assert_eq!(options.frontier.delay, defaults.frontier.delay);
     assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
-    assert_eq!(options.max_body_bytes, defaults.max_body_bytes);
+    assert_eq!(http.max_body_bytes, http_defaults.max_body_bytes);
     assert_eq!(options.max_sitemap_bytes, defaults.max_sitemap_bytes);
     assert_eq!(options.max_sitemap_urls, defaults.max_sitemap_urls);
     assert_eq!(options.user_agent, defaults.user_agent);

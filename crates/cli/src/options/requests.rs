@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::Args;
-use crawler::CrawlOptions;
+use crawler::HttpOptions;
 use crawler::fetch::Secret;
 
 use super::values::{parse_count, parse_duration_above_zero, parse_size, show_count, show_duration, show_size};
@@ -36,7 +36,7 @@ pub(crate) struct Requests {
     #[arg(
         long,
         value_name = "DURATION",
-        default_value = show_duration(crawler::config::DEFAULT_CONNECT_TIMEOUT),
+        default_value = show_duration(crawler::fetch::DEFAULT_CONNECT_TIMEOUT),
         value_parser = parse_duration_above_zero,
         allow_negative_numbers = true,
         help_heading = "Limits"
@@ -46,7 +46,7 @@ pub(crate) struct Requests {
     #[arg(
         long,
         value_name = "N",
-        default_value = show_count(crawler::config::DEFAULT_MAX_HEADERS),
+        default_value = show_count(crawler::fetch::DEFAULT_MAX_HEADERS),
         value_parser = parse_count::<NonZeroUsize>,
         help_heading = "Limits"
     )]
@@ -57,7 +57,7 @@ pub(crate) struct Requests {
     #[arg(
         long,
         value_name = "SIZE",
-        default_value = show_size(crawler::config::DEFAULT_MAX_HEADER_BYTES),
+        default_value = show_size(crawler::fetch::DEFAULT_MAX_HEADER_BYTES),
         value_parser = parse_size::<usize>,
         help_heading = "Limits"
     )]
@@ -68,7 +68,7 @@ pub(crate) struct Requests {
     #[arg(
         long,
         value_name = "N",
-        default_value = show_count(crawler::config::DEFAULT_MAX_IDLE_CONNECTIONS),
+        default_value = show_count(crawler::fetch::DEFAULT_MAX_IDLE_CONNECTIONS),
         value_parser = parse_count::<NonZeroUsize>,
         help_heading = "Limits"
     )]
@@ -77,16 +77,16 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Sets what the options say.
-    pub(super) fn ask(&self, crawl: &mut CrawlOptions) {
+    pub(super) fn write_to(&self, http: &mut HttpOptions) {
         let secrets = |texts: &[String]| texts.iter().map(|text| Secret::from(text.as_str())).collect();
-        crawl.headers = secrets(&self.header);
-        crawl.logins = secrets(&self.basic_auth);
-        crawl.cookies = self.cookies;
-        crawl.proxy = self.proxy.as_deref().map(Secret::from);
-        crawl.connect_timeout = self.connect_timeout;
-        crawl.max_headers = self.max_headers;
-        crawl.max_header_bytes = self.max_header_bytes;
-        crawl.max_idle_connections = self.max_idle_connections;
+        http.headers = secrets(&self.header);
+        http.logins = secrets(&self.basic_auth);
+        http.cookies = self.cookies;
+        http.proxy = self.proxy.as_deref().map(Secret::from);
+        http.connect_timeout = self.connect_timeout;
+        http.max_headers = self.max_headers;
+        http.max_header_bytes = self.max_header_bytes;
+        http.max_idle_connections = self.max_idle_connections;
     }
 
     pub(crate) fn has_proxy(&self) -> bool {

@@ -3,10 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use frontier::Time;
-use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Tells the frontier's time.
+use crate::timestamp::rfc3339;
+
+/// Returns the frontier's time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     epoch: Duration,
@@ -41,12 +42,9 @@ impl Clock {
         self.started + wait.min(Duration::from_secs(86_400 * 365))
     }
 
-    /// Returns a time as RFC 3339 has it: in UTC, with milliseconds.
+    /// Formats a time as RFC 3339, in UTC, with milliseconds.
     pub(crate) fn rfc3339(time: Time) -> String {
-        let milliseconds = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        // Times beyond the year 9999 are written as its end.
-        let timestamp = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX);
-        format!("{timestamp:.3}")
+        rfc3339(Duration::from_millis(time.as_millis()))
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -41,8 +41,8 @@ pub(crate) fn failure_of(answer: &Response) -> Option<Failure> {
     let status = answer.status;
     match status {
         200..=299 => {
-            let cut = answer.cut.filter(|cut| cut.is_passing())?;
-            let why = format!("the body is cut, because of {}", cut.name());
+            let reason = answer.truncation.filter(|reason| reason.is_temporary())?;
+            let why = format!("the body is truncated: {}", reason.name());
             Some(Failure::new(FailureKind::Incomplete, why))
         }
         _ => {

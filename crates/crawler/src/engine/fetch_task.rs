@@ -94,7 +94,7 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &Wanted, url: &Url, co
     };
     let body = whole_lines(&answer);
     let mut sitemap = sitemap::read(body, answer.content_type.as_deref(), url, &limits);
-    if let (Some(cut), Ok(sitemap)) = (answer.cut, &mut sitemap) {
+    if let (Some(cut), Ok(sitemap)) = (answer.truncation, &mut sitemap) {
         sitemap
             .broken
             .get_or_insert_with(|| format!("it was cut: {}", cut.name()));
@@ -112,7 +112,7 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &Wanted, url: &Url, co
 /// The body of an answer; of one that was cut, up to the end of the last line or tag: the beginning of a URL is another URL.
 fn whole_lines(answer: &Response) -> &[u8] {
     // One that is too long is cut by whoever reads it, who says so.
-    if answer.cut.is_none_or(|cut| cut == TruncationReason::Size) {
+    if answer.truncation.is_none_or(|cut| cut == TruncationReason::Size) {
         return &answer.body;
     }
     let end = answer

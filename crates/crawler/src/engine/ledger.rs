@@ -22,7 +22,7 @@ pub(crate) struct Ledger {
 }
 
 /// A task that came back, or panicked.
-pub(crate) type Back = Result<(Id, Conclusion), JoinError>;
+pub(crate) type TaskResult = Result<(Id, Conclusion), JoinError>;
 
 impl Ledger {
     /// Returns how many tasks are in flight.
@@ -46,21 +46,21 @@ impl Ledger {
     }
 
     /// Waits for the next task; never ends while there is none.
-    pub(crate) async fn next(&mut self) -> Back {
+    pub(crate) async fn next(&mut self) -> TaskResult {
         match self.tasks.join_next_with_id().await {
-            Some(back) => back,
+            Some(result) => result,
             None => std::future::pending().await,
         }
     }
 
     /// Takes out all tasks that have ended. What panicked is concluded as such.
-    pub(crate) fn take_back(&mut self, first: Back, config: &CrawlConfig) -> Vec<Conclusion> {
+    pub(crate) fn collect_ended(&mut self, first: TaskResult, config: &CrawlConfig) -> Vec<Conclusion> {
         let mut conclusions = Vec::new();
         let mut next = Some(first);
-        while let Some(back) = next {
-            let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        while let Some(result) = next {
+            let id = result.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
             if let Some((lease, started)) = self.leases.remove(&id) {
-                conclusions.push(back.map_or_else(
+                conclusions.push(result.map_or_else(
                     |error| {
                         let result = Err(error.to_string());
                         conclude(Returned { lease, started, result }, config)
@@ -73,7 +73,7 @@ impl Ledger {
         conclusions
     }
 
-    /// Drops all that is in flight. Returns how many tasks that were.
+    /// Drops all tasks, and returns how many there were.
     pub(crate) fn abort_all(&mut self) -> usize {
         let count = self.tasks.len();
         self.tasks = JoinSet::new();

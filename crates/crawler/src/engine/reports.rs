@@ -21,15 +21,15 @@ impl<S: Fetcher> Crawl<S> {
         } = pending;
         self.counts.cookies_dropped += cookies_dropped as u64;
         if let Some(capture) = &capture {
-            self.tell(&Event::Captured(capture));
+            self.notify(&Event::Captured(capture));
         }
         for notice in &settled.notices {
-            self.tell(&Event::Notice(notice));
+            self.notify(&Event::Notice(notice));
         }
         let is_over = matches!(settled.fate, Fate::Final | Fate::GaveUp);
         match subject {
             Subject::Nothing => {}
-            Subject::Sitemap(record) if is_over => self.tell(&Event::Sitemap(&record)),
+            Subject::Sitemap(record) if is_over => self.notify(&Event::Sitemap(&record)),
             Subject::Sitemap(_) => {}
             Subject::Page(page) => self.report_page(&entry, *page, settled, is_over),
         }
@@ -37,33 +37,33 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Reports a page. What became of its links is reported once, when it does not come again.
     fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_over: bool) {
-        let mut edges = page.edges;
-        self.remember(&page.wordings, &settled.verdicts);
-        link_graph::judge(&mut edges, &settled.verdicts);
+        let mut links = page.links;
+        self.remember(&page.link_keys, &settled.verdicts);
+        link_graph::set_verdicts(&mut links, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
-        let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut edges);
+        let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut links);
         if is_over {
             self.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
             self.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
             self.counts.links_dropped += page.dropped;
             self.counts.links_nofollow += page.nofollow;
-            if !edges.is_empty() {
-                self.tell(&Event::Links {
+            if !links.is_empty() && self.config.options().report_links {
+                self.notify(&Event::Links {
                     from: entry,
-                    links: &edges,
+                    links: &links,
                 });
             }
         }
         self.report_redirect_loop(entry, settled);
         if let Some(why) = page.not_fetched {
-            self.tell(&Event::NotFetched {
+            self.notify(&Event::NotFetched {
                 url: &entry.url,
                 why,
                 cause: None,
                 entry,
             });
         } else if let Some(failure) = &page.failure {
-            self.tell(&Event::Failed {
+            self.notify(&Event::Failed {
                 url: &entry.url,
                 why: &failure.message,
                 kind: failure.kind,
@@ -75,7 +75,14 @@ impl<S: Fetcher> Crawl<S> {
             record.links_new = new;
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
-            self.tell(&Event::Page(&record));
+            self.notify(&Event::Page(&record));
+            if let Some(text) = &page.text {
+                self.notify(&Event::Content {
+                    page: &record,
+                    text,
+                    links: &links,
+                });
+            }
         }
     }
 
@@ -94,7 +101,7 @@ impl<S: Fetcher> Crawl<S> {
         for url in lost {
             let mut entry = entry.clone();
             entry.url = url;
-            self.tell(&Event::Failed {
+            self.notify(&Event::Failed {
                 url: &entry.url,
                 why: "its redirects lead back to themselves",
                 kind: FailureKind::Redirect,
@@ -111,9 +118,9 @@ impl<S: Fetcher> Crawl<S> {
             match entry.purpose {
                 Purpose::Sitemap(_) => {
                     let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
-                    self.tell(&Event::Sitemap(&lost(&entry, why)));
+                    self.notify(&Event::Sitemap(&lost(&entry, why)));
                 }
-                Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.tell(&Event::NotFetched {
+                Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.notify(&Event::NotFetched {
                     url: &entry.url,
                     why,
                     cause: cause.as_deref(),
@@ -124,12 +131,12 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     /// What the frontier has seen need not be offered again.
-    fn remember(&mut self, wordings: &[LinkKey], verdicts: &[Verdict]) {
-        let written = wordings.iter().zip(verdicts);
+    fn remember(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
+        let written = link_keys.iter().zip(verdicts);
         let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
-        seen.for_each(|(wording, _)| self.known.remember(*wording));
-        if let Some(grown) = self.known.grown() {
-            self.known = std::sync::Arc::new(grown);
+        seen.for_each(|(link_key, _)| self.seen_links.remember(*link_key));
+        if let Some(grown) = self.seen_links.grown() {
+            self.seen_links = std::sync::Arc::new(grown);
         }
     }
 }

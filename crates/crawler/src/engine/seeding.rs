@@ -12,32 +12,32 @@ use crate::event::Event;
 use crate::fetch::Fetcher;
 use crate::recrawl::{PreviousCrawl, shared};
 
-/// Links to pages of an earlier crawl that are offered at once.
+/// Links to pages of a previous crawl that are offered at once.
 const LINKS_AT_ONCE: usize = 256;
 
-/// Which pages of an earlier crawl are offered.
+/// Which pages of a previous crawl are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum PreviousPages {
     /// Those that belong to a seed, or to where one was redirected.
     InReach,
-    /// All, so that the others are refused and told.
+    /// All, so that the others are refused and reported.
     All,
 }
 
-/// An earlier crawl whose pages are asked for again.
+/// A previous crawl whose pages are fetched again.
 #[derive(Debug)]
-pub(super) struct Again {
-    earlier: PreviousCrawl,
+pub(super) struct Recrawl {
+    previous: PreviousCrawl,
     /// Of each page, whether it was offered.
     offered: Vec<bool>,
     /// How often a seed was redirected.
     growths: u64,
 }
 
-impl Again {
-    pub(super) fn new(earlier: PreviousCrawl) -> Self {
+impl Recrawl {
+    pub(super) fn new(previous: PreviousCrawl) -> Self {
         Self {
-            earlier,
+            previous,
             offered: Vec::new(),
             growths: 0,
         }
@@ -50,12 +50,12 @@ impl<S: Fetcher> Crawl<S> {
         let config = Arc::clone(&self.config);
         for seed in config.seeds() {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
-            self.tell(&Event::Offered {
+            self.notify(&Event::Offered {
                 links: &[Link::seed(seed.clone())],
                 verdicts: &[verdict],
             });
         }
-        self.offer_earlier(Which::InReach)?;
+        self.offer_previous(PreviousPages::InReach)?;
         self.look_for_sitemaps()?;
         Ok(())
     }
@@ -63,18 +63,20 @@ impl<S: Fetcher> Crawl<S> {
     /// A seed was redirected, so that more is in reach: earlier pages are offered before those where it leads to are read.
     ///
     /// With many seeds the file is not read for each of them, but for the first, the second, the fourth and so on.
-    pub(super) fn reach_has_grown(&mut self) -> Result<(), CrawlError> {
-        let Some(again) = &mut self.again else { return Ok(()) };
-        again.growths += 1;
-        if again.growths.is_power_of_two() {
-            self.offer_earlier(Which::InReach)?;
+    pub(super) fn offer_previous_in_new_reach(&mut self) -> Result<(), CrawlError> {
+        let Some(recrawl) = &mut self.recrawl else {
+            return Ok(());
+        };
+        recrawl.growths += 1;
+        if recrawl.growths.is_power_of_two() {
+            self.offer_previous(PreviousPages::InReach)?;
         }
         Ok(())
     }
 
     /// Offers the pages of an earlier crawl that were not offered before.
-    pub(super) fn offer_earlier(&mut self, which: Which) -> Result<(), CrawlError> {
-        let Some(mut again) = self.again.take() else {
+    pub(super) fn offer_previous(&mut self, which: PreviousPages) -> Result<(), CrawlError> {
+        let Some(mut recrawl) = self.recrawl.take() else {
             return Ok(());
         };
         let config = Arc::clone(&self.config);
@@ -82,12 +84,12 @@ impl<S: Fetcher> Crawl<S> {
         let mut referrer = None;
         let mut links = Vec::new();
         let mut left = 0_u64;
-        for (at, page) in again.earlier.pages()?.enumerate() {
+        for (at, page) in recrawl.previous.pages()?.enumerate() {
             let page = page?;
-            if again.offered.len() <= at {
-                again.offered.push(false);
+            if recrawl.offered.len() <= at {
+                recrawl.offered.push(false);
             }
-            let Some(is_offered) = again.offered.get_mut(at).filter(|is_offered| !**is_offered) else {
+            let Some(is_offered) = recrawl.offered.get_mut(at).filter(|is_offered| !**is_offered) else {
                 continue;
             };
             let is_in_reach = || {
@@ -95,7 +97,7 @@ impl<S: Fetcher> Crawl<S> {
                     .parse(&page.url)
                     .is_ok_and(|url| self.frontier.reaches(&url))
             };
-            if which == Which::InReach && !is_in_reach() {
+            if which == PreviousPages::InReach && !is_in_reach() {
                 left += 1;
                 continue;
             }
@@ -111,14 +113,14 @@ impl<S: Fetcher> Crawl<S> {
         }
         self.offer(&links)?;
         if left > 0 {
-            self.again = Some(again);
+            self.recrawl = Some(recrawl);
         }
         Ok(())
     }
 
     fn offer(&mut self, links: &[Link]) -> Result<(), FrontierError> {
         let verdicts = self.frontier.offer(links, self.clock.now())?;
-        self.tell(&Event::Offered {
+        self.notify(&Event::Offered {
             links,
             verdicts: &verdicts,
         });

@@ -46,13 +46,13 @@ impl<S: Fetcher> Crawl<S> {
         let options = self.config.options();
         Wanted {
             fingerprint: lease.wants_fingerprint || options.fingerprints,
-            // A graph has all links.
-            known: (!options.report_links).then(|| Arc::clone(&self.known)),
+            text: options.report_content,
+            known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
         }
     }
 }
 
-/// What tells the version of a page that an earlier crawl had, if there is something to tell it by.
+/// Returns the validators that a previous crawl stored for a page.
 fn known_version(entry: &Entry) -> Option<Validators> {
     let earlier = entry.metadata.previous.as_ref()?;
     (!earlier.validators.is_empty()).then(|| earlier.validators.clone())

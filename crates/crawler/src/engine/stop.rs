@@ -19,7 +19,7 @@ impl StopHandle {
         Self(stop)
     }
 
-    /// Asks the crawl to start nothing more and to end when what is out has come back.
+    /// Ends the crawl once the requests in flight are finished; no request is started.
     pub fn finish(&self) {
         self.0.send_if_modified(|stop| {
             let is_first = *stop == Stop::No;
@@ -30,7 +30,7 @@ impl StopHandle {
         });
     }
 
-    /// Asks the crawl to end now, and to drop what is out.
+    /// Ends the crawl now, and aborts the requests in flight.
     pub fn now(&self) {
         self.0.send_replace(Stop::Now);
     }

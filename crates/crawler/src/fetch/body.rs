@@ -61,10 +61,10 @@ impl Receiving {
     pub(super) fn finish(mut self, cut: Option<TruncationReason>, answer: &mut Response) {
         // What was received was wrong before it came to an end, though nobody has looked at it.
         let released = self.decoding.release(&mut self.body).err().map(TruncationReason::from);
-        answer.cut = released
+        answer.truncation = released
             .or(cut)
             .or_else(|| self.decoding.end().err().map(TruncationReason::from));
-        if answer.cut.is_some() {
+        if answer.truncation.is_some() {
             answer.extent = BodyExtent::Truncated;
         }
         if let Some(exchange) = &mut answer.exchange {
@@ -105,7 +105,7 @@ mod tests {
             let stopped = bytes.chunks(100).find_map(|piece| receiving.take(piece).err());
             let mut answer = Response::default();
             receiving.finish(stopped.or(cut), &mut answer);
-            (answer.cut, answer.body)
+            (answer.truncation, answer.body)
         });
         assert!(short == long, "held back {:?}, streamed {:?}", short.0, long.0);
         short

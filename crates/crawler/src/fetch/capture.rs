@@ -7,11 +7,11 @@ use frontier::Time;
 
 use crate::fetch::{BodyExtent, Exchange, FetchError, Response, TruncationReason};
 
-/// One request and what was answered, as they went over the wire.
+/// One request and its answer, as they were sent.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Capture {
-    /// What was asked for: an absolute URL without fragment.
+    /// The URL of the request, absolute and without fragment.
     pub url: String,
     /// When the request started, to the millisecond.
     pub started: SystemTime,
@@ -19,14 +19,14 @@ pub struct Capture {
     pub exchange: Exchange,
     /// The body as it was received: without transfer codings, with content codings.
     pub body: Vec<u8>,
-    /// How much of the body that is.
+    /// How much of the body was read.
     pub extent: BodyExtent,
-    /// Why it is not all of it.
-    pub cut: Option<TruncationReason>,
+    /// Why the body is truncated.
+    pub truncation: Option<TruncationReason>,
 }
 
 impl Capture {
-    /// Makes a capture of a whole body, such as to test an observer.
+    /// Makes a capture of a complete body, for tests of observers.
     pub fn new(url: impl Into<String>, started: SystemTime, exchange: Exchange, body: Vec<u8>) -> Self {
         Self {
             url: url.into(),
@@ -34,11 +34,11 @@ impl Capture {
             exchange,
             body,
             extent: BodyExtent::Complete,
-            cut: None,
+            truncation: None,
         }
     }
 
-    /// Takes what an answer has of it; `None` if the crawl does not keep exchanges or there was no answer.
+    /// Makes the capture of an answer; `None` if there was no answer, or if it has no exchange.
     pub(crate) fn of(url: &str, started: Time, result: Result<Response, FetchError>) -> Option<Arc<Self>> {
         let answer = result.ok()?;
         let mut exchange = *answer.exchange?;
@@ -48,7 +48,7 @@ impl Capture {
             body: exchange.encoded_body.take().unwrap_or(answer.body),
             exchange,
             extent: answer.extent,
-            cut: answer.cut,
+            truncation: answer.truncation,
         }))
     }
 }

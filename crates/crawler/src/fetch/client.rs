@@ -1,6 +1,5 @@
 //! The HTTP client: one request at a time, by one of two connection pools.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +16,10 @@ use url::{Host, Url};
 use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
-use super::exchange::{Asked, Head};
-use super::guard::{Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
+use super::exchange::{Head, SentRequest};
+use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
 use super::headers::{self, is_css, is_html};
+use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
 use super::pools::{ClientError, Pool, Recipe};
 use super::{
@@ -40,8 +40,7 @@ const RUN_OUT_LASTS: Duration = Duration::from_secs(2);
 pub struct HttpFetcher {
     guarded: Pool,
     open: Pool,
-    /// Origins that may be dialled inside, if their names point there from the start: the seeds'.
-    opened: HashSet<Origin>,
+    address_guard: AddressGuard,
     allow_private: bool,
     resolver: Arc<dyn Resolver>,
     /// How long looking up an address may take.
@@ -62,46 +61,53 @@ pub struct HttpFetcher {
 }
 
 impl HttpFetcher {
-    /// Sets up connection pools for a crawl.
+    /// Sets up connection pools for a crawl. It takes the user agent, the seeds and the politeness of the crawl from `config`.
     ///
     /// # Errors
     ///
-    /// When the TLS roots of the system cannot be read, and a seed needs them.
-    pub fn new(config: &CrawlConfig) -> Result<Self, ClientError> {
-        Self::with_resolver(config, SystemResolver)
+    /// [`ClientError::Options`] for a header, a login or a proxy that cannot be used. [`ClientError::Tls`] when the TLS roots of the
+    /// system cannot be read, and a seed needs them.
+    pub fn new(config: &CrawlConfig, http: &HttpOptions) -> Result<Self, ClientError> {
+        Self::with_resolver(config, http, SystemResolver)
     }
 
-    /// Sets up connection pools for a crawl that looks up host names in its own way. The address guard stands between the
-    /// resolver and what is dialled.
+    /// Sets up connection pools for a crawl that resolves host names in its own way. The address guard checks what the resolver
+    /// returns before anything connects to it.
     ///
     /// # Errors
     ///
-    /// When the TLS roots of the system cannot be read, and a seed needs them.
-    pub fn with_resolver(config: &CrawlConfig, resolver: impl Resolver) -> Result<Self, ClientError> {
+    /// As [`new`](Self::new).
+    pub fn with_resolver(
+        config: &CrawlConfig,
+        http: &HttpOptions,
+        resolver: impl Resolver,
+    ) -> Result<Self, ClientError> {
         // Only the first call of a process has an effect, and a provider that the program chose itself stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (options, seeds) = (config.options(), config.seeds());
+        let options = config.options();
+        let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
+        let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
-        let recipe = Recipe::new(config, Arc::clone(&resolver), Guard::PublicOnly)?;
+        let recipe = Recipe::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
-            open: Pool::new(recipe.guarded_by(if options.allow_private_addresses {
+            has_proxy: recipe.has_proxy(),
+            open: Pool::new(recipe.guarded_by(if http.allow_private_addresses {
                 Guard::Off
             } else {
                 Guard::AsAtFirst
             }))?,
             guarded: Pool::new(recipe)?,
-            opened: seeds.iter().map(frontier::CanonicalUrl::origin).collect(),
-            allow_private: options.allow_private_addresses,
+            address_guard: AddressGuard::new(config.seeds()),
+            allow_private: http.allow_private_addresses,
             resolver,
-            look_up_timeout: options.timeout.min(options.connect_timeout),
+            look_up_timeout: http.timeout.min(http.connect_timeout),
             headers: common_headers(options),
-            own_headers: config.own_headers().clone(),
-            jars: options.cookies.then(Jars::default),
-            has_proxy: config.proxy().is_some(),
-            max_body: options.max_body_bytes,
+            own_headers,
+            jars: http.cookies.then(Jars::default),
+            max_body: http.max_body_bytes,
             max_sitemap: options.max_sitemap_bytes,
-            max_header_bytes: options.max_header_bytes,
-            keep_exchanges: options.keep_exchanges,
+            max_header_bytes: http.max_header_bytes,
+            keep_exchanges: http.keep_exchanges,
             assets: options.assets,
             run_out: Mutex::default(),
         })
@@ -109,7 +115,7 @@ impl HttpFetcher {
 
     /// Chooses the pool: connections that were opened without the guard are never used for a guarded origin.
     fn pool_for(&self, url: &Url) -> Result<&Pool, FetchError> {
-        if self.allow_private || Origin::of(url).is_some_and(|origin| self.opened.contains(&origin)) {
+        if self.allow_private || self.address_guard.exempts(url) {
             return Ok(&self.open);
         }
         // Addresses are dialled without asking the resolver, which guards the names.
@@ -131,7 +137,7 @@ impl HttpFetcher {
         let client = pool.client_for(Origin::of(request.url()));
         let error = match client.execute(request).await {
             Ok(response) => return Ok(response),
-            Err(error) => error::of(&error),
+            Err(error) => error::classify(&error),
         };
         let error = match error {
             // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
@@ -226,7 +232,7 @@ impl Fetcher for HttpFetcher {
         let started = Instant::now();
         let pool = self.pool_for(&request.url)?;
         let headers = self.request_headers(&request.url, request.validators.as_ref());
-        let asked = self.keep_exchanges.then(|| Asked::new(&request.url, &headers));
+        let sent = self.keep_exchanges.then(|| SentRequest::new(&request.url, &headers));
         let mut outgoing = reqwest::Request::new(Method::GET, request.url.clone());
         *outgoing.headers_mut() = headers;
         let mut response = self.send(pool, outgoing).await?;
@@ -235,7 +241,7 @@ impl Fetcher for HttpFetcher {
         if let Some(jars) = &self.jars {
             answer.cookies_dropped = jars.keep(&request.url, response.headers());
         }
-        answer.exchange = asked.map(|asked| Box::new(asked.answered(&head(&response))));
+        answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
         match self.cap(request.kind, &answer, response.content_length()) {
             None => answer.extent = BodyExtent::Skipped,
             Some(cap) => receive(&mut response, cap, &mut answer).await,
@@ -252,7 +258,7 @@ async fn receive(response: &mut reqwest::Response, cap: u64, answer: &mut Respon
         .content_length()
         .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes), announced) else {
-        (answer.extent, answer.cut) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
+        (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
         return;
     };
     let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());

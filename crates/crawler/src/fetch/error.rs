@@ -61,7 +61,7 @@ impl FetchError {
 }
 
 /// Why a name gave no address to dial. It travels through the error chain of the HTTP library.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum DialError {
     #[error("no public address")]
     Forbidden,
@@ -69,6 +69,16 @@ pub(super) enum DialError {
     Unresolved(String),
     #[error("out of file handles")]
     OutOfHandles,
+}
+
+impl From<DialError> for FetchError {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Forbidden => Self::AddressForbidden,
+            DialError::Unresolved(why) => Self::Unresolved(why),
+            DialError::OutOfHandles => Self::OutOfHandles,
+        }
+    }
 }
 
 /// What the chain of causes of an error says. Its end is what went wrong; what stands before names the step.
@@ -96,11 +106,8 @@ impl Causes {
     }
 
     fn note(&mut self, cause: &(dyn Error + 'static)) {
-        match cause.downcast_ref() {
-            Some(DialError::Forbidden) => self.dial = Some(FetchError::AddressForbidden),
-            Some(DialError::Unresolved(why)) => self.dial = Some(FetchError::Unresolved(why.clone())),
-            Some(DialError::OutOfHandles) => self.dial = Some(FetchError::OutOfHandles),
-            None => {}
+        if let Some(error) = cause.downcast_ref::<DialError>() {
+            self.dial = Some(error.clone().into());
         }
         if cause.downcast_ref().is_some_and(is_out_of_handles) {
             self.dial = Some(FetchError::OutOfHandles);
@@ -131,7 +138,7 @@ fn explained(error: &rustls::Error) -> String {
 }
 
 /// Classifies an error of the HTTP library.
-pub(super) fn of(error: &reqwest::Error) -> FetchError {
+pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     let causes = Causes::of(error);
     if let Some(error) = causes.dial {
         return error;

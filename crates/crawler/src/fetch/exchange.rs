@@ -57,13 +57,13 @@ impl fmt::Display for HttpVersion {
     }
 }
 
-/// The request's part of an exchange, noted before it is sent.
-pub(super) struct Asked {
+/// The request of an exchange, kept from before it is sent.
+pub(super) struct SentRequest {
     url: Url,
     headers: HeaderMap,
 }
 
-/// The answer's part of an exchange but for the body.
+/// The answer of an exchange, without its body.
 pub(super) struct Head<'a> {
     pub(super) version: Version,
     pub(super) status: StatusCode,
@@ -72,7 +72,7 @@ pub(super) struct Head<'a> {
     pub(super) address: Option<SocketAddr>,
 }
 
-impl Asked {
+impl SentRequest {
     pub(super) fn new(url: &Url, headers: &HeaderMap) -> Self {
         Self {
             url: url.clone(),

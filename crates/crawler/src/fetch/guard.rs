@@ -1,7 +1,7 @@
-//! The resolver behind the address guard. What it lets through is what is dialled: a second look-up that could answer
-//! otherwise does not happen.
+//! The address guard, and the resolver that applies it. The addresses that pass are those that are dialled: there is no second
+//! look-up that could answer otherwise.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -9,9 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use frontier::{CanonicalUrl, Origin};
 use reqwest::dns::{Addrs, Name, Resolve};
+use url::{Host, Url};
 
-use super::error::{DialError, is_out_of_handles};
+use super::error::{DialError, FetchError, is_out_of_handles};
 use crate::fetch::address_guard::is_public;
 
 /// A look-up under way.
@@ -53,6 +55,109 @@ pub(super) fn is_localhost(name: &str) -> bool {
     bare == "localhost" || bare.ends_with(".localhost")
 }
 
+/// Decides to which addresses a crawl connects, for a [`Fetcher`](crate::Fetcher) of your own: the
+/// [`HttpFetcher`](crate::HttpFetcher) has one already.
+///
+/// Only [public](super::address_guard::is_public) addresses pass, whatever name leads to them. The origin of a seed is exempt: it may be
+/// private. A seed whose name had only public addresses at its first look-up stays public, so that its name server cannot lead the
+/// crawl into the network later.
+///
+/// Redirects must not be followed by the client: their targets would not be checked.
+///
+/// ```no_run
+/// use crawler::fetch::{AddressGuard, SystemResolver};
+/// use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response};
+///
+/// struct MyFetcher {
+///     guard: AddressGuard,
+/// }
+///
+/// impl Fetcher for MyFetcher {
+///     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+///         let addresses = self.guard.resolve(&request.url, &SystemResolver).await?;
+///         // Connects to these addresses, and looks up no name.
+///         let client = reqwest::Client::builder()
+///             .no_proxy()
+///             .redirect(reqwest::redirect::Policy::none())
+///             .resolve_to_addrs(request.url.host_str().unwrap_or_default(), &addresses)
+///             .build()
+///             .map_err(|error| FetchError::Broken(error.to_string()))?;
+///         let answer = client.get(request.url).send().await;
+///         let answer = answer.map_err(|error| FetchError::Connect(error.to_string()))?;
+///         let header = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+///         Ok(Response {
+///             status: answer.status().as_u16(),
+///             content_type: header("content-type"),
+///             location: header("location"),
+///             body: answer.bytes().await.map_err(|error| FetchError::Broken(error.to_string()))?.into(),
+///             ..Response::default()
+///         })
+///     }
+/// }
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+/// let config = CrawlConfig::new(options)?;
+/// let fetcher = MyFetcher { guard: AddressGuard::new(config.seeds()) };
+/// let summary = Crawl::with_fetcher(config, fetcher)?.run().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct AddressGuard {
+    seed_origins: HashSet<Origin>,
+    first_look: FirstLook,
+}
+
+impl AddressGuard {
+    /// Makes the guard of a crawl with these seeds.
+    pub fn new(seeds: &[CanonicalUrl]) -> Self {
+        Self {
+            seed_origins: seeds.iter().map(CanonicalUrl::origin).collect(),
+            first_look: FirstLook::default(),
+        }
+    }
+
+    /// Looks up the host of a URL, and returns the addresses that may be dialled, with the port of the URL. A host that is an
+    /// address is not looked up. Has no time limit of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError::AddressForbidden`] if no address passes, [`FetchError::Unresolved`] if there is none,
+    /// [`FetchError::OutOfHandles`] if this process has no file handle left for the look-up.
+    pub async fn resolve(&self, url: &Url, resolver: &impl Resolver) -> Result<Vec<SocketAddr>, FetchError> {
+        let found = match url.host() {
+            Some(Host::Ipv4(v4)) => vec![v4.into()],
+            Some(Host::Ipv6(v6)) => vec![v6.into()],
+            Some(Host::Domain(name)) => look_up(resolver.resolve(name)).await.map_err(FetchError::from)?,
+            None => return Err(FetchError::Unresolved("the URL has no host".to_owned())),
+        };
+        let port = url.port_or_known_default().unwrap_or(0);
+        let allowed = self.allowed(url, found).into_iter();
+        let allowed: Vec<_> = allowed.map(|address| SocketAddr::new(address, port)).collect();
+        if allowed.is_empty() {
+            return Err(FetchError::AddressForbidden);
+        }
+        Ok(allowed)
+    }
+
+    /// Returns those of the addresses of a URL's host that may be dialled, in their order. `found` are all addresses that a look-up
+    /// has returned; the first look-up of a seed's name decides whether it may be private.
+    pub fn allowed(&self, url: &Url, found: Vec<IpAddr>) -> Vec<IpAddr> {
+        let guard = if self.exempts(url) {
+            Guard::AsAtFirst
+        } else {
+            Guard::PublicOnly
+        };
+        guard.allowed(&self.first_look, url.host_str().unwrap_or_default(), found)
+    }
+
+    /// Says whether a URL has the origin of a seed.
+    pub fn exempts(&self, url: &Url) -> bool {
+        Origin::of(url).is_some_and(|origin| self.seed_origins.contains(&origin))
+    }
+}
+
 /// Which addresses may be dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
@@ -60,6 +165,34 @@ pub(super) enum Guard {
     /// For names of seeds: one that points inside at first may, and one that does not may not later.
     AsAtFirst,
     Off,
+}
+
+impl Guard {
+    /// Returns those of the addresses of a name that may be dialled, in their order.
+    fn allowed(self, first_look: &FirstLook, name: &str, mut found: Vec<IpAddr>) -> Vec<IpAddr> {
+        let allows_private = match self {
+            Self::PublicOnly => false,
+            Self::AsAtFirst => first_look.led_inside(name.to_owned(), &found),
+            Self::Off => true,
+        };
+        found.retain(|address| allows_private || is_public(*address));
+        found
+    }
+}
+
+/// Waits for a look-up, and says why there is no address.
+async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, DialError> {
+    let found = resolving.await.map_err(|error| {
+        if is_out_of_handles(&error) || none_is_left() {
+            DialError::OutOfHandles
+        } else {
+            DialError::Unresolved(error.to_string())
+        }
+    })?;
+    if found.is_empty() {
+        return Err(DialError::Unresolved("it has no address".to_owned()));
+    }
+    Ok(found)
 }
 
 /// Which names pointed inside when they were first looked up.
@@ -105,30 +238,12 @@ impl Resolve for Guarded {
         let (first_look, asked) = (self.first_look.clone(), name.as_str().to_owned());
         let looking_up = self.resolver.resolve(name.as_str());
         Box::pin(async move {
-            let unresolved = |why: String| DialError::Unresolved(why);
-            let mut found = looking_up.await.map_err(|error| {
-                if is_out_of_handles(&error) || none_is_left() {
-                    DialError::OutOfHandles
-                } else {
-                    unresolved(error.to_string())
-                }
-            })?;
+            let mut found = look_up(looking_up).await?;
             if in_order {
                 found.sort_by_key(order);
             }
-            if found.is_empty() {
-                return Err(unresolved("it has no address".to_owned()).into());
-            }
-            let is_open = match guard {
-                Guard::PublicOnly => false,
-                Guard::AsAtFirst => first_look.led_inside(asked, &found),
-                Guard::Off => true,
-            };
-            let allowed: Vec<SocketAddr> = found
-                .into_iter()
-                .filter(|ip| is_open || is_public(*ip))
-                .map(|ip| SocketAddr::new(ip, 0))
-                .collect();
+            let allowed = guard.allowed(&first_look, &asked, found).into_iter();
+            let allowed: Vec<SocketAddr> = allowed.map(|ip| SocketAddr::new(ip, 0)).collect();
             if allowed.is_empty() {
                 return Err(DialError::Forbidden.into());
             }

@@ -1,13 +1,12 @@
-//! What the user wants sent, and to whom only: headers to the seeds' origins, a login to one origin.
+//! The user's headers, sent to the origins of the seeds only, and logins, each sent to its origin only.
 //!
-//! An origin is scheme, host and port (RFC 6454), as for browsers: what is meant for one is never sent to another one, whatever
+//! An origin is scheme, host and port (RFC 6454), as for browsers. What is meant for one is never sent to another, whatever
 //! links and redirects say.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use frontier::Origin;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -26,7 +25,7 @@ const RESERVED: [&str; 9] = [
     "proxy-authorization",
 ];
 
-/// A text that is not shown in logs, for it may hold a password.
+/// A text that may hold a password: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -68,7 +67,7 @@ pub enum OwnHeaderError {
     /// There is no colon between user name and password.
     #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
     NoPassword,
-    /// The origin is none.
+    /// The origin cannot be read.
     #[error(
         "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
     )]
@@ -77,7 +76,7 @@ pub enum OwnHeaderError {
 
 /// Headers and logins, each with the origins that they are meant for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OwnHeaders {
+pub(super) struct OwnHeaders {
     seeds: HashSet<Origin>,
     headers: HeaderMap,
     logins: HashMap<Origin, HeaderValue>,
@@ -86,7 +85,7 @@ pub(crate) struct OwnHeaders {
 impl OwnHeaders {
     /// `headers` are for the origins of the seeds; a login without an origin is for that of the first one. A seed that has
     /// user name and password is a login for its origin.
-    pub(crate) fn new(seeds: &[Url], headers: &[Secret], logins: &[Secret]) -> Result<Self, OwnHeaderError> {
+    pub(super) fn new(seeds: &[Url], headers: &[Secret], logins: &[Secret]) -> Result<Self, OwnHeaderError> {
         let mut own = Self {
             seeds: seeds.iter().filter_map(Origin::of).collect(),
             ..Self::default()
@@ -171,7 +170,7 @@ fn login_of_url(url: &Url) -> Option<HeaderValue> {
 
 /// RFC 7617, section 2.
 fn basic(user: &str, password: &str) -> HeaderValue {
-    let token = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+    let token = format!("Basic {}", BASE64.encode(format!("{user}:{password}").as_bytes()));
     // Base64 is always a header value.
     let mut value = HeaderValue::from_str(&token).unwrap_or_else(|_| HeaderValue::from_static(""));
     value.set_sensitive(true);

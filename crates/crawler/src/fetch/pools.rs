@@ -12,6 +12,7 @@ use frontier::Origin;
 use reqwest::Client;
 
 use super::guard::{FirstLook, Guard, Guarded, Resolver};
+use super::options::{HttpOptions, HttpOptionsError};
 use super::proxy::UsableProxy;
 use super::trust;
 use crate::config::CrawlConfig;
@@ -27,6 +28,9 @@ const LONGEST_KEPT: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
+    /// The options cannot be used.
+    #[error(transparent)]
+    Options(#[from] HttpOptionsError),
     /// The HTTP library refuses the options.
     #[error("the HTTP client cannot be set up: {0}")]
     Http(#[from] reqwest::Error),
@@ -113,30 +117,40 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    pub(super) fn new(config: &CrawlConfig, resolver: Arc<dyn Resolver>, guard: Guard) -> Result<Self, ClientError> {
-        let options = config.options();
+    pub(super) fn new(
+        config: &CrawlConfig,
+        http: &HttpOptions,
+        resolver: Arc<dyn Resolver>,
+        guard: Guard,
+    ) -> Result<Self, ClientError> {
+        let frontier = &config.options().frontier;
+        let proxy = http.proxy.as_ref().map(UsableProxy::new).transpose();
+        let proxy = proxy.map_err(HttpOptionsError::from)?;
+        if proxy.is_some() && frontier.per_address {
+            return Err(HttpOptionsError::AddressesBehindProxy.into());
+        }
         // A crawl that starts with it should not start without.
         let is_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = trust::config(is_secure)?;
         Ok(Self {
-            timeout: options.timeout,
-            connect_timeout: options.timeout.min(options.connect_timeout),
-            idle_timeout: options
-                .frontier
-                .delay
-                .saturating_add(KEPT_BEYOND_DELAY)
-                .min(LONGEST_KEPT),
-            per_host: options.frontier.per_host.get() as usize,
-            max_idle: options.max_idle_connections.get(),
-            max_headers: options.max_headers.get(),
-            max_header_bytes: u32::try_from(options.max_header_bytes).unwrap_or(u32::MAX),
-            proxy: config.proxy().cloned(),
+            timeout: http.timeout,
+            connect_timeout: http.timeout.min(http.connect_timeout),
+            idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
+            per_host: frontier.per_host.get() as usize,
+            max_idle: http.max_idle_connections.get(),
+            max_headers: http.max_headers.get(),
+            max_header_bytes: u32::try_from(http.max_header_bytes).unwrap_or(u32::MAX),
+            proxy,
             resolver,
-            in_order: options.frontier.per_address,
+            in_order: frontier.per_address,
             first_look: FirstLook::default(),
             guard,
             tls,
         })
+    }
+
+    pub(super) fn has_proxy(&self) -> bool {
+        self.proxy.is_some()
     }
 
     pub(super) fn guarded_by(&self, guard: Guard) -> Self {

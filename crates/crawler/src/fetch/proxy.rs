@@ -13,14 +13,14 @@ pub struct ProxyError;
 
 /// A proxy for all requests.
 #[derive(Debug, Clone)]
-pub(crate) struct UsableProxy {
+pub(super) struct UsableProxy {
     pub(super) proxy: reqwest::Proxy,
     /// Its name as it is looked up.
     pub(super) host: String,
 }
 
 impl UsableProxy {
-    pub(crate) fn new(text: &Secret) -> Result<Self, ProxyError> {
+    pub(super) fn new(text: &Secret) -> Result<Self, ProxyError> {
         let url = Url::parse(text.reveal()).map_err(|_| ProxyError)?;
         let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
         let host = url.host_str().filter(|_| is_known).ok_or(ProxyError)?.to_owned();

@@ -1,4 +1,4 @@
-//! The links of one answer as edges of a graph: with those that nobody offers to the frontier.
+//! The links of one answer as edges of a graph, with those that are not offered to the frontier.
 
 use frontier::{Canonicalizer, Link, Verdict};
 
@@ -11,16 +11,16 @@ use crate::page::links::FoundLink;
 pub struct LinkRecord {
     /// Where it leads: an absolute URL without fragment.
     pub to: String,
-    /// What it is: the name of a [`LinkSource`](crate::page::links::LinkSource), or `redirect`.
+    /// The kind of link: the name of a [`LinkSource`](crate::page::links::LinkSource), or `redirect`.
     pub kind: &'static str,
     /// Whether the link, or its page, says that it is not to be followed.
     pub nofollow: bool,
-    /// What the frontier made of it; `None` when it was not offered: with `nofollow`, or a URL that cannot be crawled.
+    /// The frontier's verdict; `None` if the link was not offered: it has `nofollow`, or its URL cannot be crawled.
     pub verdict: Option<Verdict>,
 }
 
 impl LinkRecord {
-    /// Makes an edge that may be followed and was not offered, such as to test an observer.
+    /// Makes a record of a link that was not offered, for tests of observers.
     pub fn new(to: impl Into<String>, kind: &'static str) -> Self {
         Self {
             to: to.into(),
@@ -43,36 +43,36 @@ impl LinkRecord {
     }
 }
 
-/// The edge of a redirect.
+/// Makes the record of a redirect.
 pub(crate) fn redirect(target: &Link) -> LinkRecord {
     LinkRecord::new(target.url.url().as_str(), "redirect")
 }
 
-/// The edges of a page: first, in their order, those of the links that are offered, then the others.
-pub(crate) fn of_page(page: &Page, canonicalizer: &Canonicalizer) -> Vec<LinkRecord> {
-    let mut edges = Vec::with_capacity(page.links.len() + page.unfollowed.len());
+/// Makes the records of a page's links: first, in their order, those that are offered, then the others.
+pub(crate) fn records_of(page: &Page, canonicalizer: &Canonicalizer) -> Vec<LinkRecord> {
+    let mut records = Vec::with_capacity(page.links.len() + page.unfollowed.len());
     let mut not_crawlable = Vec::new();
     for link in &page.links {
         match canonicalizer.canonicalize(link.url.clone()) {
-            Ok(_) => edges.push(of_link(link, false)),
-            Err(_) => not_crawlable.push(of_link(link, false)),
+            Ok(_) => records.push(record_of(link, false)),
+            Err(_) => not_crawlable.push(record_of(link, false)),
         }
     }
-    edges.append(&mut not_crawlable);
-    edges.extend(page.unfollowed.iter().map(|link| of_link(link, true)));
-    edges
+    records.append(&mut not_crawlable);
+    records.extend(page.unfollowed.iter().map(|link| record_of(link, true)));
+    records
 }
 
-fn of_link(link: &FoundLink, nofollow: bool) -> LinkRecord {
+fn record_of(link: &FoundLink, nofollow: bool) -> LinkRecord {
     LinkRecord {
         nofollow,
         ..LinkRecord::new(link.url.as_str(), link.source.name())
     }
 }
 
-/// Notes what became of those that were offered.
-pub(crate) fn judge(edges: &mut [LinkRecord], verdicts: &[Verdict]) {
-    for (edge, verdict) in edges.iter_mut().zip(verdicts) {
-        edge.verdict = Some(*verdict);
+/// Sets the verdicts of the links that were offered, which come first.
+pub(crate) fn set_verdicts(records: &mut [LinkRecord], verdicts: &[Verdict]) {
+    for (record, verdict) in records.iter_mut().zip(verdicts) {
+        record.verdict = Some(*verdict);
     }
 }

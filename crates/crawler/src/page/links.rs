@@ -24,6 +24,8 @@ mod tag;
 mod tokens;
 mod tree;
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
@@ -36,16 +38,29 @@ pub use scan::extract_without_tree;
 pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
 pub use tree::extract_with_tree;
 
-/// What to look for in a page.
-#[derive(Debug, Clone, Copy)]
-pub struct LinkOptions<'a> {
-    /// How many different links of a page are kept, if they have 1 KiB on average at most.
+/// The default of [`LinkOptions::max_links`].
+pub const DEFAULT_MAX_LINKS: usize = 10_000;
+
+/// What to extract from a page.
+#[derive(Debug, Clone)]
+pub struct LinkOptions {
+    /// The maximum number of different links of a page; they may have at most 1 KiB each on average.
     pub max_links: usize,
-    /// Our robots product token in lower case: `<meta name=TOKEN …>` speaks to us like `<meta name=robots …>`.
-    pub agent: &'a str,
-    /// Whether to look for what pages are made of besides themselves, too: images, media, scripts, style sheets, and what
-    /// these name.
+    /// The product token of the crawler: `<meta name=TOKEN …>` is obeyed like `<meta name=robots …>`. Empty by default: then only
+    /// the latter is.
+    pub agent: Cow<'static, str>,
+    /// Whether to extract what a page loads, too: images, media, scripts, style sheets, and what these name.
     pub assets: bool,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            max_links: DEFAULT_MAX_LINKS,
+            agent: Cow::Borrowed(""),
+            assets: false,
+        }
+    }
 }
 
 /// What was found in a page.
@@ -60,8 +75,8 @@ pub struct Extracted {
     pub title: Option<String>,
     /// What the page's meta elements ask of robots. The links are returned all the same.
     pub robots: RobotsMeta,
-    /// Whether the document was so costly to parse that its end was left out.
-    pub cut: bool,
+    /// Whether the end of the document was left out, because it was too costly to parse.
+    pub truncated: bool,
     /// Links that can be no page to fetch, each counted once, however often it is met.
     pub uncrawlable: Uncrawlable,
 }
@@ -158,7 +173,24 @@ impl LinkSource {
     }
 }
 
-/// Finds the links, the title and the robots directives of a page.
+/// Extracts the links, the title and the robots directives of a page.
+///
+/// ```
+/// use crawler::page::links::{LinkOptions, extract};
+/// use encoding_rs::UTF_8;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let html = "<title>Tea</title> <a href=/green>green</a> <a href=mailto:me@example.com>mail</a>";
+/// let found = extract(html, UTF_8, &"https://example.com/tea".parse()?, &LinkOptions::default());
+/// assert_eq!(found.title.as_deref(), Some("Tea"));
+/// assert_eq!(found.links[0].url.as_str(), "https://example.com/green");
+/// assert_eq!(found.uncrawlable.other_scheme, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `encoding` is that of the page as it was received: query strings are encoded in it. [`charset::decode`](super::charset::decode)
+/// returns it together with the text.
 ///
 /// Differences from a browser: scripts do not run, so `<noscript>` is markup; content of `<template>` and of `srcdoc`
 /// is not looked into; a page that refreshes itself without naming a target has no link to itself.
@@ -166,7 +198,7 @@ impl LinkSource {
 /// Never fails. Time is linear in the length of `html`, and memory is that of the links that are kept, for all pages but
 /// those that need a tree ([`NeedsTree`] says which): there both are bounded by about a second and 300 MB, beyond which
 /// the document is cut and says so.
-pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions<'_>) -> Extracted {
+pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> Extracted {
     extract_without_tree(html, encoding, page_url, options)
         .unwrap_or_else(|_| extract_with_tree(html, encoding, page_url, options))
 }
@@ -176,7 +208,7 @@ pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options:
 pub(crate) struct NewLinks {
     pub(crate) extracted: Extracted,
     /// How each link is written, in their order.
-    pub(crate) wordings: Vec<LinkKey>,
+    pub(crate) link_keys: Vec<LinkKey>,
     /// Links that are known, each URL once.
     pub(crate) known: usize,
 }
@@ -186,13 +218,13 @@ pub(crate) fn extract_new(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
-    options: &LinkOptions<'_>,
+    options: &LinkOptions,
     known: Option<&SeenLinkCache>,
 ) -> NewLinks {
     scan::extract_new(html, encoding, page_url, options, known).unwrap_or_else(|_| {
         let extracted = extract_with_tree(html, encoding, page_url, options);
         NewLinks {
-            wordings: vec![LinkKey::NONE; extracted.links.len()],
+            link_keys: vec![LinkKey::NONE; extracted.links.len()],
             extracted,
             known: 0,
         }
@@ -203,7 +235,7 @@ pub(crate) fn extract_new(
 ///
 /// Its own URL is what theirs are resolved on; their query strings are UTF-8 (CSS Values and Units Module Level 4, section 4.5).
 /// Never fails, and takes time linear in the length.
-pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions<'_>) -> Extracted {
+pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions) -> Extracted {
     let mut collector = Collector::new(Resolver::new(url, UTF_8), options, None);
     assets::visit_style(&mut collector, css);
     collector.into_extracted()

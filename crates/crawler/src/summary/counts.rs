@@ -15,7 +15,7 @@ impl SitemapCounts {
         self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
         self.broken += u64::from(record.broken.is_some());
         self.urls += record.urls;
-        self.urls_cut += record.urls_cut;
+        self.urls_dropped += record.urls_dropped;
         self.urls_invalid += record.urls_invalid;
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct Counts {
     closed_prefixes: Vec<String>,
     failed: BTreeMap<FailureKind, u64>,
     retried: BTreeMap<FailureKind, u64>,
-    pub(crate) bodies_cut: BTreeMap<TruncationReason, u64>,
+    pub(crate) bodies_truncated: BTreeMap<TruncationReason, u64>,
     pub(crate) bodies_skipped: u64,
     first_failure: Option<FirstFailure>,
 }
@@ -107,7 +107,7 @@ impl Counts {
             cut_short: self.cut_short,
             failed: self.failed,
             retried: self.retried,
-            bodies_cut: self.bodies_cut,
+            bodies_truncated: self.bodies_truncated,
             bodies_skipped: self.bodies_skipped,
             sitemaps: self.sitemaps,
             selected_cut: self.selected_cut,
@@ -144,8 +144,8 @@ impl Counts {
             self.selected_cut += selected.cut;
             self.selected_incomplete += u64::from(selected.incomplete);
         }
-        if let Some(cut) = record.body_cut {
-            *self.bodies_cut.entry(cut).or_default() += 1;
+        if let Some(reason) = record.truncation {
+            *self.bodies_truncated.entry(reason).or_default() += 1;
         }
         self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }

@@ -42,7 +42,7 @@ impl fmt::Display for Summary {
         row(
             f,
             "bodies cut",
-            format_args!("{}", Listed(&named(&self.bodies_cut, TruncationReason::name))),
+            format_args!("{}", Listed(&named(&self.bodies_truncated, TruncationReason::name))),
         )?;
         row(f, "bodies skipped", format_args!("{}", self.bodies_skipped))?;
         row(
@@ -118,7 +118,7 @@ impl Summary {
             broken,
             failed,
             urls,
-            urls_cut,
+            urls_dropped,
             urls_invalid,
         } = self.sitemaps;
         let refused = named(&links.refused, |why| why.name());
@@ -131,7 +131,7 @@ impl Summary {
         row(
             f,
             "URLs in sitemaps",
-            format_args!("{urls}, {urls_cut} over the cap, {urls_invalid} unusable"),
+            format_args!("{urls}, {urls_dropped} over the cap, {urls_invalid} unusable"),
         )
     }
 

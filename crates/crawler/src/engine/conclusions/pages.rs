@@ -24,8 +24,11 @@ pub(crate) struct PageReport {
     pub(crate) failure: Option<Failure>,
     /// No request was made after all, for this reason.
     pub(crate) not_fetched: Option<NotFetched>,
-    pub(crate) edges: Vec<LinkRecord>,
-    pub(crate) wordings: Vec<LinkKey>,
+    /// All links, if an observer needs them.
+    pub(crate) links: Vec<LinkRecord>,
+    /// The decoded text, if an observer needs it.
+    pub(crate) text: Option<String>,
+    pub(crate) link_keys: Vec<LinkKey>,
     pub(crate) dropped: u64,
     pub(crate) nofollow: u64,
     pub(crate) uncrawlable: Uncrawlable,
@@ -42,23 +45,23 @@ pub(super) fn conclude(
     let outcome = outcome_of(&fetched.result);
     let is_redirect = outcome == Outcome::Redirected;
     let canonicalizer = &config.options().canonicalizer;
-    let tells_edges = config.options().report_links;
+    let options = config.options();
     let (found, known) = (fetched.page.links.len(), fetched.page.known);
-    let mut edges = Vec::new();
-    let (links, wordings): (Vec<_>, Vec<_>) = match &fetched.result {
+    let mut records = Vec::new();
+    let (links, link_keys): (Vec<_>, Vec<_>) = match &fetched.result {
         Ok(answer) if is_redirect => redirect_target(entry, answer, canonicalizer)
             .map(|target| (entry.redirected(target), LinkKey::NONE))
             .into_iter()
             .unzip(),
         _ => {
-            if tells_edges {
-                edges = link_graph::of_page(&fetched.page, canonicalizer);
+            if options.needs_all_links() {
+                records = link_graph::records_of(&fetched.page, canonicalizer);
             }
             page_links(entry, &mut fetched.page, canonicalizer)
         }
     };
-    if tells_edges && is_redirect {
-        edges = links.iter().map(link_graph::redirect).collect();
+    if options.report_links && is_redirect {
+        records = links.iter().map(link_graph::redirect).collect();
     }
     let mut uncrawlable = fetched.page.uncrawlable;
     if is_redirect {
@@ -67,7 +70,8 @@ pub(super) fn conclude(
         // Such as those to http://../, a host that is nothing but dots.
         uncrawlable.unresolvable += found - links.len();
     }
-    let page = std::mem::take(&mut fetched.page);
+    let mut page = std::mem::take(&mut fetched.page);
+    let text = page.text.take();
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
     let fingerprint = page.fingerprint;
     let failure = match &outcome {
@@ -100,8 +104,9 @@ pub(super) fn conclude(
         record,
         failure,
         not_fetched,
-        edges,
-        wordings,
+        links: records,
+        text,
+        link_keys,
         dropped,
         nofollow,
         uncrawlable,
@@ -114,12 +119,12 @@ fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> 
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
     let steps = entry.metadata.embedded.saturating_add(1);
-    let written = std::mem::take(&mut page.links).into_iter().zip(&page.wordings);
-    let links = written.filter_map(|(link, wording)| {
+    let written = std::mem::take(&mut page.links).into_iter().zip(&page.link_keys);
+    let links = written.filter_map(|(link, link_key)| {
         let url = canonicalizer.canonicalize(link.url).ok()?;
         let found = Link::found(url, depth, Arc::clone(&referrer));
         let embedded = if link.embedded { steps } else { 0 };
-        Some((Link { embedded, ..found }, *wording))
+        Some((Link { embedded, ..found }, *link_key))
     });
     links.unzip()
 }
@@ -142,8 +147,12 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
         content_type: answer.content_type.clone(),
         bytes: answer.body.len() as u64,
-        body: if page.cut { BodyExtent::Truncated } else { answer.extent },
-        body_cut: answer.cut.or(page.cut.then_some(TruncationReason::Markup)),
+        body: if page.truncated {
+            BodyExtent::Truncated
+        } else {
+            answer.extent
+        },
+        truncation: answer.truncation.or(page.truncated.then_some(TruncationReason::Markup)),
         fetched_at: Clock::rfc3339(started),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links_nofollow + page.links_dropped,
@@ -159,7 +168,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
     }
 }
 
-/// What tells the version of a page: of one that is still the same, what its server says now, or else has said before.
+/// Returns the validators of a page. A 304 may leave some out: then those of the previous crawl still hold.
 fn version(entry: &Entry, answer: &Response) -> Validators {
     let now = answer.validators.clone();
     match &entry.metadata.previous {

@@ -26,7 +26,7 @@ pub(super) fn conclude(
     };
     match answer.status {
         // Rules that did not arrive may be those that forbid.
-        200..=299 if answer.cut.is_some_and(|cut| cut != TruncationReason::Size) => {
+        200..=299 if answer.truncation.is_some_and(|reason| reason != TruncationReason::Size) => {
             let why = "the robots.txt did not arrive whole";
             task.settle(RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why)))
         }

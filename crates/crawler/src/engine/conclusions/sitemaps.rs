@@ -106,7 +106,7 @@ fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {
         status: answer.map(|answer| answer.status),
         urls: 0,
         sitemaps: 0,
-        urls_cut: 0,
+        urls_dropped: 0,
         urls_invalid: 0,
         broken: None,
         end: SitemapEnd::Read,
@@ -132,7 +132,7 @@ fn fill(record: &mut SitemapRecord, sitemap: &Sitemap) {
         Lists::Pages => record.urls = count,
         Lists::Sitemaps => record.sitemaps = count,
     }
-    record.urls_cut = sitemap.cut;
+    record.urls_dropped = sitemap.cut;
     record.urls_invalid = sitemap.invalid;
     record.broken.clone_from(&sitemap.broken);
 }

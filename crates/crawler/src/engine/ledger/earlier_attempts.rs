@@ -1,4 +1,4 @@
-//! Pages that are asked for again though something came of them: what is told of their links is told once, when they are over.
+//! Pages that are retried after an attempt that had links: their links are reported once, with the last attempt.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,40 +8,40 @@ use crate::page::link_graph::LinkRecord;
 
 /// What came of earlier attempts at pages that are still to come. As many pages as are to be asked for again.
 #[derive(Debug, Default)]
-pub(crate) struct EarlierAttempts(HashMap<Box<str>, Links>);
+pub(crate) struct EarlierAttempts(HashMap<Box<str>, ReportedLinks>);
 
 #[derive(Debug, Default)]
-struct Links {
+struct ReportedLinks {
     new: usize,
     /// Where the new links lead to, if a graph wants to know.
     queued: HashSet<String>,
 }
 
 impl EarlierAttempts {
-    /// Returns how many new links a page has led to in all. While it is not over, takes note of them; once it is, the edges that
-    /// an earlier attempt had queued are told as queued.
+    /// Returns how many new links a page has led to in all. While it is not over, takes note of them; once it is, the links that
+    /// an earlier attempt had queued are reported as queued.
     pub(crate) fn new_links(
         &mut self,
         url: &str,
         is_over: bool,
         verdicts: &[Verdict],
-        edges: &mut [LinkRecord],
+        links: &mut [LinkRecord],
     ) -> usize {
         let new = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
         if !is_over {
             if new > 0 {
                 let earlier = self.0.entry(url.into()).or_default();
                 earlier.new += new;
-                let queued = edges.iter().filter(|edge| edge.verdict == Some(Verdict::Queued));
-                earlier.queued.extend(queued.map(|edge| edge.to.clone()));
+                let queued = links.iter().filter(|link| link.verdict == Some(Verdict::Queued));
+                earlier.queued.extend(queued.map(|link| link.to.clone()));
             }
             return new;
         }
         let Some(earlier) = self.0.remove(url) else {
             return new;
         };
-        for edge in edges.iter_mut().filter(|edge| earlier.queued.contains(&edge.to)) {
-            edge.verdict = Some(Verdict::Queued);
+        for link in links.iter_mut().filter(|link| earlier.queued.contains(&link.to)) {
+            link.verdict = Some(Verdict::Queued);
         }
         earlier.new + new
     }

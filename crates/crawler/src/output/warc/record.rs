@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use data_encoding::BASE32;
-use jiff::Timestamp;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use uuid::Uuid;
 
@@ -13,6 +12,7 @@ use super::ArchiveOptions;
 use super::payloads::Original;
 use crate::fetch::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
+use crate::timestamp::rfc3339_of;
 
 /// Named in the fields of a `revisit` record (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -170,7 +170,7 @@ fn version(version: HttpVersion) -> &'static str {
 
 /// Why a body is not whole, in the words of section 5.13 of the standard.
 fn truncation(capture: &Capture) -> Option<&'static str> {
-    match (capture.extent, capture.cut) {
+    match (capture.extent, capture.truncation) {
         (_, Some(TruncationReason::Size)) | (BodyExtent::Skipped, _) => Some("length"),
         (_, Some(TruncationReason::Time)) => Some("time"),
         (_, Some(TruncationReason::Connection)) => Some("disconnect"),
@@ -237,6 +237,5 @@ fn sha1(bytes: &[u8]) -> String {
 
 /// A time as `WARC-Date` has it: since version 1.1 with fractions of a second (section 5.4).
 fn date(time: SystemTime) -> String {
-    let timestamp = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
-    format!("{timestamp:.3}")
+    rfc3339_of(time)
 }

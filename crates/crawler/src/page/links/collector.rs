@@ -55,12 +55,12 @@ struct Said {
     /// Whether one of them loads it.
     embedded: bool,
     /// How it was first written, if that is to be remembered.
-    wording: LinkKey,
+    link_key: LinkKey,
 }
 
 /// Gathers what the elements of one document say.
 pub(super) struct Collector<'a> {
-    options: &'a LinkOptions<'a>,
+    options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
     /// The links in the order of the document.
@@ -88,11 +88,7 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(
-        resolver: Resolver,
-        options: &'a LinkOptions<'a>,
-        known_links: Option<&'a SeenLinkCache>,
-    ) -> Self {
+    pub(super) fn new(resolver: Resolver, options: &'a LinkOptions, known_links: Option<&'a SeenLinkCache>) -> Self {
         Self {
             options,
             resolver,
@@ -117,7 +113,7 @@ impl<'a> Collector<'a> {
     /// Everything that was gathered.
     pub(super) fn into_new_links(self) -> NewLinks {
         NewLinks {
-            wordings: self.links.values().map(|said| said.wording).collect(),
+            link_keys: self.links.values().map(|said| said.link_key).collect(),
             known: self.known.len(),
             extracted: self.into_extracted(),
         }
@@ -226,10 +222,15 @@ impl<'a> Collector<'a> {
         taken
     }
 
+    /// Says whether a meta element of this name is meant for the crawler alone.
+    fn is_agent(&self, name: &str) -> bool {
+        !self.options.agent.is_empty() && name.eq_ignore_ascii_case(&self.options.agent)
+    }
+
     fn visit_meta(&mut self, element: &impl Element) -> bool {
         let content = element.value(Attribute::Content).unwrap_or_default();
         if let Some(name) = element.value(Attribute::Name)
-            && (name.eq_ignore_ascii_case("robots") || name.eq_ignore_ascii_case(self.options.agent))
+            && (name.eq_ignore_ascii_case("robots") || self.is_agent(&name))
         {
             self.extracted.robots.merge_content(&content);
         }
@@ -322,7 +323,7 @@ impl<'a> Collector<'a> {
                     source,
                     nofollow,
                     embedded: source.is_asset(),
-                    wording: match (self.words, target) {
+                    link_key: match (self.words, target) {
                         (Some(words), Some(target)) => LinkKey { words, target },
                         _ => LinkKey::NONE,
                     },

@@ -27,7 +27,7 @@ pub fn extract_without_tree(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
-    options: &LinkOptions<'_>,
+    options: &LinkOptions,
 ) -> Result<Extracted, NeedsTree> {
     extract_new(html, encoding, page_url, options, None).map(|news| news.extracted)
 }
@@ -37,7 +37,7 @@ pub(super) fn extract_new(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
-    options: &LinkOptions<'_>,
+    options: &LinkOptions,
     known: Option<&SeenLinkCache>,
 ) -> Result<NewLinks, NeedsTree> {
     // One that looks for links only reads the attributes of few elements.
@@ -52,7 +52,7 @@ fn scan<const ASSETS: bool>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
-    options: &LinkOptions<'_>,
+    options: &LinkOptions,
     known: Option<&SeenLinkCache>,
 ) -> Result<NewLinks, NeedsTree> {
     let mut scan = Scan::<ASSETS>::new(Resolver::new(page_url, encoding), options, known, html.len());
@@ -90,7 +90,7 @@ enum RawText {
 }
 
 impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
-    fn new(resolver: Resolver, options: &'o LinkOptions<'o>, known: Option<&'o SeenLinkCache>, length: usize) -> Self {
+    fn new(resolver: Resolver, options: &'o LinkOptions, known: Option<&'o SeenLinkCache>, length: usize) -> Self {
         Self {
             known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),

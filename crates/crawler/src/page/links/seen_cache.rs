@@ -99,7 +99,7 @@ impl SeenLinkCache {
     }
 
     /// The same links with more places, once half of the places are taken and there may be more. Its keys are the same, so that
-    /// whoever still reads the old ones gives wordings that it understands.
+    /// whoever still reads the old ones gives link_keys that it understands.
     pub(crate) fn grown(&self) -> Option<Self> {
         let count = self.places.len();
         if count == MOST_PLACES || self.taken.load(Ordering::Relaxed) <= count / 2 {

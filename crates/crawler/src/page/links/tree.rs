@@ -18,12 +18,7 @@ use super::{Extracted, LinkOptions, document};
 ///
 /// It is what `extract` falls back to, and the oracle of the tests. Costs ten times the time and, for markup made to be
 /// costly, up to about a second and 300 MB: beyond that the document is cut and says so.
-pub fn extract_with_tree(
-    html: &str,
-    encoding: &'static Encoding,
-    page_url: &Url,
-    options: &LinkOptions<'_>,
-) -> Extracted {
+pub fn extract_with_tree(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> Extracted {
     let (document, cut) = document::parse(html, if options.assets { Keep::Assets } else { Keep::Links });
     let mut resolver = Resolver::new(page_url, encoding);
     if let Some(href) = elements(&document).find_map(base_href) {
@@ -32,7 +27,7 @@ pub fn extract_with_tree(
     let mut collector = Collector::new(resolver, options, None);
     elements(&document).for_each(|element| visit(&mut collector, element));
     Extracted {
-        cut,
+        truncated: cut,
         ..collector.into_extracted()
     }
 }

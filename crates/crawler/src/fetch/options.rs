@@ -1,0 +1,106 @@
+//! What only the HTTP fetcher needs to know.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::own_headers::{OwnHeaderError, Secret};
+use super::proxy::ProxyError;
+
+/// The default of [`HttpOptions::timeout`].
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The default of [`HttpOptions::connect_timeout`].
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The default of [`HttpOptions::max_body_bytes`].
+pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
+/// The default of [`HttpOptions::max_headers`]: twice what large sites send.
+pub const DEFAULT_MAX_HEADERS: usize = 200;
+/// The default of [`HttpOptions::max_header_bytes`]: the limit of Chromium.
+pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
+/// The default of [`HttpOptions::max_idle_connections`].
+pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
+
+/// The options of the [`HttpFetcher`](crate::HttpFetcher). A crawl with a [`Fetcher`](crate::Fetcher) of your own has none of them.
+///
+/// The `User-Agent` header is not here: robots.txt is matched with it too, so it is
+/// [`CrawlOptions::user_agent`](crate::CrawlOptions::user_agent).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions { seeds: vec!["http://localhost:8080".to_owned()], ..CrawlOptions::default() };
+/// let http = HttpOptions { timeout: Duration::from_secs(5), cookies: true, ..HttpOptions::default() };
+/// let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// The maximum time of one request, from its start to the end of the body.
+    pub timeout: Duration,
+    /// The maximum time to connect.
+    pub connect_timeout: Duration,
+    /// The maximum size of a body, in bytes after decompression; a longer one is truncated.
+    pub max_body_bytes: u64,
+    /// The maximum number of headers of an answer.
+    pub max_headers: NonZeroUsize,
+    /// The maximum size of all headers of an answer, in bytes; HTTP/1 has a fixed limit of 400 KiB besides.
+    pub max_header_bytes: usize,
+    /// The maximum number of idle connections, each a file handle. A crawl of more hosts than that reconnects more often.
+    pub max_idle_connections: NonZeroUsize,
+    /// Whether to connect to addresses that are not public ([`is_public`](super::address_guard::is_public)). The origin of a seed is
+    /// always allowed.
+    pub allow_private_addresses: bool,
+    /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
+    pub headers: Vec<Secret>,
+    /// Logins for HTTP basic authentication: `USER:PASSWORD` for the origin of the first seed, or `ORIGIN=USER:PASSWORD`. Each is
+    /// sent with every request to its origin, and to no other.
+    pub logins: Vec<Secret>,
+    /// Whether to keep cookies, in a separate jar per origin.
+    pub cookies: bool,
+    /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
+    /// the proxy connects.
+    pub proxy: Option<Secret>,
+    /// Whether to fill [`Response::exchange`](crate::Response::exchange), which archives need: each answer is then reported as
+    /// [`Event::Captured`](crate::Event::Captured). It costs as much memory again as the compressed bodies, at most `max_body_bytes` per
+    /// request in flight.
+    pub keep_exchanges: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            timeout: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
+            max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
+            max_idle_connections: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_IDLE_CONNECTIONS - 1),
+            allow_private_addresses: false,
+            headers: Vec::new(),
+            logins: Vec::new(),
+            cookies: false,
+            proxy: None,
+            keep_exchanges: false,
+        }
+    }
+}
+
+/// Why the HTTP fetcher refuses its options.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpOptionsError {
+    /// A header or a login cannot be used.
+    #[error(transparent)]
+    OwnHeader(#[from] OwnHeaderError),
+    /// The proxy cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// Requests are to be counted per address ([`per_address`](frontier::FrontierConfig::per_address)), but a proxy resolves the names.
+    #[error(
+        "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two"
+    )]
+    AddressesBehindProxy,
+}
