@@ -7,7 +7,7 @@ use std::time::Duration;
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 use url::Url;
 
-use crate::page::links::LinkOptions;
+use crate::page::links::{DEFAULT_MAX_LINKS, LinkOptions};
 use crate::page::robots::product_token;
 use crate::page::select::{Field, SelectLimits};
 use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
@@ -15,7 +15,7 @@ use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
 /// The default of [`CrawlOptions::max_links_per_page`].
-pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = 10_000;
+pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = DEFAULT_MAX_LINKS;
 /// The default of [`SelectLimits::values`].
 pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
 /// The default of [`SelectLimits::bytes`].

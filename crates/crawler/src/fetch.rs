@@ -29,8 +29,6 @@ use url::Url;
 
 pub use capture::Capture;
 pub use client::HttpFetcher;
-pub use cookies::{MAX_COOKIE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, MAX_JARS};
-pub use decoding::MAX_LAYERS;
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
@@ -44,11 +42,11 @@ pub use pools::ClientError;
 pub use proxy::ProxyError;
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
-pub const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;
+const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;
 
 /// The longest `ETag` or `Last-Modified` header that is kept, in bytes; a longer one is ignored, or it would fill the queue of the
 /// next crawl.
-pub const MAX_VALIDATOR_BYTES: usize = 1024;
+pub(crate) const MAX_VALIDATOR_BYTES: usize = 1024;
 
 /// The maximum size of a robots.txt that is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
 const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
@@ -139,7 +137,7 @@ pub enum BodyExtent {
     Complete,
     /// The beginning; [`TruncationReason`] says why.
     Truncated,
-    /// None of it: not HTML, and large or of unknown size.
+    /// None of it: it is not HTML, and larger than 256 KiB or of unknown size.
     Skipped,
 }
 
@@ -154,7 +152,7 @@ pub enum TruncationReason {
     Time,
     /// The connection broke, or ended before as much was sent as was announced.
     Connection,
-    /// It is not what its `Content-Encoding` says, ends in the middle, or has more than [`MAX_LAYERS`] codings.
+    /// It is not what its `Content-Encoding` says, ends in the middle, or has more than two codings.
     Coding,
     /// Parsing its markup became too costly.
     Markup,

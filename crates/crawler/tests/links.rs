@@ -13,6 +13,7 @@ use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, Robots
 use data_encoding::BASE64;
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 use url::Url;
 
@@ -330,6 +331,11 @@ fn markup() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn no_page_makes_it_fail_and_every_link_is_a_plain_http_address_given_once(html in markup()) {
         let extracted = links_of(&html);

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use crawler::page::links::{Extracted, LinkOptions, NeedsTree, extract_with_tree, extract_without_tree};
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use url::Url;
@@ -310,7 +311,7 @@ fn markup_of(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
 fn config() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
         ..ProptestConfig::default()
     }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Request, ResourceKind, Response};
 use frontier::{Fate, Frontier, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
 
@@ -381,7 +382,7 @@ fn silence_scripted_panics() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_reachable_is_fetched_once_and_politely(world in worlds()) {

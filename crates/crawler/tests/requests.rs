@@ -17,6 +17,9 @@ use hostile::server::{ReceivedRequest, Script, Server, html, page, redirect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+/// The most that a jar holds, as the docs of `HttpOptions::cookies` say.
+const MAX_JAR_BYTES: usize = 8 * 1024;
+
 fn options(seed: String) -> CrawlOptions {
     CrawlOptions {
         seeds: vec![seed],
@@ -258,9 +261,9 @@ async fn a_site_that_sets_one_cookie_for_many_paths_is_sent_no_longer_header_tha
         .find(|line| line.starts_with("cookie: "))
         .unwrap_or_default();
     assert!(
-        header.len() <= crawler::fetch::MAX_JAR_BYTES + 1024,
+        header.len() <= MAX_JAR_BYTES + 1024,
         "a cookie header of {} bytes, from jars of {} bytes",
         header.len(),
-        crawler::fetch::MAX_JAR_BYTES
+        MAX_JAR_BYTES
     );
 }

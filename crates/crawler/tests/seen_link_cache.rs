@@ -14,6 +14,7 @@ use std::time::Duration;
 use crawler::{CrawlOptions, PageRecord, Response, Summary};
 use frontier::{FrontierConfig, ScopeConfig};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use scripted::Scripted;
 
 /// Ways to write links: the same page in several, different pages in the same one from different places.
@@ -159,7 +160,11 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 10_000 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(debug_assertions) { 400 } else { 10_000 },
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn what_is_known_changes_nothing_that_is_told(

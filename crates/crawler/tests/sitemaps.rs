@@ -328,6 +328,16 @@ fn options() -> CrawlOptions {
     }
 }
 
+impl Run {
+    /// What was requested as one kind: paths, and URLs elsewhere.
+    fn asked_for(&self, kind: ResourceKind) -> Vec<&str> {
+        let requests = self.requests.iter().filter(|request| request.kind == kind);
+        requests
+            .map(|request| request.url.trim_start_matches("http://a.example"))
+            .collect()
+    }
+}
+
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
     Scripted::new(move |call| reply(call.url())).crawl(options)
 }
@@ -360,7 +370,7 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         Some(("http://a.example/index.xml", ResourceKind::Sitemap))
     );
     assert_eq!(
-        run.paths_of(ResourceKind::Sitemap),
+        run.asked_for(ResourceKind::Sitemap),
         ["/index.xml", "http://cdn.example/p.txt", "/one.xml.gz"]
     );
     assert_eq!(run.summary.pages, 3, "{:?}", run.asked);
@@ -400,7 +410,7 @@ fn without_the_option_no_sitemap_is_asked_for() {
         "http://a.example/robots.txt" => body("Sitemap: http://a.example/sitemap.xml"),
         _ => body(""),
     });
-    assert_eq!(run.paths_of(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
     assert!(!run.summary.to_string().contains("sitemaps"));
 }
 
@@ -420,7 +430,7 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
                 _ => missing(),
             });
             assert_eq!(
-                run.paths_of(ResourceKind::Sitemap),
+                run.asked_for(ResourceKind::Sitemap),
                 ["/sitemap.xml", "/sitemap_index.xml"]
             );
             assert_eq!((run.summary.pages, run.summary.sitemaps.failed), (2, 0));
@@ -437,7 +447,7 @@ fn a_well_known_place_where_the_server_fails_does_not_hide_the_next_one() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    let mut asked = run.paths_of(ResourceKind::Sitemap);
+    let mut asked = run.asked_for(ResourceKind::Sitemap);
     asked.sort_unstable();
     assert_eq!(
         asked,
@@ -458,7 +468,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
         _ => body("<a href=/1></a><a href=/2></a>"),
     });
     assert_eq!(
-        run.paths_of(ResourceKind::Sitemap)
+        run.asked_for(ResourceKind::Sitemap)
             .iter()
             .filter(|url| **url == "/503.xml")
             .count(),
@@ -513,7 +523,7 @@ fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /maps/\nSitemap: http://a.example/maps/1.xml"),
         _ => body(""),
     });
-    assert_eq!(run.paths_of(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
     assert_eq!(run.summary.sitemaps.failed, 1);
     assert!(run.summary.report.not_fetched.is_empty(), "it is no page");
 }
@@ -540,7 +550,7 @@ fn a_sitemap_is_followed_where_it_is_redirected() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    assert_eq!(run.paths_of(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
+    assert_eq!(run.asked_for(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
     assert_eq!(run.summary.pages, 2);
 }
 
@@ -562,7 +572,7 @@ fn sitemaps_that_name_each_other_without_end_come_to_one() {
         body(format!("<sitemapindex>{children}</sitemapindex>"))
     });
     assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
-    assert_eq!(run.paths_of(ResourceKind::Sitemap).len(), 100);
+    assert_eq!(run.asked_for(ResourceKind::Sitemap).len(), 100);
     let refused = &run.summary.report.sitemaps.refused;
     assert!(refused[&Refusal::TooManySitemaps] > 0);
 }
@@ -583,7 +593,7 @@ fn an_index_in_an_index_is_followed_three_deep() {
         ))
     });
     assert_eq!(
-        run.paths_of(ResourceKind::Sitemap),
+        run.asked_for(ResourceKind::Sitemap),
         ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
     );
     assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);

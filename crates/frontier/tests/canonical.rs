@@ -13,6 +13,7 @@ use frontier::url::{CanonicalUrl, HostKey, Origin};
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
 use proptest::string::string_regex;
+use proptest::test_runner::FileFailurePersistence;
 use url::Url;
 
 fn parse(text: &str) -> CanonicalUrl {
@@ -288,7 +289,7 @@ fn url_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 4096,
-        failure_persistence: None,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
         ..ProptestConfig::default()
     })]
 

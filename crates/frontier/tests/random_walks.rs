@@ -19,6 +19,7 @@ use frontier::{
     RetryPolicy, RobotsOutcome, Settled, Task, Time, Verdict,
 };
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use common::{Forbid, START, commit, end, failing};
 
@@ -389,7 +390,7 @@ impl Walk {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn every_page_comes_to_an_end_once_and_every_host_is_asked_politely(world in worlds()) {

@@ -14,6 +14,7 @@ use frontier::link::Link;
 use frontier::scope::{Reach, Refusal, Scope, ScopeConfig, ScopeError};
 use frontier::url::CanonicalUrl;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 
 fn url(text: &str) -> CanonicalUrl {
@@ -384,7 +385,7 @@ fn every_refusal_has_a_name_for_machines_and_a_reason_for_people_of_its_own() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     /// Against the naive way: try every seed's directory in turn.
     #[test]

@@ -7,6 +7,7 @@
 )]
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use sieve::{AlgebraError, BloomFilter, Delta, Hashing, Layout, Sizing};
 
 fn filter(layout: Layout, capacity: u64, keys: impl IntoIterator<Item = u32>) -> BloomFilter {
@@ -118,7 +119,7 @@ fn a_delta_brings_a_mirror_up_to_date_and_is_near_the_least_possible_size() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn any_delta_of_any_two_states_applies(old in 0_u32..400, new in 0_u32..400, classic: bool) {

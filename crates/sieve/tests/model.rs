@@ -9,6 +9,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use sieve::{BloomFilter, ExactFilter, Filter, SeenSet, Sieve};
 
 /// What the sieve is an approximation of.
@@ -72,7 +73,7 @@ fn is_the_model<F: Filter>(filter: F, steps: &[Step]) -> Result<(), TestCaseErro
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn with_the_exact_filter_a_sieve_is_the_model(steps in steps()) {

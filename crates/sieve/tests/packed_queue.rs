@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use sieve::{Accepts, BoundTooSmall, Fifo, PackedItem, PackedQueue, Packing, Queue, QueueFull, RefusedBy, Sieve};
 
 const KIB: usize = 1024;
@@ -46,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn without_a_bound_every_packing_is_a_queue(steps in steps()) {

@@ -12,13 +12,13 @@ use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use url::Url;
 
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
-pub const MAX_COOKIES: usize = 50;
+const MAX_COOKIES: usize = 50;
 /// The most bytes of one cookie, its attributes included: what RFC 6265, section 6.1, asks for.
-pub const MAX_COOKIE_BYTES: usize = 4096;
+const MAX_COOKIE_BYTES: usize = 4096;
 /// The most bytes of the cookies of one origin: most servers take no longer header.
-pub const MAX_JAR_BYTES: usize = 8 * 1024;
+const MAX_JAR_BYTES: usize = 8 * 1024;
 /// The most origins that have cookies: together with the above, 16 MiB.
-pub const MAX_JARS: usize = 2000;
+const MAX_JARS: usize = 2000;
 
 /// All jars of a crawl.
 #[derive(Debug, Default)]

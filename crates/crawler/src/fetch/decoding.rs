@@ -18,7 +18,7 @@ pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
 ///
 /// One is the rule; two come from a proxy that compresses what was compressed before. Each layer more multiplies what a bomb
 /// costs by a thousand in time and adds a window in memory, and no honest server has a use for it.
-pub const MAX_LAYERS: usize = 2;
+const MAX_LAYERS: usize = 2;
 
 /// The least that is set aside for a body that needs anything at all, in bytes.
 const FIRST_ROOM: usize = 16 * 1024;

@@ -58,7 +58,7 @@ pub struct HttpOptions {
     /// Logins for HTTP basic authentication: `USER:PASSWORD` for the origin of the first seed, or `ORIGIN=USER:PASSWORD`. Each is
     /// sent with every request to its origin, and to no other.
     pub logins: Vec<Secret>,
-    /// Whether to keep cookies, in a separate jar per origin.
+    /// Whether to keep cookies, in a separate jar per origin. A jar holds up to 50 cookies and 8 KiB; 2 000 jars are kept.
     pub cookies: bool,
     /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
     /// the proxy connects.

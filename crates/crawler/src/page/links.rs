@@ -39,12 +39,12 @@ pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
 pub use tree::extract_with_tree;
 
 /// The default of [`LinkOptions::max_links`].
-pub const DEFAULT_MAX_LINKS: usize = 10_000;
+pub(crate) const DEFAULT_MAX_LINKS: usize = 10_000;
 
 /// What to extract from a page.
 #[derive(Debug, Clone)]
 pub struct LinkOptions {
-    /// The maximum number of different links of a page; they may have at most 1 KiB each on average.
+    /// The maximum number of different links of a page, 10 000 by default; they may have at most 1 KiB each on average.
     pub max_links: usize,
     /// The product token of the crawler: `<meta name=TOKEN …>` is obeyed like `<meta name=robots …>`. Empty by default: then only
     /// the latter is.
@@ -65,6 +65,7 @@ impl Default for LinkOptions {
 
 /// What was found in a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Extracted {
     /// The links in the order of the document, each URL once.
     pub links: Vec<FoundLink>,
@@ -83,6 +84,7 @@ pub struct Extracted {
 
 /// Links that can be no page to fetch, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Uncrawlable {
     /// Neither `http` nor `https`: `mailto:`, `javascript:`, `tel:`, `ftp:`.
     pub other_scheme: usize,
@@ -105,6 +107,7 @@ pub struct FoundLink {
 
 /// The kind of element that a link was found in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LinkSource {
     /// `<a href>`, in HTML or in SVG.
     Anchor,

@@ -61,7 +61,7 @@ impl Serialize for Selected {
 
 impl Selected {
     /// What a page has that is not HTML: all fields, without values.
-    pub fn nothing(fields: &[Field]) -> Self {
+    pub(crate) fn nothing(fields: &[Field]) -> Self {
         let empty = |field: &Field| (field.name().to_owned(), Vec::new());
         Self {
             fields: fields.iter().map(empty).collect(),

@@ -177,12 +177,6 @@ impl Run {
         self.requests.iter().map(|request| request.path.as_str()).collect()
     }
 
-    /// The paths of all requests of one kind.
-    pub(crate) fn paths_of(&self, kind: ResourceKind) -> Vec<&str> {
-        let requests = self.requests.iter().filter(|request| request.kind == kind);
-        requests.map(|request| request.path.as_str()).collect()
-    }
-
     /// The second of each request.
     pub(crate) fn seconds(&self) -> Vec<u64> {
         self.asked.iter().map(|(at, _)| *at).collect()

@@ -21,6 +21,7 @@ use frontier::{
     PageTask, Purpose, RobotsOutcome, Settled, Settlement, Task, Time, Verdict,
 };
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use calls::{Call, End, How, Setting, Target, calls, ends, settings};
 use common::{Forbid, START, failure, origin, url};
@@ -348,7 +349,7 @@ fn settlement(lease: &Lease, end: &End) -> Settlement {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn in_any_sequence_of_calls_the_frontier_never_stalls_and_every_page_ends_once(
