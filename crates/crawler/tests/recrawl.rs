@@ -247,11 +247,13 @@ fn what_has_changed_is_sent_and_what_is_new_behind_it_is_found() {
 fn a_page_that_was_not_had_whole_is_asked_for_whole() {
     let lines = [
         r#"{"url":"http://a.example/a","status":200,"etag":"\"1\"","truncation":"connection"}"#,
-        r#"{"url":"http://a.example/bb","status":200,"last_modified":"the date of 1","body_cut":"size"}"#,
+        r#"{"url":"http://a.example/bb","status":200,"last_modified":"the date of 1","truncation":"size"}"#,
         r#"{"url":"http://a.example/c","status":500,"etag":"\"1\""}"#,
         r#"{"url":"http://a.example/d"}"#,
+        // The name of the field in older outputs.
+        r#"{"url":"http://a.example/ee","status":200,"last_modified":"the date of 1","body_cut":"time"}"#,
     ];
-    let site = ["/a", "/bb", "/c", "/d"]
+    let site = ["/a", "/bb", "/c", "/d", "/ee"]
         .iter()
         .fold(Site::default().with("/", "1", ""), |site, path| {
             site.with(path, "1", "")
@@ -259,7 +261,7 @@ fn a_page_that_was_not_had_whole_is_asked_for_whole() {
     let run = crawl(&site, Some(earlier("cut", &format!("{}\n", lines.join("\n")))));
     let statuses = run.statuses();
     assert_eq!((statuses["/a"], statuses["/bb"]), (200, 304));
-    assert_eq!((statuses["/c"], statuses["/d"]), (200, 200));
+    assert_eq!((statuses["/c"], statuses["/d"], statuses["/ee"]), (200, 200, 200));
 }
 
 #[test]
