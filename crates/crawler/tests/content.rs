@@ -13,16 +13,15 @@ use std::sync::{Arc, Mutex};
 use crawler::{CrawlOptions, Event, Response};
 use scripted::{Call, Reply, Scripted, page_of};
 
-/// A page in windows-1252, one in UTF-8 with the same links, an image, and a page that is not there.
+/// A page in windows-1252, two in UTF-8 with the same links, an image, and a page that is not there.
 fn site(call: &Call<'_>) -> Reply {
-    const LINKS: &str =
-        "<a href=/b>b</a> <a href=/none rel=nofollow>n</a> <area href=/image> <a href=http://other.example/>o</a>";
+    const LINKS: &str = "<a href=/b>b</a> <a href=/c>c</a> <a href=/none rel=nofollow>n</a> <area href=/image> <a href=http://other.example/>o</a>";
     Ok(match call.path() {
         "/" => page_of(
             "text/html; charset=windows-1252",
             [b"<title>Caf\xe9</title>", LINKS.as_bytes()].concat(),
         ),
-        "/b" => page_of("text/html; charset=utf-8", format!("<title>Th\u{e9}</title>{LINKS}")),
+        "/b" | "/c" => page_of("text/html; charset=utf-8", format!("<title>Th\u{e9}</title>{LINKS}")),
         "/image" => page_of("image/png", "png"),
         _ => Response {
             status: 404,
@@ -69,12 +68,21 @@ fn who_asks_for_content_gets_the_text_and_every_link_of_each_page_after_its_reco
             "page http://site.example/",
             "content http://site.example/ Caf\u{e9}",
             "  anchor http://site.example/b queued",
+            "  anchor http://site.example/c queued",
             "  area http://site.example/image queued",
             "  anchor http://other.example/ other_host",
             "  anchor http://site.example/none nofollow",
             "page http://site.example/b",
             "content http://site.example/b Th\u{e9}",
             "  anchor http://site.example/b seen",
+            "  anchor http://site.example/c seen",
+            "  area http://site.example/image seen",
+            "  anchor http://other.example/ other_host",
+            "  anchor http://site.example/none nofollow",
+            "page http://site.example/c",
+            "content http://site.example/c Th\u{e9}",
+            "  anchor http://site.example/b seen",
+            "  anchor http://site.example/c seen",
             "  area http://site.example/image seen",
             "  anchor http://other.example/ other_host",
             "  anchor http://site.example/none nofollow",
@@ -85,7 +93,7 @@ fn who_asks_for_content_gets_the_text_and_every_link_of_each_page_after_its_reco
 
 #[test]
 fn who_does_not_ask_for_content_gets_none() {
-    let pages = ["", "b", "image"].map(|path| format!("page http://site.example/{path}"));
+    let pages = ["", "b", "c", "image"].map(|path| format!("page http://site.example/{path}"));
     assert_eq!(heard(|_| {}), pages);
     let with_links = heard(|options| options.report_links = true);
     assert!(
