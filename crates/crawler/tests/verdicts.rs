@@ -40,8 +40,8 @@ fn the_links_of_a_page_that_says_nofollow_are_counted_and_not_followed() {
         ..page(TWO_LINKS)
     };
     let nofollow = [
-        page(&format!("<meta name=robots content=nofollow>{TWO_LINKS}")),
-        page(&format!("<meta name=OurBot content='noindex, none'>{TWO_LINKS}")),
+        page(format!("<meta name=robots content=nofollow>{TWO_LINKS}")),
+        page(format!("<meta name=OurBot content='noindex, none'>{TWO_LINKS}")),
         by_header("nofollow"),
         by_header("noindex, none"),
         by_header("ourbot: nofollow"),
@@ -52,7 +52,7 @@ fn the_links_of_a_page_that_says_nofollow_are_counted_and_not_followed() {
         assert_eq!(run.summary.links_nofollow, 2);
     }
     let follow = [
-        page(&format!("<meta name=otherbot content=nofollow>{TWO_LINKS}")),
+        page(format!("<meta name=otherbot content=nofollow>{TWO_LINKS}")),
         by_header("otherbot: nofollow"),
         by_header("noindex"),
     ];
