@@ -167,7 +167,7 @@ impl PreviousCrawl {
         }
         let file = File::open(path).map_err(unreadable)?;
         let mut pages = 0;
-        for page in Pages::of(path, &file) {
+        for page in Pages::new(path, &file) {
             page?;
             pages += 1;
         }
@@ -192,7 +192,7 @@ impl PreviousCrawl {
         })?;
         let mut left = self.pages;
         let path = &self.path;
-        let mut pages = Pages::of(path, &self.file);
+        let mut pages = Pages::new(path, &self.file);
         Ok(std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
             let page = pages.next();
@@ -210,7 +210,7 @@ struct Pages<R> {
 }
 
 impl<R: Read> Pages<R> {
-    fn of(path: &Path, file: R) -> Self {
+    fn new(path: &Path, file: R) -> Self {
         Self {
             path: path.to_owned(),
             reader: BufReader::new(file),

@@ -81,7 +81,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
         settlement,
         report: PendingReport {
             cookies_dropped: fetched.result.as_ref().map_or(0, |answer| answer.cookies_dropped),
-            capture: Capture::of(&entry.url, returned.started, fetched.result),
+            capture: Capture::from_result(&entry.url, returned.started, fetched.result),
             entry,
             subject,
         },

@@ -39,7 +39,7 @@ impl Capture {
     }
 
     /// Makes the capture of an answer; `None` if there was no answer, or if it has no exchange.
-    pub(crate) fn of(url: &str, started: Time, result: Result<Response, FetchError>) -> Option<Arc<Self>> {
+    pub(crate) fn from_result(url: &str, started: Time, result: Result<Response, FetchError>) -> Option<Arc<Self>> {
         let answer = result.ok()?;
         let mut exchange = *answer.exchange?;
         Some(Arc::new(Self {

@@ -21,7 +21,7 @@ use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, 
 use super::headers::{self, is_css, is_html};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
-use super::pools::{ClientError, Pool, Recipe};
+use super::pools::{ClientError, ClientSettings, Pool};
 use super::{
     BodyExtent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
     TruncationReason, error,
@@ -29,11 +29,11 @@ use super::{
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::fetch::address_guard::is_public;
 
-/// What is asked for, if the server can choose.
+/// The `Accept` header, for servers that can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
 
-/// For so long after no file handle was left, a connection that does not come about says nothing of its host.
-const RUN_OUT_LASTS: Duration = Duration::from_secs(2);
+/// After the last file handle was used, failed connections are not the host's fault for this long.
+const EXHAUSTION_LASTS: Duration = Duration::from_secs(2);
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ pub struct HttpFetcher {
     address_guard: AddressGuard,
     allow_private: bool,
     resolver: Arc<dyn Resolver>,
-    /// How long looking up an address may take.
+    /// The maximum time to look up an address.
     look_up_timeout: Duration,
-    /// What is sent with every request.
+    /// The headers of every request.
     headers: HeaderMap,
     own_headers: OwnHeaders,
     jars: Option<Jars>,
@@ -56,8 +56,8 @@ pub struct HttpFetcher {
     keep_exchanges: bool,
     /// Whether style sheets are read.
     assets: bool,
-    /// When there was no file handle left, the last time.
-    run_out: Mutex<Option<Instant>>,
+    /// When the file handles were last exhausted.
+    handles_exhausted: Mutex<Option<Instant>>,
 }
 
 impl HttpFetcher {
@@ -88,15 +88,15 @@ impl HttpFetcher {
         let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
         let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
-        let recipe = Recipe::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
+        let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
-            has_proxy: recipe.has_proxy(),
-            open: Pool::new(recipe.guarded_by(if http.allow_private_addresses {
+            has_proxy: settings.has_proxy(),
+            open: Pool::new(settings.guarded_by(if http.allow_private_addresses {
                 Guard::Off
             } else {
                 Guard::AsAtFirst
             }))?,
-            guarded: Pool::new(recipe)?,
+            guarded: Pool::new(settings)?,
             address_guard: AddressGuard::new(config.seeds()),
             allow_private: http.allow_private_addresses,
             resolver,
@@ -109,7 +109,7 @@ impl HttpFetcher {
             max_header_bytes: http.max_header_bytes,
             keep_exchanges: http.keep_exchanges,
             assets: options.assets,
-            run_out: Mutex::default(),
+            handles_exhausted: Mutex::default(),
         })
     }
 
@@ -141,30 +141,30 @@ impl HttpFetcher {
         };
         let error = match error {
             // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
-            FetchError::Connect(_) if self.has_just_run_out() || none_is_left() => FetchError::OutOfHandles,
+            FetchError::Connect(_) if self.has_just_exhausted_handles() || none_is_left() => FetchError::OutOfHandles,
             error => error,
         };
         if matches!(error, FetchError::OutOfHandles) {
-            self.note_run_out(&error);
+            self.note_exhausted_handles(&error);
             self.guarded.close_idle();
             self.open.close_idle();
         }
         Err(error)
     }
 
-    fn has_just_run_out(&self) -> bool {
-        let last = *self.run_out.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|last| last.elapsed() < RUN_OUT_LASTS)
+    fn has_just_exhausted_handles(&self) -> bool {
+        let last = *self.handles_exhausted.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last.elapsed() < EXHAUSTION_LASTS)
     }
 
     /// Logs it the first time.
-    fn note_run_out(&self, error: &FetchError) {
-        let mut last = self.run_out.lock().unwrap_or_else(PoisonError::into_inner);
+    fn note_exhausted_handles(&self, error: &FetchError) {
+        let mut last = self.handles_exhausted.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none() {
             log::warn!(target: "crawler::fetch", "{error}; until then requests that meet the limit are repeated");
         }
         // What is only taken for it does not prolong it.
-        if last.is_none_or(|last| last.elapsed() >= RUN_OUT_LASTS) || none_is_left() {
+        if last.is_none_or(|last| last.elapsed() >= EXHAUSTION_LASTS) || none_is_left() {
             *last = Some(Instant::now());
         }
     }

@@ -162,7 +162,7 @@ impl AddressGuard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     PublicOnly,
-    /// For names of seeds: one that points inside at first may, and one that does not may not later.
+    /// For names of seeds: private addresses are allowed if the first look-up returned one.
     AsAtFirst,
     Off,
 }
@@ -172,7 +172,7 @@ impl Guard {
     fn allowed(self, first_look: &FirstLook, name: &str, mut found: Vec<IpAddr>) -> Vec<IpAddr> {
         let allows_private = match self {
             Self::PublicOnly => false,
-            Self::AsAtFirst => first_look.led_inside(name.to_owned(), &found),
+            Self::AsAtFirst => first_look.was_private(name.to_owned(), &found),
             Self::Off => true,
         };
         found.retain(|address| allows_private || is_public(*address));
@@ -195,13 +195,13 @@ async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, DialError> {
     Ok(found)
 }
 
-/// Which names pointed inside when they were first looked up.
+/// Which names had a private address at their first look-up.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FirstLook(Arc<Mutex<HashMap<String, bool>>>);
 
 impl FirstLook {
-    /// Says whether a name pointed inside at first, which is now if it was never looked up.
-    fn led_inside(&self, name: String, found: &[IpAddr]) -> bool {
+    /// Says whether a name had a private address at its first look-up, which may be this one.
+    fn was_private(&self, name: String, found: &[IpAddr]) -> bool {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *names
             .entry(name)
@@ -214,12 +214,12 @@ pub(super) fn order(address: &IpAddr) -> (bool, IpAddr) {
     (!is_public(*address), *address)
 }
 
-/// Says whether a socket can be opened no more. A look-up that cannot open its own says only that the name is not known.
+/// Says whether no socket can be opened any more. A look-up that cannot open one only reports an unknown name.
 pub(super) fn none_is_left() -> bool {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_err_and(|error| is_out_of_handles(&error))
 }
 
-/// A resolver that gives only what may be dialled.
+/// A resolver that returns only addresses that may be dialled.
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) guard: Guard,

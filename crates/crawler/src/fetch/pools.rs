@@ -1,8 +1,8 @@
 //! The connections that are kept open between requests: how many, and for how long.
 //!
 //! A pool of the HTTP library bounds what is idle per host, but not in all: a crawl of many hosts would use up the
-//! process's file handles. So a pool is left for a new one once it has served as many origins as may have idle
-//! connections. What was idle in the old one is closed; requests that are out keep their connections to their end.
+//! process's file handles. So a new pool replaces one that has served as many origins as may have idle
+//! connections. Idle connections of the old one are closed; requests in flight keep theirs until they end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ const KEPT_BEYOND_DELAY: Duration = Duration::from_secs(5);
 /// a request may be on its way.
 const LONGEST_KEPT: Duration = Duration::from_secs(60);
 
-/// Why a fetcher cannot be made.
+/// Why the HTTP fetcher cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -42,7 +42,7 @@ pub enum ClientError {
 /// One guard's connections.
 #[derive(Debug)]
 pub(super) struct Pool {
-    recipe: Recipe,
+    settings: ClientSettings,
     /// Origins that a client may serve before it is left.
     max_origins: usize,
     current: Mutex<Current>,
@@ -56,16 +56,16 @@ struct Current {
 }
 
 impl Pool {
-    pub(super) fn new(recipe: Recipe) -> Result<Self, ClientError> {
+    pub(super) fn new(settings: ClientSettings) -> Result<Self, ClientError> {
         // There are two pools, and each origin may have several connections.
-        let per_origin = 2 * recipe.per_host;
+        let per_origin = 2 * settings.per_host;
         Ok(Self {
-            max_origins: (recipe.max_idle / per_origin).max(1),
+            max_origins: (settings.max_idle / per_origin).max(1),
             current: Mutex::new(Current {
-                client: recipe.client()?,
+                client: settings.client()?,
                 origins: HashSet::new(),
             }),
-            recipe,
+            settings,
         })
     }
 
@@ -87,7 +87,7 @@ impl Pool {
     }
 
     fn renew(&self, current: &mut Current) {
-        match self.recipe.client() {
+        match self.settings.client() {
             Ok(client) => {
                 current.client = client;
                 current.origins.clear();
@@ -98,9 +98,9 @@ impl Pool {
     }
 }
 
-/// All that a client is made from.
+/// The settings of a client.
 #[derive(Debug, Clone)]
-pub(super) struct Recipe {
+pub(super) struct ClientSettings {
     timeout: Duration,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -116,7 +116,7 @@ pub(super) struct Recipe {
     tls: rustls::ClientConfig,
 }
 
-impl Recipe {
+impl ClientSettings {
     pub(super) fn new(
         config: &CrawlConfig,
         http: &HttpOptions,

@@ -50,7 +50,7 @@ pub struct ArchiveOptions {
     pub obeys_robots: bool,
 }
 
-/// Writes an archive on a thread of its own. It needs [`keep_exchanges`](crate::CrawlOptions::keep_exchanges).
+/// Writes an archive on a thread of its own. It needs [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
 #[derive(Debug)]
 pub struct Archive {
     to: Option<SyncSender<Arc<Capture>>>,
