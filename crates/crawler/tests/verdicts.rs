@@ -171,7 +171,7 @@ fn a_redirect_and_a_refresh_are_followed_to_where_a_link_in_the_same_words_leads
         ("/\t/\t/a.example/x", "/x"),
     ] {
         let answers = [
-            page(&format!("<a href='{text}'></a>")),
+            page(format!("<a href='{text}'></a>")),
             Response {
                 status: 302,
                 location: Some(text.to_owned()),
