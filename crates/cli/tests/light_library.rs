@@ -17,7 +17,7 @@ fn tree(package: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(["tree", "--offline", "--locked", "-p", package])
-        .args(["-e", "normal", "--prefix", "none", "--format", "{p}"])
+        .args(["-e", "normal", "--all-features", "--prefix", "none", "--format", "{p}"])
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
