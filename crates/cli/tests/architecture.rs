@@ -128,7 +128,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("cli", "toml::", &["config_file.rs"]);
     only("cli", "rlimit::", &["open_files.rs"]);
-    only("cli", "jiff::", &["options/values.rs"]);
+    only("cli", "jiff::", &["logging.rs", "options/values.rs"]);
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/command_line.rs"]);
     only("cli", "terminal_size::", &["options/command_line.rs"]);
