@@ -4,7 +4,10 @@
 //! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+//! let options = CrawlOptions {
+//!     seeds: vec!["example.com".to_owned()],
+//!     ..CrawlOptions::default()
+//! };
 //! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
 //!     if let Event::Page(page) = event {
 //!         println!("{} {}", page.status, page.url);
@@ -46,7 +49,7 @@
 //! };
 //! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
 //!     if let Event::Content { page, text, links } = event {
-//!         println!("{} {:?}: {} bytes of text, {} links", page.url, page.title, text.len(), links.len());
+//!         println!("{}: {} bytes, {} links", page.url, text.len(), links.len());
 //!         for link in *links {
 //!             println!("  {} {}: {}", link.kind, link.to, link.verdict_name());
 //!         }
