@@ -309,7 +309,7 @@ def check_saturation(report, crawler, site):
         f"{site.name}: each warning names the capacity ({', '.join(sorted(capacities)) or 'none'})",
         seen,
     )
-    levels = [str(warning.get("level")) for warning in warnings]
+    levels = [str(warning.get("saturation_level")) for warning in warnings]
     report.check(
         bool(levels) and "None" not in levels and len(set(levels)) == len(levels),
         f"{site.name}: one warning per level ({', '.join(levels) or 'none'})",

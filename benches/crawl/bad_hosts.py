@@ -190,7 +190,7 @@ def dead_hosts(arguments, work):
         ended, seconds = crawl.wait(limit, step=0.2), crawl.seconds
         # Also a crawl that goes on has a summary to judge.
         crawl.stop(grace=3)
-    named = [int(number) for number in re.findall(r"\bconnect\w*: *([0-9]+)", crawl.summary)]
+    named = [int(number.replace(" ", "")) for number in re.findall(r"\bconnect\w*: *([0-9][0-9 ]*)", crawl.summary)]
     middle = [line for _, line in crawl.lines[len(crawl.lines) // 2 :][:1]]
     measured = f"{count} hosts, {len(crawl.lines)} lines, connect in the summary: {named or 'no'}, {seconds:.1f} s"
     promises = [

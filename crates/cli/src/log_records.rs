@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawler::{FailureKind, PageRecord, Progress, Summary};
-use frontier::{Failure, Fate, NotFetched, Notice};
+use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
 use serde::Serialize;
 
@@ -19,10 +19,10 @@ pub(crate) fn progress(progress: &Progress, message: &str) {
         elapsed_seconds = progress.elapsed.as_secs_f64(),
         pages = progress.pages,
         pages_per_second = per_second(progress),
-        queued = report.queued,
+        queued = report.queued_pages,
         in_flight = report.leased,
         refused = report.links.refused.values().sum::<u64>(),
-        failed = report.pages.gave_up + report.pages.lost_with_host,
+        failed = progress.failed,
         retries = report.pages.retries,
         bytes = progress.bytes,
         saturation_level:% = report.saturation.level;
@@ -41,11 +41,11 @@ pub(crate) fn status(progress: &Progress, origins_away: usize) {
         elapsed_seconds = progress.elapsed.as_secs_f64(),
         pages = progress.pages,
         pages_per_second = per_second(progress),
-        queued = report.queued,
+        queued = report.queued_pages,
         in_flight = report.leased,
         origins_away,
         hosts = report.hosts,
-        failed = report.pages.gave_up + report.pages.lost_with_host,
+        failed = progress.failed,
         retries = report.pages.retries,
         bytes = progress.bytes,
         saturation_level:% = saturation.level,
@@ -56,9 +56,28 @@ pub(crate) fn status(progress: &Progress, origins_away: usize) {
         "{} pages in {:.0} s, {} queued, {} in flight, {origins_away} origins away, seen-set {}, memory {shown_memory}",
         progress.pages,
         progress.elapsed.as_secs_f64(),
-        report.queued,
+        report.queued_pages,
         report.leased,
         saturation.level,
+    );
+}
+
+/// Warns, at the end of a crawl, of what its seen-set has cost: URLs that it dropped, and links that it refused.
+pub(crate) fn loss(summary: &Summary) {
+    let lost = summary.lost_by_seen_set();
+    if lost.is_empty() {
+        return;
+    }
+    let saturation = &summary.report.saturation;
+    let refused = summary.report.links.refused.get(&Refusal::Saturated);
+    let reasons: Vec<_> = lost.iter().map(ToString::to_string).collect();
+    log::warn!(
+        target: "crawler::loss",
+        lost_at_least = saturation.lost_at_least(),
+        refused = refused.copied().unwrap_or_default(),
+        capacity = saturation.capacity;
+        "the crawl is incomplete: {}",
+        reasons.join("; ")
     );
 }
 
@@ -221,7 +240,7 @@ impl<'a> SummaryFields<'a> {
             by_status: &summary.by_status,
             redirects: report.pages.redirected,
             bytes: summary.bytes,
-            failed: report.pages.gave_up + report.pages.lost_with_host,
+            failed: summary.failed_pages(),
             failed_by_kind: &summary.failed,
             retries: report.pages.retries,
             retried_by_kind: &summary.retried,
@@ -239,7 +258,7 @@ impl<'a> SummaryFields<'a> {
             sitemaps: summary.sitemaps.read,
             sitemaps_failed: summary.sitemaps.failed,
             sitemap_urls: summary.sitemaps.urls,
-            queued: report.queued,
+            queued: report.queued_pages,
             cut_short: summary.cut_short,
             hosts: report.hosts,
             origins_given_up: report.origins_given_up,

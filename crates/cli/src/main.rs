@@ -151,7 +151,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
         let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
             Ending::TimeUp => "no answer came before the time was up".to_owned(),
             Ending::Stopped => "it was stopped before any answer came".to_owned(),
-            _ => "every seed was refused".to_owned(),
+            _ => "no seed gave an answer".to_owned(),
         });
         return Err(Failure::NothingFetched(why));
     }
@@ -273,6 +273,7 @@ async fn run(
             Err(error) => return Err(Failure::Cancelled(error.to_string())),
         },
     };
+    log_records::loss(&summary);
     if options.log_format == LogFormat::Json {
         log_records::summary(&summary);
     } else if options.outputs.takes_stdout() {

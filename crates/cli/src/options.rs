@@ -290,7 +290,7 @@ pub(crate) struct Options {
     )]
     false_positive_rate: f64,
     /// What happens beyond the capacity of the seen-set.
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t = OnSaturationArg::Warn, help_heading = "Seen-set")]
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t = OnSaturationArg::Grow, help_heading = "Seen-set")]
     on_saturation: OnSaturationArg,
     /// Hash function of the seen-set.
     #[arg(long, value_name = "HASH", value_enum, default_value_t = HashArg::Murmur3, help_heading = "Seen-set")]

@@ -59,34 +59,74 @@ fn number(summary: &str, label: &str) -> u64 {
     word.unwrap().trim_end_matches(',').parse().unwrap()
 }
 
-#[test]
-fn a_seen_set_that_grows_finds_every_page_from_a_tiny_capacity() {
-    // The demo itself fails when it has not found every page; the log says how the filter grew.
-    let output = crawler(&[
-        "demo",
-        "--capacity",
-        "20",
-        "--on-saturation",
-        "grow",
-        "--log-format",
-        "json",
-    ]);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
-    let layers: Vec<u64> = stderr
-        .lines()
+/// The saturation lines of a log in JSON: severity, level and message of each.
+fn saturation_lines(log: &str) -> Vec<(String, String, String)> {
+    let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    log.lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .filter(|line| line["target"] == "sieve::saturation")
         .map(|line| {
-            assert_eq!(line["level"], "INFO", "{line}");
-            line["layers"].as_u64().unwrap()
+            (
+                text(&line, "level"),
+                text(&line, "saturation_level"),
+                text(&line, "message"),
+            )
         })
-        .collect();
-    assert_eq!(layers, [2, 3, 4, 5], "20 + 40 + 80 + 160 + 320 hold 343 URLs");
+        .collect()
 }
 
 #[test]
-fn a_seen_set_that_refuses_ends_cleanly_and_says_what_it_left_out() {
+fn a_seen_set_grows_unless_told_otherwise_and_warns_at_each_level() {
+    // The demo itself fails when it has not found every page.
+    let output = crawler(&["demo", "--capacity", "100", "--log-format", "json"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let mut lines = saturation_lines(&stderr);
+    lines.retain(|(severity, ..)| severity == "WARN");
+    let levels: Vec<_> = lines.iter().map(|(_, level, _)| level.as_str()).collect();
+    assert_eq!(levels, ["full", "1.5x", "2x", "3x"], "100 of some 350 URLs: {stderr}");
+    for (_, _, message) in &lines {
+        assert!(message.contains("for a capacity of 100, grown to hold "), "{message}");
+        assert!(message.contains("start next time with a capacity of "), "{message}");
+    }
+    assert!(
+        stderr.contains("\"complete\":true") && !stderr.contains("crawler::loss"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
+    let arguments = [
+        "demo",
+        "-q",
+        "--capacity",
+        "30",
+        "--on-saturation",
+        "warn",
+        "--hash-seed",
+        "1",
+    ];
+    let output = crawler(&arguments);
+    let (summary, log) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{log}");
+    let last = log.lines().last().unwrap();
+    let of_command = "the crawl is incomplete: seen-set: at least ";
+    assert!(last.contains("WARN") && last.contains(of_command), "{log}");
+    for text in [last, summary.as_str()] {
+        assert!(
+            text.contains("what only they link to is missing (set --capacity "),
+            "{text}"
+        );
+    }
+    assert!(summary.contains("INCOMPLETE        seen-set: at least "), "{summary}");
+}
+
+#[test]
+fn a_seen_set_that_refuses_ends_cleanly_and_its_last_line_counts_what_it_refused() {
     let output = crawler(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
     let summary = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{summary}");
@@ -94,8 +134,13 @@ fn a_seen_set_that_refuses_ends_cleanly_and_says_what_it_left_out() {
     assert!((90..=110).contains(&pages), "{summary}");
     assert!(summary.contains("saturated: "), "{summary}");
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(stderr.lines().count(), 1, "one warning: {stderr}");
-    assert!(stderr.contains("New keys are refused"), "{stderr}");
+    let lines: Vec<_> = stderr.lines().collect();
+    let [full, last] = lines[..] else {
+        panic!("two warnings: {stderr}")
+    };
+    assert!(full.contains("New keys are refused"), "{stderr}");
+    assert!(last.contains("the crawl is incomplete: seen-set full: "), "{stderr}");
+    assert!(last.contains(" links refused (raise --capacity)"), "{stderr}");
 }
 
 #[test]
@@ -352,7 +397,7 @@ fn a_crawl_that_lost_pages_fails_if_that_is_asked_for() {
     assert_eq!(output.status.code(), Some(0), "{summary}{log}");
     assert!(summary.contains("INCOMPLETE"), "{summary}{log}");
     assert_eq!(number(&summary, "pages"), 1, "{summary}{log}");
-    assert!(summary.contains("given up: 2 URLs of 1 hosts"), "{summary}{log}");
+    assert!(summary.contains("given up: 2 pages of 1 origin "), "{summary}{log}");
     let message = "the crawl is incomplete: ";
     fails(&[&["--fail-on-incomplete"][..], &quick].concat(), 3, message);
     // All that was reached was fetched.

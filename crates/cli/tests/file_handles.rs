@@ -81,7 +81,7 @@ fn line<'s>(summary: &'s str, label: &str) -> &'s str {
 #[track_caller]
 fn loses_nothing_and_blames_nobody(summary: &str, log: &str) {
     assert!(line(summary, "pages").starts_with("201 "), "{summary}{log}");
-    assert!(line(summary, "failed").starts_with("0 for good"), "{summary}{log}");
+    assert!(line(summary, "failed").starts_with("0 pages"), "{summary}{log}");
     assert_eq!(line(summary, "failed by reason"), "none", "{log}");
     assert_eq!(line(summary, "not fetched"), "none", "{log}");
     assert_eq!(line(summary, "complete"), "yes", "{log}");

@@ -269,6 +269,7 @@ impl<S: Fetcher> Crawl<S> {
         let progress = Progress {
             elapsed: self.clock.elapsed(),
             pages: self.counts.pages,
+            failed: self.counts.failed_pages(),
             bytes: self.counts.bytes,
             report: self.frontier.report(),
         };

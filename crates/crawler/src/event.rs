@@ -197,6 +197,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
+    /// Pages that failed, as the [summary](crate::summary) counts them.
+    pub failed: u64,
     /// Bytes of bodies, after decompression.
     pub bytes: u64,
     /// The report of the frontier.
@@ -209,6 +211,7 @@ impl Progress {
         Self {
             elapsed,
             pages: 0,
+            failed: 0,
             bytes: 0,
             report,
         }

@@ -96,7 +96,7 @@ fn a_crawl_that_was_interrupted_says_how_many_are_left() {
         left: 8,
     };
     assert_eq!(summary.missing(), [missing]);
-    says(&summary, "page budget spent, 8 URLs left");
+    says(&summary, "page budget spent: 8 pages left (raise --max-pages)");
     // Asked at 0 (robots.txt), 10 and 20 seconds.
     let mut short = options();
     short.frontier.delay = Duration::from_secs(10);
@@ -107,7 +107,7 @@ fn a_crawl_that_was_interrupted_says_how_many_are_left() {
         left: 9,
     };
     assert_eq!(summary.missing(), [missing]);
-    says(&summary, "time is up, 9 URLs left");
+    says(&summary, "time is up: 9 pages left (raise --max-time)");
 }
 
 #[test]
@@ -120,17 +120,17 @@ fn hosts_that_were_given_up_are_counted_with_the_urls_that_waited_for_them() {
         _ if url.contains("down") => refused(),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [Missing::GivenUp { urls: 7, origins: 2 }]);
-    says(&summary, "given up: 7 URLs of 2 hosts");
+    assert_eq!(summary.missing(), [Missing::GivenUp { pages: 7, origins: 2 }]);
+    says(&summary, "given up: 7 pages of 2 origins (raise --max-host-downtime");
     let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
     for line in &lines {
         assert_eq!(line["class"], "failed", "{line}");
-        assert_eq!(line["reason"], "host_down", "{line}");
+        assert_eq!(line["reason"], "connect", "{line}");
         assert_eq!(line["referrer"], SEED, "{line}");
         let detail = line["detail"].as_str().unwrap();
         assert!(
-            detail.starts_with("connect: ") && detail.contains("connection refused"),
+            detail.starts_with("its origin was given up: ") && detail.contains("connection refused"),
             "{line}"
         );
     }
@@ -147,7 +147,7 @@ fn what_a_full_seen_set_dropped_is_estimated() {
     tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
     let (summary, _) = run(tiny, site(200));
     let missing = summary.missing();
-    let [Missing::Dropped { at_least }] = missing[..] else {
+    let [Missing::Dropped { at_least, enough }] = missing[..] else {
         panic!("{missing:?}: {summary}");
     };
     let dropped = 201 - summary.pages;
@@ -156,20 +156,22 @@ fn what_a_full_seen_set_dropped_is_estimated() {
         (dropped / 2..=dropped).contains(&at_least),
         "{dropped} were dropped: {summary}"
     );
-    says(&summary, &format!("seen-set: at least {at_least} URLs dropped"));
+    assert!((400..500).contains(&enough), "some 201 URLs: {enough}");
+    let text = format!(
+        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set --capacity {enough})"
+    );
+    says(&summary, &text);
 }
 
 #[test]
 fn what_there_was_no_room_for_is_counted_with_the_option_that_makes_more() {
-    let refused = |why, urls, option| Missing::Refused { why, urls, option };
+    let refused = |why, links, option| Missing::Refused { why, links, option };
     let mut small = options();
     small.frontier.max_queued = 4;
     let (summary, _) = run(small, site(10));
     assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "--max-queued")]);
     assert!(
-        summary
-            .to_string()
-            .contains("6 links refused (give a larger --max-queued)"),
+        summary.to_string().contains("6 links refused (raise --max-queued)"),
         "{summary}"
     );
 
@@ -206,8 +208,8 @@ fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
         "http://shut.example/robots.txt" => status(500),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [Missing::RobotsUnreachable { urls: 3 }]);
-    says(&summary, "robots.txt not fetched: 3 URLs");
+    assert_eq!(summary.missing(), [Missing::RobotsUnreachable { pages: 3 }]);
+    says(&summary, "robots.txt could not be fetched: 3 pages");
     assert_eq!(lines.len(), 3, "{lines:?}");
     for line in &lines {
         assert_eq!(line["class"], "not_fetched", "{line}");
@@ -232,8 +234,8 @@ fn pages_that_never_answered_whole_are_counted_and_those_that_did_are_not() {
         "http://a.example/35" => broken_off(),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [Missing::Failed { urls: 3 }], "{summary}");
-    says(&summary, "no whole answer: 3 URLs");
+    assert_eq!(summary.missing(), [Missing::Failed { pages: 3 }], "{summary}");
+    says(&summary, "no whole answer: 3 pages (raise --max-attempts");
     let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, BTreeSet::from(["incomplete", "status", "timeout"]));
 }
@@ -247,17 +249,14 @@ fn several_reasons_are_all_named() {
         _ if url.contains("down") => refused(),
         _ => body(""),
     });
-    let given_up = Missing::GivenUp { urls: 1, origins: 1 };
+    let given_up = Missing::GivenUp { pages: 1, origins: 1 };
     let full = Missing::Refused {
         why: Refusal::QueueFull,
-        urls: 21,
+        links: 21,
         option: "--max-queued",
     };
     assert_eq!(summary.missing(), [given_up, full]);
-    says(&summary, "given up: 1 URLs of 1 hosts");
+    says(&summary, "given up: 1 page of 1 origin (raise ");
     let shown = summary.to_string();
-    assert!(
-        shown.contains("21 links refused (give a larger --max-queued)"),
-        "{shown}"
-    );
+    assert!(shown.contains("21 links refused (raise --max-queued)"), "{shown}");
 }

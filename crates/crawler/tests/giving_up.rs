@@ -94,7 +94,7 @@ fn ports_where_nobody_listens_do_not_cost_the_host_that_answers_on_others() {
     });
     assert_eq!(run.summary.pages, 41, "{:?}", run.asked);
     assert_eq!(run.summary.report.origins_given_up, 3);
-    assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 3, origins: 3 }]);
+    assert_eq!(run.summary.missing(), [Missing::GivenUp { pages: 3, origins: 3 }]);
 }
 
 #[test]
@@ -138,7 +138,13 @@ fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_
     assert_eq!(run.attempts().len(), 2, "{:?}", run.asked);
     assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
     assert_eq!(run.summary.report.pages.lost_with_host, 1000);
-    assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1000, origins: 1 }]);
+    assert_eq!(
+        run.summary.missing(),
+        [Missing::GivenUp {
+            pages: 1000,
+            origins: 1
+        }]
+    );
     assert_eq!(
         run.summary.failed.iter().collect::<Vec<_>>(),
         [(&FailureKind::Connect, &1000)]
@@ -184,7 +190,7 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
         assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
         assert_eq!(run.notices(), ["away", "given up"]);
-        assert_eq!(run.summary.missing(), [Missing::GivenUp { urls: 1, origins: 1 }]);
+        assert_eq!(run.summary.missing(), [Missing::GivenUp { pages: 1, origins: 1 }]);
     }
 }
 

@@ -249,7 +249,10 @@ async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetche
 fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
-        Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => summary.failed.is_empty() && summary.retried.is_empty(),
+        Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => {
+            let errors: u64 = summary.by_status.range(400..).map(|(_, count)| count).sum();
+            summary.failed_pages() == errors && summary.retried.is_empty()
+        }
         Ends::TruncationReason(_, cut) => summary.bodies_truncated.contains_key(&cut),
         Ends::Skipped(_) => summary.bodies_skipped == 1,
         Ends::Fails(kind) => one(summary.failed.get(&kind)),
@@ -260,7 +263,14 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
                 && retried == Some(SILENT as u64 - 1)
                 && one(summary.bodies_truncated.get(&cut))
         }
-        Ends::GivesUp(kind, _) => one(summary.failed.get(&kind)) && one(summary.retried.get(&kind)),
+        Ends::GivesUp(kind, _) => {
+            // The last answer of a server that throttles is a status of 400 or more, like any other.
+            let failed = match kind {
+                FailureKind::Throttled => FailureKind::Status,
+                other => other,
+            };
+            one(summary.failed.get(&failed)) && one(summary.retried.get(&kind))
+        }
     };
     (!is_right).then(|| format!("{}: counted as\n{summary}", behaviour.name))
 }

@@ -97,7 +97,7 @@ fn links_to_a_host_that_was_given_up_are_missing() {
     let links: Vec<_> = (0..500).map(|n| link(&format!("https://a.example/{n}"))).collect();
     frontier.offer(&links, now).unwrap();
     let report = frontier.report();
-    assert_eq!(report.links.refused.get(&Refusal::HostDead), Some(&500));
+    assert_eq!(report.links.refused.get(&Refusal::HostDown), Some(&500));
     assert_eq!(report.origins_given_up, 1);
     let mut summary = Summary::new(Ending::Drained, report);
     // As the engine counts it: the page was given up with an answer, 429.

@@ -123,7 +123,7 @@ fn the_report_names_everything_that_was_not_had_once_with_its_reason() {
     assert_eq!(told.len(), refused.len(), "each once: {refused:?}");
     let expected = [
         ("http://other.example/", "refused", "other_host", json!(null)),
-        ("http://site.example/hidden", "refused", "nofollow", json!(null)),
+        ("http://site.example/hidden", "not_followed", "nofollow", json!(null)),
         (
             "http://site.example/forbidden/x",
             "not_fetched",

@@ -489,7 +489,7 @@ fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
         assert_eq!(times, attempts.get() as usize, "{:?}", run.asked);
     }
     assert_eq!(run.urls().len(), 2 + 2 * attempts.get() as usize, "{:?}", run.asked);
-    assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { urls: 2 }]);
+    assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { pages: 2 }]);
 }
 
 /// The links of a site of 200 pages.

@@ -393,11 +393,7 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         "scope decides, not the sitemap"
     );
     assert_eq!(run.summary.report.not_fetched[&NotFetched::RobotsForbid], 1);
-    assert!(
-        run.summary
-            .to_string()
-            .contains("3 read, 0 of them not to the end, 0 failed")
-    );
+    assert!(run.summary.to_string().contains("3 read, 0 of them in part; 0 failed"));
 }
 
 #[test]

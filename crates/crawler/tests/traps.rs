@@ -442,7 +442,10 @@ fn links_that_can_be_no_page_are_counted_by_kind() {
     let summary = run.summary;
     assert_eq!((summary.links_other_scheme, summary.links_unresolvable), (3, 5));
     let shown = summary.to_string();
-    assert!(shown.contains("3 neither http nor https, 5 unresolvable"), "{shown}");
+    assert!(
+        shown.contains("not followed      not crawlable: 5, other scheme: 3\n"),
+        "{shown}"
+    );
 }
 
 /// The number at the end of a path such as `/photo/17`.

@@ -78,6 +78,8 @@ pub(crate) struct HostQueues {
     waiting: Timers,
     resting: Timers,
     queued: u64,
+    /// Pages among them.
+    queued_pages: u64,
     /// Origins that were given up.
     given_up: u64,
     /// Whether a host has half of the origins that it may have.
@@ -115,6 +117,7 @@ impl HostQueues {
             waiting: Timers::new(),
             resting: Timers::new(),
             queued: 0,
+            queued_pages: 0,
             given_up: 0,
             has_crowded_hosts: false,
             postponed: 0,
@@ -140,7 +143,7 @@ impl HostQueues {
             return self.traps.admit(link);
         };
         if host.gave_up(link.url.url().as_str()) {
-            return Err(Refusal::HostDead);
+            return Err(Refusal::HostDown);
         }
         let is_full = host.origins().len() >= MAX_ORIGINS_PER_HOST && !link.seed;
         if is_full && host.find(OriginId::of(link.url.url().as_str())).is_none() {
@@ -167,7 +170,12 @@ impl HostQueues {
         self.given_up
     }
 
-    /// Returns the number of postponed pages.
+    /// Returns how many pages wait, those behind everything else included.
+    pub(crate) fn queued_pages(&self) -> u64 {
+        self.queued_pages + self.postponed
+    }
+
+    /// Returns how many pages wait behind everything else.
     pub(crate) fn postponed(&self) -> u64 {
         self.postponed
     }
@@ -315,10 +323,11 @@ impl HostQueues {
     /// Changes a host and updates its state. All changes of queues and times go through this function.
     fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
         let host = self.hosts.entry(key.clone()).or_default();
-        let (queued, postponed) = (host.queued(), host.postponed());
+        let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
         change(host, &self.rules);
         self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
         self.queued = self.queued + host.queued() - queued;
+        self.queued_pages = self.queued_pages + host.queued_pages() - pages;
         self.postponed = self.postponed + host.postponed() - postponed;
         self.update_state(key, now);
     }

@@ -176,8 +176,8 @@ impl fmt::Display for NotFetched {
             Self::RobotsForbid => "forbidden by robots.txt",
             Self::RobotsUnreachable => "its robots.txt could not be fetched",
             Self::AddressForbidden => "its address is not public",
-            Self::NearDuplicates => "its path has too many near-duplicates",
-            Self::HostBudget => "the page budget of its host is spent",
+            Self::NearDuplicates => "too many near-duplicates",
+            Self::HostBudget => "page budget of the host spent",
             Self::HostDown => "its origin was given up",
         })
     }

@@ -1,4 +1,4 @@
-//! What an operator should know of a crawl, as the frontier says it.
+//! Notices: what an operator should know of a crawl.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::url::Origin;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// An origin went away: it is asked for less and less often until it is back, or given up.
+    /// An origin went away: it is probed less and less often until it is back, or given up.
     Away {
         /// Which.
         origin: Origin,
@@ -80,7 +80,10 @@ impl fmt::Display for Notice {
                 patience,
             } => {
                 let seconds = patience.as_secs_f64();
-                write!(f, "{origin} is away: {cause}; it is asked again for {seconds} s")
+                write!(
+                    f,
+                    "{origin} is away: {cause}; it is probed for {seconds} s before it is given up"
+                )
             }
             Self::Back { origin, after } => write!(f, "{origin} is back after {:.1} s", after.as_secs_f64()),
             Self::GivenUp {
@@ -94,7 +97,7 @@ impl fmt::Display for Notice {
                 if !after.is_zero() {
                     write!(f, " after {:.1} s", after.as_secs_f64())?;
                 }
-                write!(f, ": {cause}; {lost} URLs that waited for it are lost")
+                write!(f, ": {cause}; {lost} pages that waited for it have failed")
             }
             Self::Closed { origin, cause, rest } => {
                 let seconds = rest.as_secs();

@@ -1,4 +1,4 @@
-//! Reports: counts, politeness per host, and why a URL was or was not fetched.
+//! Numbers: what a frontier has counted, what each host was asked, and why a URL was or was not fetched.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use crate::time::Time;
 use crate::traps::ResemblanceCounts;
 use crate::url::HostKey;
 
-/// Counts of page leases by outcome.
+/// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct PageCounts {
-    /// Fetched.
+    /// Pages that were fetched.
     pub done: u64,
-    /// Answered by a redirect.
+    /// Pages that answered with a redirect. Its target counts as a page of its own.
     pub redirected: u64,
-    /// Answered that there is nothing for us (HTTP 4xx).
+    /// Pages whose answer is final and no page: HTTP 4xx.
     pub rejected: u64,
-    /// Failed as often as they may.
+    /// Pages that failed in all their attempts, with or without an answer.
     pub gave_up: u64,
-    /// Dropped from the queue because their origin was given up.
+    /// Pages that were dropped from the queue because their origin was given up.
     pub lost_with_host: u64,
-    /// Asked for again.
+    /// Requests for pages that failed and were queued again. Unit: requests.
     pub retries: u64,
 }
 
@@ -36,15 +36,15 @@ impl PageCounts {
     }
 }
 
-/// Counts of links by verdict.
+/// What became of the links that were offered. Unit: links; a URL counts once for each page that links to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct LinkCounts {
-    /// New and queued.
+    /// Links to new URLs, which were queued.
     pub queued: u64,
-    /// Seen before.
+    /// Links to URLs that were seen before, or were wrongly taken for seen.
     pub seen: u64,
-    /// Refused, by reason.
+    /// Links that were refused, by reason: by the scope, or for want of room or budget.
     pub refused: BTreeMap<Refusal, u64>,
 }
 
@@ -67,15 +67,18 @@ impl LinkCounts {
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// Entries that wait, the postponed ones included.
+    /// Entries that wait: pages, the postponed ones included, robots.txt files and sitemaps.
     pub queued: u64,
+    /// Pages among them that may still be fetched.
+    pub queued_pages: u64,
     /// Pages that wait behind everything else, because of too many near-duplicates.
     pub postponed: u64,
-    /// Entries that are handed out.
+    /// Entries that are in flight: handed out, and not settled.
     pub leased: u64,
     /// What became of pages.
     pub pages: PageCounts,
-    /// Pages for which no request was made, by reason.
+    /// Pages that left the queue without a request, by reason. Those of an origin that was given up are in
+    /// [`PageCounts::lost_with_host`].
     pub not_fetched: BTreeMap<NotFetched, u64>,
     /// What became of links.
     pub links: LinkCounts,
@@ -85,7 +88,7 @@ pub struct Report {
     pub hosts: u64,
     /// Origins that were away for too long and were given up.
     pub origins_given_up: u64,
-    /// Bytes that the rules of robots.txt files take, by their own word.
+    /// Bytes that the rules of robots.txt files take, as the rules state it.
     pub rules_bytes: u64,
     /// Pages by what they resemble.
     pub resemblance: ResemblanceCounts,
@@ -119,11 +122,11 @@ pub struct HostReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
-    /// The scope, or its host's state, refuses it.
+    /// The scope, the state of its host, or a lack of room refuses it.
     Refused(Refusal),
-    /// It is handed out now.
+    /// It is in flight.
     Leased {
-        /// For the how many-th time.
+        /// Its attempt, from 1.
         attempt: u32,
     },
     /// It waits in its host's queue.
@@ -133,14 +136,14 @@ pub enum Why {
         /// What it waits for.
         wait: Wait,
     },
-    /// It waits in its host's queue, and will be dropped when its turn comes.
+    /// It waits, and will be dropped when its turn comes.
     WillBeDropped(NotFetched),
     /// The seen-set knows it: it was handed out before, or it is one of the new URLs that are wrongly dropped.
     Seen {
         /// The chance that the seen-set says so of a URL that it never met.
         false_positive_rate: f64,
     },
-    /// It was never offered.
+    /// It was never offered, or was refused for a reason that no longer holds.
     NeverOffered,
 }
 
@@ -152,7 +155,7 @@ pub enum Wait {
     Turn,
     /// The delay, a rest or a block of its host, until this time.
     Until(Time),
-    /// Requests to its host that are in flight.
+    /// Requests to its host that are in flight: as many as it may have, or as its page budget has left.
     InFlight,
     /// The robots.txt of its origin, which is asked for first.
     Robots,
@@ -165,19 +168,28 @@ pub enum Wait {
     },
     /// Everything else of the crawl: it lies where too many pages resemble one another.
     EverythingElse,
+    /// The IP address of its host, which is looked up first.
+    AddressLookup,
+    /// The IP address of its host, whose other hosts are asked first.
+    SharedAddress,
+    /// The end: the page budget of the crawl is spent.
+    PageBudget,
 }
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Turn => f.write_str("which can be asked now"),
-            Self::Until(time) => write!(f, "which can be asked from {time} s after the epoch on"),
-            Self::InFlight => f.write_str("until a request in flight has ended"),
-            Self::Robots => f.write_str("until its robots.txt is known"),
+            Self::Turn => f.write_str("its host can be asked now"),
+            Self::Until(time) => write!(f, "its host can be asked from {time} s after the epoch on"),
+            Self::InFlight => f.write_str("waits for a request in flight to its host"),
+            Self::Robots => f.write_str("waits for its robots.txt"),
             Self::Away { since, cause } => {
-                write!(f, "which is away since {since} s after the epoch: {cause}")
+                write!(f, "its origin is away since {since} s after the epoch: {cause}")
             }
-            Self::EverythingElse => f.write_str("behind everything else, because of too many near-duplicates"),
+            Self::EverythingElse => f.write_str("waits behind everything else, because of too many near-duplicates"),
+            Self::AddressLookup => f.write_str("waits for the IP address of its host"),
+            Self::SharedAddress => f.write_str("waits for other hosts of its IP address"),
+            Self::PageBudget => f.write_str("is not fetched in this crawl: the page budget is spent"),
         }
     }
 }
@@ -186,14 +198,14 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => write!(f, "refused: {why}"),
-            Self::Leased { attempt } => write!(f, "being fetched, attempt {attempt}"),
-            Self::Queued { host, wait } => write!(f, "queued at {host}, {wait}"),
+            Self::Leased { attempt } => write!(f, "in flight, attempt {attempt}"),
+            Self::Queued { host, wait } => write!(f, "queued at {host}: {wait}"),
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => write!(
                 f,
                 "seen before; a URL that was never offered would be taken for seen with probability {false_positive_rate:.1e}"
             ),
-            Self::NeverOffered => f.write_str("never offered"),
+            Self::NeverOffered => f.write_str("unknown: never offered, or refused for a reason that no longer holds"),
         }
     }
 }

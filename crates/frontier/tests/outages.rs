@@ -279,7 +279,7 @@ fn an_origin_is_given_up_after_five_minutes_or_thirty_seconds_if_it_never_answer
         assert_eq!(report.origins_given_up, 1);
         assert!(frontier.is_drained());
         let late = offer(&mut frontier, &["https://a.example/late"], now);
-        assert_eq!(late, [Verdict::Refused(Refusal::HostDead)]);
+        assert_eq!(late, [Verdict::Refused(Refusal::HostDown)]);
     }
 }
 
@@ -311,7 +311,7 @@ fn only_the_origin_is_given_up_and_other_ports_of_its_host_go_on() {
     assert_eq!(frontier.report().pages.done, 10, "meanwhile the others were fetched");
     let more = ["https://a.example/x", "https://a.example:8443/x"];
     let verdicts = offer(&mut frontier, &more, now);
-    assert_eq!(verdicts, [Verdict::Refused(Refusal::HostDead), Verdict::Queued]);
+    assert_eq!(verdicts, [Verdict::Refused(Refusal::HostDown), Verdict::Queued]);
     assert_eq!(fetch_all(&mut frontier, now), 1);
 }
 
@@ -352,7 +352,7 @@ fn an_origin_that_is_away_or_given_up_is_remembered_while_nothing_is_queued_for_
     let (now, _) = until_given_up(&mut frontier, "a.example");
     assert_eq!(frontier.lease(at(9_999), 1).unwrap(), Leasing::Drained);
     let verdicts = frontier.offer(&[link("https://a.example/2")], at(9_999)).unwrap();
-    assert_eq!(verdicts, [Verdict::Refused(Refusal::HostDead)], "given up at {now}");
+    assert_eq!(verdicts, [Verdict::Refused(Refusal::HostDown)], "given up at {now}");
 }
 
 #[test]

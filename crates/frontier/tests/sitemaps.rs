@@ -64,6 +64,8 @@ fn sitemaps_come_first_and_pages_get_every_second_turn() {
     frontier
         .offer(&pages.chain(sitemaps).collect::<Vec<_>>(), START)
         .unwrap();
+    let report = frontier.report();
+    assert_eq!((report.queued, report.queued_pages), (7, 3), "sitemaps are no pages");
     let mut order = Vec::new();
     while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
         order.push(leases[0].entry.url.trim_start_matches("https://a.example/").to_owned());

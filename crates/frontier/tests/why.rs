@@ -8,13 +8,14 @@
 
 mod common;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
     FailureKind, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Reach, Refusal, RobotsOutcome, ScopeConfig,
-    Time, Why,
+    Task, Time, Why,
 };
 
 use common::{
@@ -135,7 +136,7 @@ fn a_page_waits_for_an_origin_that_is_away_and_is_refused_once_it_is_given_up() 
         Why::Seen { .. }
     ));
     let new = frontier.why(&url("https://a.example/new"), now);
-    assert_eq!(new, Why::Refused(Refusal::HostDead));
+    assert_eq!(new, Why::Refused(Refusal::HostDown));
 }
 
 #[test]
@@ -176,4 +177,97 @@ fn a_page_among_too_many_near_duplicates_waits_for_everything_else_or_will_be_dr
 
 fn offer_late(frontier: &mut Frontier) {
     frontier.offer(&links(&["https://a.example/list/99"]), START).unwrap();
+}
+
+/// Two hosts of one address: what `why` says that can be asked now is what is handed out.
+#[test]
+fn a_page_waits_for_the_address_of_its_host_and_for_other_hosts_of_that_address() {
+    let config = FrontierConfig {
+        per_address: true,
+        delay: Duration::from_secs(2),
+        ..config()
+    };
+    let [a, b] = ["https://a.example/", "https://b.example/"];
+    let mut frontier = with_pages(config, &links(&[a, b]));
+    for _ in 0..2 {
+        assert_eq!(wait(&frontier, b, START), Wait::AddressLookup);
+        let lease = one(&mut frontier, START);
+        let Task::Address(task) = lease.task() else {
+            panic!("{lease:?}")
+        };
+        let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        commit(
+            &mut frontier,
+            task.settle(Some(address), Duration::from_secs(600)),
+            START,
+        );
+    }
+    assert_eq!(wait(&frontier, a, START), Wait::Turn);
+    assert_eq!(
+        wait(&frontier, b, START),
+        Wait::SharedAddress,
+        "a.example is asked first"
+    );
+    let first = one(&mut frontier, START);
+    assert_eq!(&*first.entry.url, a);
+    assert_eq!(wait(&frontier, b, START), Wait::SharedAddress);
+    settle(&mut frontier, &first, Outcome::Done, START);
+    assert_eq!(
+        wait(&frontier, b, at(1)),
+        Wait::SharedAddress,
+        "the delay of the address"
+    );
+    assert_eq!(frontier.lease(at(1), 1).unwrap(), Leasing::NotUntil(at(2)));
+    assert_eq!(&*one(&mut frontier, at(2)).entry.url, b);
+}
+
+#[test]
+fn a_page_waits_for_those_in_flight_that_may_spend_the_budget_of_its_host() {
+    let config = FrontierConfig {
+        per_host: NonZeroU32::new(5).unwrap(),
+        max_pages_per_host: Some(2),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 4));
+    let (first, second) = (one(&mut frontier, START), one(&mut frontier, START));
+    assert_eq!(wait(&frontier, "https://a.example/2", START), Wait::InFlight);
+    assert_eq!(frontier.lease(START, 1).unwrap(), Leasing::AllLeased);
+    settle(&mut frontier, &first, Outcome::Redirected, START);
+    assert_eq!(wait(&frontier, "https://a.example/2", START), Wait::Turn);
+    settle(&mut frontier, &second, Outcome::Done, START);
+    let third = one(&mut frontier, START);
+    settle(&mut frontier, &third, Outcome::Done, START);
+    assert_eq!(
+        frontier.why(&url("https://a.example/3"), START),
+        Why::WillBeDropped(NotFetched::HostBudget)
+    );
+}
+
+#[test]
+fn a_page_is_not_said_to_be_next_once_the_page_budget_is_spent() {
+    let config = FrontierConfig {
+        max_pages: Some(1),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, Outcome::Done, START);
+    assert_eq!(wait(&frontier, "https://a.example/1", START), Wait::PageBudget);
+    assert_eq!(frontier.lease(START, 1).unwrap(), Leasing::BudgetSpent);
+}
+
+#[test]
+fn a_url_that_a_full_seen_set_refuses_is_said_to_be_refused() {
+    let config = FrontierConfig {
+        exact: false,
+        capacity: 50,
+        hashing: sieve::Hashing::Murmur3 { seed: 1 },
+        on_saturation: sieve::OnSaturation::Refuse,
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 10));
+    let new = url("https://a.example/new");
+    assert_eq!(frontier.why(&new, START), Why::NeverOffered);
+    frontier.offer(&pages("https://a.example/more/", 100), START).unwrap();
+    assert_eq!(frontier.why(&new, START), Why::Refused(Refusal::Saturated));
 }

@@ -248,6 +248,7 @@ impl Filter for CountingBloomFilter {
         let estimated_len = self.estimated_len();
         Load {
             capacity: Some(self.sizing.capacity()),
+            grown_capacity: None,
             estimated_len,
             estimate_noise: self.sizing.estimate_noise(estimated_len),
             false_positive_rate: self.false_positive_rate(),

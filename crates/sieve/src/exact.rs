@@ -53,6 +53,7 @@ impl Filter for ExactFilter {
         let slots = self.keys.capacity() as u64 * 17;
         Load {
             capacity: None,
+            grown_capacity: None,
             estimated_len: self.keys.len() as f64,
             estimate_noise: 0.0,
             false_positive_rate: 0.0,

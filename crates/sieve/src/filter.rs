@@ -83,8 +83,10 @@ pub trait Filter {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Load {
-    /// The number of keys that it is sized for; `None` without a limit.
+    /// The number of keys that it was configured for; `None` without a limit.
     pub capacity: Option<u64>,
+    /// The number of keys that it holds at its rate now that it has grown; `None` if it has not.
+    pub grown_capacity: Option<u64>,
     /// The estimated number of distinct keys that were *offered*, including those wrongly dropped.
     pub estimated_len: f64,
     /// The standard deviation of that estimate, in keys.
@@ -110,6 +112,7 @@ impl Default for Load {
     fn default() -> Self {
         Self {
             capacity: None,
+            grown_capacity: None,
             estimated_len: 0.0,
             estimate_noise: 0.0,
             false_positive_rate: 0.0,

@@ -1,9 +1,10 @@
-//! The lines of the saturation in the log. This is the only file that logs.
+//! The saturation lines of the log. This is the only file that logs.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::on_saturation::OnSaturation;
+use crate::saturation::rounded::Grouped;
 use crate::saturation::{Level, Notice, Saturation, SelfCheck};
 
 /// The `log` target of the saturation lines.
@@ -22,6 +23,7 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
         level,
         estimated,
         capacity,
+        grown_capacity,
         accepted,
         fill,
         rate,
@@ -39,10 +41,12 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
         saturation_level:% = level,
         estimated,
         capacity,
+        grown_capacity,
         accepted,
         fill,
         rate,
         lost,
+        lost_at_least = saturation.lost_at_least(),
         bits,
         ones,
         hashes,
@@ -57,13 +61,13 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
     );
 }
 
-/// What has happened.
+/// What has happened, in a word.
 struct Headline<'a>(&'a Saturation, &'a Notice);
 
 impl fmt::Display for Headline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Notice::Grown => write!(f, "grew to {} layers, {} bytes", self.0.layers, self.0.memory_bytes),
+            Notice::Grown => f.write_str("grown"),
             Notice::Level { .. } | Notice::Suspicion => write!(f, "{}", self.0.level),
         }
     }
@@ -77,7 +81,7 @@ impl fmt::Display for Forecast {
         let Self(level, Some(wait)) = self else {
             return Ok(());
         };
-        let seconds = wait.as_secs();
+        let seconds = wait.as_secs().max(1);
         match seconds {
             0..120 => write!(f, "; {level} in about {seconds} s at this pace"),
             120..7200 => write!(f, "; {level} in about {} min at this pace", seconds / 60),
@@ -86,28 +90,42 @@ impl fmt::Display for Forecast {
     }
 }
 
-/// What the operator can do about it.
+/// What was done, and what the operator can do.
 struct Remedy<'a>(&'a Saturation, &'a Notice, OnSaturation);
 
 impl fmt::Display for Remedy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(saturation, notice, policy) = self;
         if matches!(notice, Notice::Grown) {
-            return Ok(());
+            return write!(
+                f,
+                ". The filter takes {} bytes",
+                Grouped::exactly(saturation.memory_bytes)
+            );
         }
-        let enough = (saturation.estimated * 2.0).ceil();
+        let enough = Grouped::enough(saturation.estimated * 2.0);
         if saturation.level < Level::FULL {
             return write!(
                 f,
-                ". If many more keys are to come, plan for a capacity of {enough:.0} or more"
+                ". If many more keys are to come, plan for a capacity of {enough} or more"
             );
         }
-        let fate = match policy {
-            OnSaturation::Warn => "To lose fewer,",
+        let holds = saturation.grown_capacity.or(saturation.capacity);
+        let has_room = holds.is_some_and(|holds| saturation.estimated <= holds as f64);
+        match policy {
+            OnSaturation::Warn if !has_room => f.write_str(
+                ". What only dropped keys lead to is missing, too. To drop fewer, let the filter grow, or start again with",
+            ),
+            // Another filter than a plain one grows under any policy.
+            OnSaturation::Grow | OnSaturation::Warn if has_room => f.write_str(
+                ". No key is refused; each layer costs memory, and a cache line per key. For a single layer, start next time with",
+            ),
             // No memory for a further layer, or a filter that has no layers.
-            OnSaturation::Grow => "The filter cannot grow any further;",
-            OnSaturation::Refuse => "New keys are refused from now on;",
-        };
-        write!(f, ". {fate} start again with a capacity of {enough:.0} or more")
+            OnSaturation::Grow | OnSaturation::Warn => {
+                f.write_str(". The filter cannot grow any further, and drops more and more. Start again with")
+            }
+            OnSaturation::Refuse => f.write_str(". New keys are refused from now on. To take them in, start again with"),
+        }?;
+        write!(f, " a capacity of {enough} or more")
     }
 }

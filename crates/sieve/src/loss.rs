@@ -14,7 +14,9 @@ const REFRESHES: u64 = 512;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LossMeter {
     lost: f64,
-    /// Keys accepted since the term was computed.
+    /// Of the number that was truly lost.
+    variance: f64,
+    /// Accepted since the term was computed.
     pending: u64,
     per_accepted: f64,
     refresh_at: u64,
@@ -35,6 +37,7 @@ impl LossMeter {
         // No interpolation from the term of an old shape.
         let from = if self.refresh_at == 0 { term } else { self.per_accepted };
         self.lost += self.pending as f64 * f64::midpoint(from, term);
+        self.variance += self.pending as f64 * f64::midpoint(variance_of(from), variance_of(term));
         self.pending = 0;
         self.per_accepted = term;
         self.refresh_at = ones + (bits / REFRESHES).max(1);
@@ -42,7 +45,8 @@ impl LossMeter {
 
     /// Computes the term anew at the next key, because the filter has changed its shape.
     pub(crate) fn refresh(&mut self) {
-        // The keys so far count with the term of the old shape.
+        // What was accepted until now is counted with the term of the old shape.
+        self.variance = self.variance();
         self.lost = self.lost();
         self.pending = 0;
         self.refresh_at = 0;
@@ -59,14 +63,25 @@ impl LossMeter {
         self.lost + self.pending as f64 * self.per_accepted
     }
 
-    /// Continues from a stored loss.
-    pub(crate) fn resume(&mut self, lost: f64) {
+    /// Returns the variance of the number lost.
+    pub(crate) fn variance(&self) -> f64 {
+        self.variance + self.pending as f64 * variance_of(self.per_accepted)
+    }
+
+    /// Resumes from a loss that was counted before, at terms of at most `most_per_accepted`: its variance is an upper bound then.
+    pub(crate) fn resume(&mut self, lost: f64, most_per_accepted: f64) {
         self.lost = lost;
+        self.variance = lost * (1.0 + most_per_accepted);
         self.refresh();
     }
 }
 
-/// Returns the expected number of drops per accepted key at a rate. At a rate of 1 no key is accepted, and the term is not used.
+/// The variance of a geometric number with this mean.
+fn variance_of(mean: f64) -> f64 {
+    mean * (1.0 + mean)
+}
+
+/// The expected number of drops per accepted key at a rate; at a rate of 1 none is accepted, and the term is never used.
 pub(crate) fn drops_per_accepted(rate: f64) -> f64 {
     if rate < 1.0 { rate / (1.0 - rate) } else { 0.0 }
 }

@@ -1,6 +1,6 @@
 //! The policy of a sieve beyond its capacity.
 
-/// What a sieve does when the estimated number of keys exceeds its capacity.
+/// What happens once the estimate exceeds the capacity. Under each policy the log has one warning per level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "serde",
@@ -9,11 +9,12 @@
 )]
 #[non_exhaustive]
 pub enum OnSaturation {
-    /// New keys are still accepted, but more and more of them are wrongly dropped. The log says how many.
+    /// Accept new keys, and wrongly drop a growing share of them. The log says at least how many were dropped. The memory stays.
     #[default]
     Warn,
-    /// The filter adds a layer. The total false-positive rate stays at or below the configured one, and the memory grows.
+    /// Add a layer to the filter, twice as large as the one before. The total false-positive rate stays at or below the one asked
+    /// for. Each layer costs its memory, and one cache line per key that is looked up.
     Grow,
-    /// New keys are refused and not marked: nothing is lost silently, but nothing new is queued.
+    /// Refuse new keys, and do not mark them: nothing is dropped silently, and nothing new comes in. The memory stays.
     Refuse,
 }

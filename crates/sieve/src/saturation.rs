@@ -1,4 +1,4 @@
-//! How full a filter is, what that has cost so far, and what is said about it.
+//! How full a filter is, what that has cost so far, and when the log has a line about it.
 //!
 //! With X bits set of m, k probes per key, n the capacity and A the accepted keys:
 //!
@@ -22,10 +22,16 @@
 //!
 //! # In the log
 //!
-//! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time. Key-values of each
-//! record: `saturation_level` (as [`Level`] prints it), `estimated`, `capacity`, `accepted`, `fill`, `rate`, `lost`, `bits`, `ones`,
-//! `hashes`, `layers`, `memory_bytes`, `consistent` and, when the sieve was told the time, `next_level_seconds`.
+//! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time: `info` below the capacity, `warn`
+//! above it, whatever the policy. A level is a multiple of the capacity that was configured, also for a filter that has grown. A layer
+//! that is added between two levels is one `info` record. There is never a record per key.
+//!
+//! Key-values of each record: `saturation_level` (as [`Level`] prints it), `estimated`, `capacity`, `grown_capacity`, `accepted`,
+//! `fill`, `rate`, `lost`, `lost_at_least`, `bits`, `ones`, `hashes`, `layers`, `memory_bytes`, `consistent` and, when the sieve was
+//! given the time, `next_level_seconds`.
 
+pub(crate) mod rounded;
+mod shown;
 mod watch;
 
 use std::fmt;
@@ -33,11 +39,15 @@ use std::fmt;
 pub(crate) use watch::{Notice, Watch};
 
 use crate::filter::Load;
+use crate::loss::LossMeter;
 
 /// By how many standard deviations the two loss estimates may differ before the self-check raises its alarm.
 ///
 /// One healthy filter in some two million would be accused at one look.
 pub const SELF_CHECK_SIGMAS: f64 = 5.0;
+
+/// Bits of a block: a cache line.
+const BLOCK_BITS: f64 = 512.0;
 
 /// How many times the capacity is exceeded by the estimate, in the steps that are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,8 +138,10 @@ pub enum SelfCheck {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Saturation {
-    /// The keys the filter is meant for; `None` for one without a limit: exact, or forgetting.
+    /// The keys the filter was configured for; `None` for one without a limit: exact, or forgetting.
     pub capacity: Option<u64>,
+    /// The keys that it holds at its rate now that it has grown; `None` for a filter that has not.
+    pub grown_capacity: Option<u64>,
     /// The estimated number of distinct keys that were offered, s.
     pub estimated: f64,
     /// The standard deviation of that estimate, in keys.
@@ -142,6 +154,8 @@ pub struct Saturation {
     pub rate: f64,
     /// The estimated number of new keys that were wrongly dropped so far, L1.
     pub lost: f64,
+    /// The standard deviation of the number that was truly lost, in keys.
+    pub lost_noise: f64,
     /// The same by difference, s − A; noisier, and below zero by chance. Without meaning once keys were removed or forgotten.
     pub lost_by_difference: f64,
     /// The reported level.
@@ -162,19 +176,22 @@ pub struct Saturation {
 
 impl Saturation {
     /// Puts a filter's load and a sieve's counts together.
-    pub(crate) fn of(load: &Load, accepted: u64, lost: f64) -> Self {
+    pub(crate) fn of(load: &Load, accepted: u64, loss: &LossMeter) -> Self {
+        let lost = loss.lost();
         let lost_by_difference = load.estimated_len - accepted as f64;
         let ratio = load
             .capacity
             .map_or(0.0, |capacity| load.estimated_len / capacity as f64);
         Self {
             capacity: load.capacity,
+            grown_capacity: load.grown_capacity,
             estimated: load.estimated_len,
             estimate_noise: load.estimate_noise,
             accepted,
             fill: load.fill(),
             rate: load.false_positive_rate,
             lost,
+            lost_noise: loss.variance().sqrt(),
             lost_by_difference,
             level: Level::of(ratio),
             check: self_check(load, accepted, lost, lost_by_difference),
@@ -186,10 +203,31 @@ impl Saturation {
         }
     }
 
+    /// Returns how many new keys were wrongly dropped at least, with a confidence of 97 %; 0 while it may be none. Cost: O(1).
+    ///
+    /// The number dropped is a sum of geometric variables with means f/(1 − f) and variances f/(1 − f)². Keys that were dropped since
+    /// the last one was accepted are not in it: once every bit is set, the bound stays. The rate is that of the loads that blocks are
+    /// expected to have; of few blocks it may be off by a share of 1/(2·√blocks), which is part of the bound.
+    pub fn lost_at_least(&self) -> u64 {
+        let blocks = (self.bits as f64 / BLOCK_BITS).max(1.0);
+        let variance = self.lost_noise * self.lost_noise + self.lost * self.lost / (4.0 * blocks);
+        lower_bound(self.lost, variance) as u64
+    }
+
     /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
     pub fn loss_noise(&self) -> f64 {
         loss_noise(self.estimate_noise, self.lost)
     }
+}
+
+/// The lower end of the interval that has 95 % of a log-normal distribution with this mean and variance. It is never below zero,
+/// whatever the variance; of a Poisson variable it reaches one at a mean of three, where nothing at all has a chance of 5 %.
+fn lower_bound(mean: f64, variance: f64) -> f64 {
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    let log_variance = (variance / (mean * mean)).ln_1p();
+    mean * (-2.0 * log_variance.sqrt()).exp()
 }
 
 fn loss_noise(estimate_noise: f64, lost: f64) -> f64 {
@@ -215,69 +253,6 @@ fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) ->
         }
     } else {
         SelfCheck::Consistent
-    }
-}
-
-impl fmt::Display for Saturation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(capacity) = self.capacity else {
-            return if self.bits == 0 {
-                write!(f, "exact seen-set of {} keys, nothing lost", self.accepted)
-            } else {
-                write!(
-                    f,
-                    "about {:.0} distinct keys remembered of {} accepted, fill {:.1} %, {} of new keys are wrongly dropped now, \
-                     about {:.1} lost so far",
-                    self.estimated,
-                    self.accepted,
-                    self.fill * 100.0,
-                    Percent(self.rate),
-                    self.lost,
-                )
-            };
-        };
-        write!(
-            f,
-            "about {:.0} distinct keys offered for a capacity of {capacity} ({:.0} %), fill {:.1} %, {} of new keys are \
-             wrongly dropped now, about {:.1} lost so far",
-            self.estimated,
-            self.estimated / capacity as f64 * 100.0,
-            self.fill * 100.0,
-            Percent(self.rate),
-            self.lost,
-        )?;
-        if self.ones == self.bits {
-            write!(
-                f,
-                "; every bit is set: the estimate is a lower bound, and no new key is accepted any more"
-            )?;
-        }
-        if let SelfCheck::Suspicious { sigmas } = self.check {
-            write!(
-                f,
-                "; the bits set and the accepted keys disagree by {sigmas:.0} standard deviations: crafted keys, a broken \
-                 hash or a damaged filter"
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// A share as a percentage with two significant digits.
-struct Percent(f64);
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.0 * 100.0;
-        if percent <= 0.0 {
-            f.write_str("0 %")
-        } else if percent >= 10.0 {
-            write!(f, "{percent:.0} %")
-        } else if percent >= 0.01 {
-            write!(f, "{percent:.2} %")
-        } else {
-            write!(f, "{percent:.1e} %")
-        }
     }
 }
 
@@ -315,11 +290,9 @@ mod tests {
     #[test]
     fn the_forecast_is_the_missing_keys_by_the_present_pace() {
         let ones_above = |keys: f64| Some(keys as u64);
-        let mut watch = Watch::new(ones_above, Some(1000), 1);
-        watch.set_now(Duration::from_secs(100), || 0.0);
-        watch.set_now(Duration::from_secs(150), || unreachable!("the pace starts once"));
         let load = Load {
             capacity: Some(1000),
+            grown_capacity: None,
             estimated_len: 850.0,
             estimate_noise: 1.0,
             false_positive_rate: 0.005,
@@ -330,7 +303,10 @@ mod tests {
             forgets: false,
             memory_bytes: 1250,
         };
-        let saturation = Saturation::of(&load, 850, 0.0);
+        let mut watch = Watch::new(ones_above, &load);
+        watch.set_now(Duration::from_secs(100), || 0.0);
+        watch.set_now(Duration::from_secs(150), || unreachable!("the pace starts once"));
+        let saturation = Saturation::of(&load, 850, &LossMeter::default());
         let Some(Notice::Level { next_level_in }) = watch.look(&saturation, 4_500, ones_above) else {
             panic!("0.8 of the capacity was exceeded");
         };
@@ -339,7 +315,7 @@ mod tests {
         assert!((next_level_in.unwrap().as_secs_f64() - expected).abs() < 0.01);
         assert!(
             watch.look(&saturation, 4_500, ones_above).is_none(),
-            "a level is given once"
+            "each level is logged once"
         );
     }
 }

@@ -30,7 +30,8 @@ const MAX_GROWTH: u64 = 4;
 /// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; together they are 50 to 100 % full |
 /// | adding a layer | mapping new memory; keys are not moved |
 ///
-/// A good first capacity means fewer layers and fewer bits.
+/// A good first capacity still pays: fewer layers, fewer bits. Behind a [`Sieve`](crate::Sieve), the log has one warning per level of the
+/// first capacity: see [`saturation`](crate::saturation).
 ///
 /// ```
 /// use sieve::ScalableBloomFilter;
@@ -53,7 +54,7 @@ pub struct ScalableBloomFilter {
     older_ones: u64,
     older_estimate: f64,
     older_rate: f64,
-    /// New keys that the older layers treated as seen. They set no bit of the newest layer, so its estimate does not include them.
+    /// New keys that the older layers took for seen: they set no bit of the newest.
     hidden: LossMeter,
     grow_at: u64,
     stuck: bool,
@@ -104,7 +105,12 @@ impl ScalableBloomFilter {
         1.0 - (1.0 - self.older_rate) * (1.0 - self.newest.false_positive_rate())
     }
 
-    /// Returns the capacity of the present layers: the keys in the full ones, and the capacity of the newest.
+    /// Returns the keys that its first layer was sized for: the capacity that it was created with.
+    pub fn first_capacity(&self) -> u64 {
+        self.older.first().unwrap_or(&self.newest).sizing().capacity()
+    }
+
+    /// Returns the keys that all present layers hold at the rate: those in the full layers, and the capacity of the newest.
     pub fn capacity(&self) -> u64 {
         // A full layer has slightly more keys than its capacity: the last one made its estimate exceed it.
         let held = (self.older_estimate + self.hidden.lost()).ceil();
@@ -162,7 +168,7 @@ impl ScalableBloomFilter {
         for layer in layers {
             filter.add_layer(layer);
         }
-        filter.hidden.resume(hidden);
+        filter.hidden.resume(hidden, 0.0);
         Some(filter)
     }
 
@@ -303,7 +309,8 @@ impl Filter for ScalableBloomFilter {
             load.ones += older.ones;
             load.memory_bytes += older.memory_bytes;
         }
-        load.capacity = Some(self.capacity());
+        load.capacity = Some(self.first_capacity());
+        load.grown_capacity = (!self.older.is_empty()).then(|| self.capacity());
         load.estimated_len = self.estimated_len();
         load.estimate_noise = variance.sqrt();
         load.false_positive_rate = self.false_positive_rate();
@@ -322,12 +329,6 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn ones_above(&self, keys: f64) -> Option<u64> {
-        // At its capacity it grows, so that no level below is reported.
-        let keys = if self.stuck {
-            keys
-        } else {
-            keys.max(self.capacity() as f64)
-        };
         let in_newest = keys - self.older_estimate - self.hidden.lost();
         let ones = self.newest.ones_above(in_newest.max(0.0))?;
         Some(self.older_ones + ones)
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_cannot_grow_says_so_and_continues_as_a_full_one() {
+    fn a_filter_that_cannot_grow_says_so_and_behaves_like_a_full_one() {
         // As if its newest layer were of terabytes: a further one has more bits than there may be.
         let sizing = Sizing::explicit_blocks(64, 8).unwrap().with_capacity(1 << 60).unwrap();
         let layer = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
@@ -420,7 +421,7 @@ mod tests {
         assert!(filter.false_positive_rate() > 0.01);
         assert!(
             filter.ones_above(100.0).is_some_and(|ones| ones < 900),
-            "levels below count again"
+            "a level below the capacity"
         );
     }
 

@@ -13,9 +13,9 @@ use crate::sizing::{ConfigError, Sizing};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SeenSet {
-    /// A filter with a fixed capacity.
+    /// Of a fixed capacity: it wrongly drops more and more keys past it, or refuses them.
     Fixed(BloomFilter),
-    /// A filter that grows by layers.
+    /// Growing by layers, each twice as large as the one before: its rate stays, and its memory grows.
     Growing(ScalableBloomFilter),
     /// An exact filter, which stores every key. It cannot be saved: see [`Snapshot`](crate::Snapshot).
     Exact(ExactFilter),

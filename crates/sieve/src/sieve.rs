@@ -108,7 +108,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// ```
     pub fn from_parts(filter: F, queue: Q) -> Self {
         let load = filter.load();
-        let watch = Watch::new(|keys| filter.ones_above(keys), load.capacity, load.layers);
+        let watch = Watch::new(|keys| filter.ones_above(keys), &load);
         Self {
             filter,
             queue,
@@ -221,14 +221,20 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.queue.len()
     }
 
-    /// Returns whether the queue is empty.
+    /// Says whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Measures how full the filter is and what that has cost so far. Cost: O(1).
     pub fn saturation(&self) -> Saturation {
-        Saturation::of(&self.filter.load(), self.tally.accepted, self.loss.lost())
+        Saturation::of(&self.filter.load(), self.tally.accepted, &self.loss)
+    }
+
+    /// Says whether new keys are refused now: under [`OnSaturation::Refuse`], past the capacity. Cost: O(1).
+    #[inline]
+    pub fn is_refusing(&self) -> bool {
+        self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones())
     }
 
     /// Returns the numbers of items that were accepted, seen and refused.
@@ -298,9 +304,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if let Err(refusal) = self.queue.admit(item) {
             return Some(RefusedBy::Queue(refusal));
         }
-        let past_capacity =
-            self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones());
-        past_capacity.then_some(RefusedBy::Saturation)
+        self.is_refusing().then_some(RefusedBy::Saturation)
     }
 
     #[cold]

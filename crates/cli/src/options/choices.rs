@@ -14,11 +14,11 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum OnSaturationArg {
-    /// Continue: the crawl misses a growing share of the new URLs, which the log estimates.
+    /// Drop a growing share of the new URLs; the log and the summary say at least how many.
     Warn,
-    /// Add memory: the share of missed URLs stays below --false-positive-rate.
+    /// Add a layer: the share that is dropped stays below --false-positive-rate, and the memory grows.
     Grow,
-    /// Refuse new URLs, and finish the queue; the summary counts the refused URLs.
+    /// Refuse new URLs, fetch what is queued, and count the links that were refused.
     Refuse,
 }
 

@@ -224,8 +224,13 @@ fn the_defaults_are_those_of_the_library() {
     assert_eq!(options.select_limits, defaults.select_limits);
     assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
     assert_eq!(options.frontier.scope, defaults.frontier.scope);
+    // The command grows the seen-set, so that a small capacity costs no pages.
+    let frontier = frontier::FrontierConfig {
+        on_saturation: sieve::OnSaturation::Grow,
+        ..defaults.frontier
+    };
     // The secret of the hash is not shown.
-    assert_eq!(format!("{:?}", options.frontier), format!("{:?}", defaults.frontier));
+    assert_eq!(format!("{:?}", options.frontier), format!("{frontier:?}"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod earlier_attempts;
 use std::collections::HashMap;
 use std::future::Future;
 
-use frontier::{Lease, Time};
+use frontier::{Lease, Purpose, Time};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::config::CrawlConfig;
@@ -73,9 +73,10 @@ impl Ledger {
         conclusions
     }
 
-    /// Drops all tasks, and returns how many there were.
+    /// Drops all tasks, and returns how many pages were in flight.
     pub(crate) fn abort_all(&mut self) -> usize {
-        let count = self.tasks.len();
+        let is_page = |(lease, _): &&(Lease, Time)| lease.entry.purpose == Purpose::Page;
+        let count = self.leases.values().filter(is_page).count();
         self.tasks = JoinSet::new();
         self.leases.clear();
         count

@@ -1,4 +1,4 @@
-//! What was not fetched, and why: one line per URL and reason.
+//! The URLs that were refused, not followed, not fetched, or failed: one line per URL and reason.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -10,27 +10,29 @@ use super::lines::Lines;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
 use crate::page::link_graph::LinkRecord;
 
-/// Lines that are remembered, so that a link on every page is told once: 20 MB of them.
+/// Lines that are remembered, so that a link on every page has one line: 20 MB of them.
 const REMEMBERED: usize = 1_000_000;
 
-/// Writes one JSON object per URL that was refused, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
+/// Writes one JSON object per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
 /// `depth`, `detail`.
 ///
 /// | class | reason | when |
 /// |---|---|---|
-/// | `refused` | the name of a [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable` | the link was met |
-/// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, where something went wrong | its turn came |
-/// | `failed` | `host_down`; `detail` has the kind and the cause | it waited for an origin that was given up |
-/// | `failed` | the name of a [`FailureKind`]; for `status`, the HTTP status of 400 or more stands under `status` | no attempt is left |
-/// | `failed` | `sitemap` | it could not be had or read |
+/// | `refused` | the name of a [`Refusal`](frontier::Refusal) | a link was found |
+/// | `not_followed` | `nofollow` or `not_crawlable` | a link was found |
+/// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, where something went wrong | the page left the queue without a request |
+/// | `failed` | `status`; the HTTP status of 400 or more stands under `status` | the page had its final answer |
+/// | `failed` | the name of another [`FailureKind`]; `detail` has the cause | the page has no attempt left, or its origin was given up while it waited |
+/// | `failed` | `sitemap` | a sitemap could not be fetched or read |
 ///
-/// A URL and reason is told once, with the first page that led there, unless a million others came between. A link that was
-/// taken for a seen one is not among them: nobody can know which those are; the summary has the estimate. Links that say
-/// `nofollow` are told if [`report_links`](crate::CrawlOptions::report_links) is set.
+/// The words are those of the [summary](crate::summary), which counts each page once; links count there as often as they were found. A
+/// URL and reason has one line, with the first page that links to it, unless a million others came between. A URL that the seen-set dropped has
+/// no line: nobody can know which those are, and the summary has the estimate. Class `not_followed` is written if
+/// [`report_links`](crate::CrawlOptions::report_links) is set.
 #[derive(Debug)]
 pub struct RefusedReport<W: Write> {
     to: Lines<W>,
-    told: HashSet<u64>,
+    written: HashSet<u64>,
     hasher: RandomState,
 }
 
@@ -50,7 +52,7 @@ impl<W: Write> RefusedReport<W> {
     pub fn new(to: W) -> Self {
         Self {
             to: Lines::new(to),
-            told: HashSet::new(),
+            written: HashSet::new(),
             hasher: RandomState::new(),
         }
     }
@@ -58,10 +60,10 @@ impl<W: Write> RefusedReport<W> {
     fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
         // A key that no site can know: two lines fall together with a chance of one in 10^7 among a million.
         let name = self.hasher.hash_one((line.url, line.class, line.reason));
-        if self.told.len() >= REMEMBERED {
-            self.told.clear();
+        if self.written.len() >= REMEMBERED {
+            self.written.clear();
         }
-        if !self.told.insert(name) {
+        if !self.written.insert(name) {
             return Ok(());
         }
         self.to.push(line)
@@ -82,14 +84,14 @@ impl<W: Write> RefusedReport<W> {
         })
     }
 
-    /// Those that were offered are told with the offer.
+    /// Writes a link that was not offered; the others come with their offer.
     fn not_offered(&mut self, from: &Entry, edge: &LinkRecord) -> io::Result<()> {
         if edge.verdict.is_some() {
             return Ok(());
         }
         self.write(&Line {
             url: &edge.to,
-            class: "refused",
+            class: "not_followed",
             reason: edge.verdict_name(),
             status: None,
             referrer: Some(&from.url),
@@ -117,13 +119,19 @@ impl<W: Write> RefusedReport<W> {
     }
 
     fn dropped(&mut self, entry: &Entry, why: NotFetched, cause: Option<&Failure>) -> io::Result<()> {
-        let class = if why == NotFetched::HostDown {
-            "failed"
-        } else {
-            "not_fetched"
+        // What waited for an origin that was given up has failed as the origin has.
+        let failed = cause
+            .filter(|_| why == NotFetched::HostDown)
+            .map(|cause| cause.kind.name());
+        let (class, reason) = match (why, failed) {
+            (NotFetched::HostDown, failed) => ("failed", failed.unwrap_or(why.name())),
+            _ => ("not_fetched", why.name()),
         };
-        let detail = cause.map(|cause| format!("{}: {cause}", cause.kind));
-        self.not_fetched(entry, class, why.name(), detail.as_deref())
+        let detail = match (failed, cause) {
+            (Some(_), Some(cause)) => Some(format!("{why}: {cause}")),
+            (_, cause) => cause.map(|cause| format!("{}: {cause}", cause.kind)),
+        };
+        self.not_fetched(entry, class, reason, detail.as_deref())
     }
 
     fn not_read(&mut self, sitemap: &SitemapRecord) -> io::Result<()> {
@@ -167,12 +175,12 @@ impl<W: Write + Send> Observer for RefusedReport<W> {
             Event::Links { from, links } => links.iter().try_for_each(|link| self.not_offered(from, link)),
             Event::NotFetched { why, cause, entry, .. } => self.dropped(entry, *why, *cause),
             Event::Failed {
-                fate: Fate::Requeued { .. },
+                fate: Fate::Requeued { .. } | Fate::Stale,
                 ..
             } => Ok(()),
             Event::Failed { why, kind, entry, .. } => match kind {
-                // An answer of whatever status has its own event.
-                FailureKind::Status => Ok(()),
+                // A status of 400 or more comes with the page.
+                FailureKind::Status | FailureKind::Throttled => Ok(()),
                 FailureKind::AddressForbidden => self.not_fetched(entry, "not_fetched", kind.name(), Some(why)),
                 _ => self.not_fetched(entry, "failed", kind.name(), Some(why)),
             },

@@ -63,22 +63,23 @@ impl Counts {
             Event::Failed {
                 url, why, kind, fate, ..
             } => {
-                let counts = match fate {
-                    Fate::Requeued { .. } => &mut self.retried,
-                    Fate::Final | Fate::GaveUp | Fate::Stale => &mut self.failed,
-                };
-                // Counted as not fetched.
-                if *kind != FailureKind::AddressForbidden {
-                    *counts.entry(*kind).or_default() += 1;
+                match (fate, kind) {
+                    (Fate::Requeued { .. }, _) => *self.retried.entry(*kind).or_default() += 1,
+                    (Fate::Stale, _) => {}
+                    // Counted with its answer, as every status of 400 or more.
+                    (Fate::GaveUp, FailureKind::Status) => self.gave_up_answered += 1,
+                    (_, FailureKind::Status | FailureKind::Throttled) => {}
+                    // Counted as not fetched.
+                    (_, FailureKind::AddressForbidden) => {}
+                    (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
                 }
-                let is_answer = *kind == FailureKind::Status;
-                self.gave_up_answered += u64::from(is_answer && *fate == Fate::GaveUp);
                 let is_ours = *kind == FailureKind::OutOfHandles;
                 self.note_failure(is_ours, || format!("{url}: {why}"));
             }
             Event::NotFetched { url, why, cause, .. } => {
-                if let (NotFetched::HostDown, Some(cause)) = (why, cause) {
-                    *self.failed.entry(cause.kind).or_default() += 1;
+                if *why == NotFetched::HostDown {
+                    let kind = cause.map_or(FailureKind::HostDown, |cause| cause.kind);
+                    *self.failed.entry(kind).or_default() += 1;
                 }
                 self.note_failure(false, || match cause {
                     Some(cause) => format!("{url}: {why}: {cause}"),
@@ -89,6 +90,11 @@ impl Counts {
             Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
             _ => {}
         }
+    }
+
+    /// Returns how many pages failed.
+    pub(crate) fn failed_pages(&self) -> u64 {
+        self.failed.values().sum()
     }
 
     /// What was counted; what others have counted is still to come.
@@ -139,6 +145,9 @@ impl Counts {
     fn count_page(&mut self, record: &PageRecord) {
         *self.by_status.entry(record.status).or_default() += 1;
         self.pages += u64::from((200..300).contains(&record.status));
+        if record.status >= 400 {
+            *self.failed.entry(FailureKind::Status).or_default() += 1;
+        }
         self.bytes += record.bytes;
         if let Some(selected) = &record.selected {
             self.selected_cut += selected.cut;

@@ -1,21 +1,20 @@
-//! The numbers at the end as lines of text.
+//! The summary as rows of text.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use frontier::HostReport;
 
+use super::grouped::{Counted, Grouped};
 use super::{SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
 
 impl fmt::Display for Summary {
+    /// One row per number, its name in a column of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = &self.report;
-        row(
-            f,
-            "ended",
-            format_args!("{} after {:.1} s", self.ending, self.elapsed.as_secs_f64()),
-        )?;
+        let seconds = self.elapsed.as_secs_f64();
+        row(f, "ended", format_args!("{} after {seconds:.1} s", self.ending))?;
         let missing = self.missing();
         if missing.is_empty() {
             row(f, "complete", format_args!("yes"))?;
@@ -23,81 +22,59 @@ impl fmt::Display for Summary {
         for (at, reason) in missing.iter().enumerate() {
             row(f, if at == 0 { "INCOMPLETE" } else { "" }, format_args!("{reason}"))?;
         }
-        row(
-            f,
-            "pages",
-            format_args!("{} ({:.1} per second)", self.pages, self.pages_per_second()),
-        )?;
+        let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
+        row(f, "pages", format_args!("{pages} ({pace:.1} per second)"))?;
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
-        row(f, "redirects", format_args!("{}", report.pages.redirected))?;
+        row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;
         row(f, "bytes", format_args!("{}", Bytes(self.bytes)))?;
-        let failed = report.pages.gave_up + report.pages.lost_with_host;
         row(
             f,
-            "failed",
-            format_args!("{failed} for good, {} retries", report.pages.retries),
-        )?;
-        row(f, "failed by reason", format_args!("{}", Listed(&self.failed)))?;
-        row(f, "retried because", format_args!("{}", Listed(&self.retried)))?;
-        row(
-            f,
-            "bodies cut",
+            "bodies truncated",
             format_args!("{}", Listed(&named(&self.bodies_truncated, TruncationReason::name))),
         )?;
-        row(f, "bodies skipped", format_args!("{}", self.bodies_skipped))?;
+        row(f, "bodies skipped", format_args!("{}", Grouped(self.bodies_skipped)))?;
+        row(f, "failed", format_args!("{}", Counted(self.failed_pages(), "page")))?;
+        row(f, "failed by reason", format_args!("{}", Listed(&self.failed)))?;
+        row(
+            f,
+            "retries",
+            format_args!("{}", Counted(report.pages.retries, "request")),
+        )?;
+        row(f, "retried because", format_args!("{}", Listed(&self.retried)))?;
         row(
             f,
             "not fetched",
             format_args!("{}", Listed(&named(&report.not_fetched, |why| why.name()))),
         )?;
-        let links = &report.links;
-        let offered = links.offered();
-        row(
-            f,
-            "links",
-            format_args!("{offered} offered, {} new, {} seen", links.queued, links.seen),
-        )?;
-        row(
-            f,
-            "links refused",
-            format_args!("{}", Listed(&named(&links.refused, |why| why.name()))),
-        )?;
-        row(
-            f,
-            "links unfollowed",
-            format_args!(
-                "{} nofollow, {} over the cap, {} neither http nor https, {} unresolvable",
-                self.links_nofollow, self.links_dropped, self.links_other_scheme, self.links_unresolvable
-            ),
-        )?;
-        self.write_sitemaps(f)?;
+        self.show_links(f)?;
+        self.show_sitemaps(f)?;
         if self.selected_cut + self.selected_incomplete > 0 {
-            let (cut, incomplete) = (self.selected_cut, self.selected_incomplete);
-            row(
-                f,
-                "selected",
-                format_args!("{cut} values cut, {incomplete} pages too costly"),
-            )?;
+            let (cut, incomplete) = (
+                Counted(self.selected_cut, "value"),
+                Counted(self.selected_incomplete, "page"),
+            );
+            row(f, "selected", format_args!("{cut} cut, {incomplete} too costly"))?;
         }
         if self.cookies_dropped > 0 {
-            row(f, "cookies dropped", format_args!("{}", self.cookies_dropped))?;
+            row(f, "cookies refused", format_args!("{}", Grouped(self.cookies_dropped)))?;
         }
         self.show_duplicates(f)?;
+        let (left, in_flight) = (Counted(self.pages_left(), "page"), Grouped(self.cut_short));
         row(
             f,
             "left in queue",
-            format_args!("{}, {} cut short", report.queued, self.cut_short),
-        )?;
-        row(f, "hosts", format_args!("{}{}", report.hosts, Politest(&self.hosts)))?;
-        row(
-            f,
-            "seen-set",
-            format_args!("{} ({})", report.saturation, Bytes(report.saturation.memory_bytes)),
+            format_args!("{left}, {in_flight} of them stopped in flight"),
         )?;
         row(
             f,
-            "estimated loss",
-            format_args!("{:.1} pages never fetched", report.saturation.lost),
+            "hosts",
+            format_args!("{}{}", Grouped(report.hosts), Politest(&self.hosts)),
+        )?;
+        row(f, "seen-set", format_args!("{}", report.saturation))?;
+        row(
+            f,
+            "seen-set memory",
+            format_args!("{}", Bytes(report.saturation.memory_bytes)),
         )?;
         match self.peak_memory_bytes {
             Some(bytes) => row(f, "peak memory", format_args!("{}", Bytes(bytes))),
@@ -107,8 +84,27 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Two rows, of a crawl that asked for sitemaps.
-    fn write_sitemaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show_links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let links = &self.report.links;
+        let (offered, new, seen) = (Grouped(links.offered()), Grouped(links.queued), Grouped(links.seen));
+        row(f, "links", format_args!("{offered} offered, {new} new, {seen} seen"))?;
+        row(
+            f,
+            "links refused",
+            format_args!("{}", Listed(&named(&links.refused, |why| why.name()))),
+        )?;
+        let not_followed = BTreeMap::from([
+            ("nofollow", self.links_nofollow),
+            ("over the cap", self.links_dropped),
+            ("other scheme", self.links_other_scheme),
+            ("not crawlable", self.links_unresolvable),
+        ]);
+        let not_followed: BTreeMap<_, _> = not_followed.into_iter().filter(|(_, count)| *count > 0).collect();
+        row(f, "not followed", format_args!("{}", Listed(&not_followed)))
+    }
+
+    /// Two rows, of a crawl that fetched sitemaps.
+    fn show_sitemaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let links = &self.report.sitemaps;
         if links.offered() == 0 {
             return Ok(());
@@ -126,12 +122,13 @@ impl Summary {
         row(
             f,
             "sitemaps",
-            format_args!("{read} read, {broken} of them not to the end, {failed} failed; refused: {refused}"),
+            format_args!("{read} read, {broken} of them in part; {failed} failed; refused: {refused}"),
         )?;
+        let (urls, urls_dropped, urls_invalid) = (Grouped(urls), Grouped(urls_dropped), Grouped(urls_invalid));
         row(
             f,
             "URLs in sitemaps",
-            format_args!("{urls}, {urls_dropped} over the cap, {urls_invalid} unusable"),
+            format_args!("{urls}, {urls_dropped} over the cap, {urls_invalid} not crawlable"),
         )
     }
 
@@ -145,7 +142,9 @@ impl Summary {
             "duplicates",
             format_args!(
                 "{} exact, {} near, {} forgotten",
-                counts.exact, counts.near, counts.forgotten
+                Grouped(counts.exact),
+                Grouped(counts.near),
+                Grouped(counts.forgotten)
             ),
         )?;
         let postponed = self.report.postponed_prefixes;
@@ -153,7 +152,7 @@ impl Summary {
             row(
                 f,
                 "paths postponed",
-                format_args!("{postponed} for near-duplicates, fetched after everything else"),
+                format_args!("{postponed}, for near-duplicates: fetched after everything else"),
             )?;
         }
         let closed = self.report.closed_prefixes;
@@ -169,7 +168,7 @@ impl Summary {
             f,
             "paths closed",
             format_args!(
-                "{closed} for near-duplicates: {}{more}",
+                "{closed}, for near-duplicates: {}{more}",
                 self.closed_prefixes.join(", ")
             ),
         )
@@ -184,7 +183,7 @@ fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -
     counts.iter().map(|(key, count)| (name(*key), *count)).collect()
 }
 
-/// `200: 312, 404: 3`, or `none`.
+/// `200: 312, 404: 3`; or `none`.
 struct Listed<'a, K>(&'a BTreeMap<K, u64>);
 
 impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
@@ -194,13 +193,13 @@ impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
         }
         for (at, (key, count)) in self.0.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{key}: {count}")?;
+            write!(f, "{comma}{key}: {}", Grouped(*count))?;
         }
         Ok(())
     }
 }
 
-/// The shortest gap that was left to any host, against what was owed to it.
+/// The shortest pause between two requests to a host, against the delay that was owed to it.
 struct Politest<'a>(&'a [HostReport]);
 
 impl fmt::Display for Politest<'_> {
@@ -210,7 +209,7 @@ impl fmt::Display for Politest<'_> {
             return Ok(());
         };
         let (gap, owed) = (gap.as_millis(), host.delay.as_millis());
-        write!(f, "; shortest pause {gap} ms, owed {owed} ms ({})", host.host)
+        write!(f, "; shortest pause {gap} ms, delay {owed} ms ({})", host.host)
     }
 }
 

@@ -1,8 +1,9 @@
-//! What a frontier says of itself: numbers, and why a URL was or was not fetched.
+//! Looks at a frontier: its numbers, and why a URL was or was not fetched.
 
 use super::Frontier;
 use crate::link::Link;
-use crate::report::{HostReport, Report, Why};
+use crate::report::{HostReport, Report, Wait, Why};
+use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
@@ -18,8 +19,17 @@ impl Frontier {
             };
         }
         let queues = self.sieve.queue();
-        if let Some(why) = queues.why_waiting(url, now) {
-            return why;
+        match queues.why_waiting(url, now) {
+            Some(Why::Queued { host, wait: Wait::Turn }) => {
+                let wait = if self.budget_left() == 0 {
+                    Wait::PageBudget
+                } else {
+                    Wait::Turn
+                };
+                return Why::Queued { host, wait };
+            }
+            Some(why) => return why,
+            None => {}
         }
         if let Some(why) = queues.why_dropped(key) {
             return Why::WillBeDropped(why);
@@ -31,6 +41,7 @@ impl Frontier {
         }
         let link = Link::found(url.clone(), 0, "".into());
         match self.scope.judge(&link).and_then(|()| queues.admit(&link)) {
+            Ok(()) if self.sieve.is_refusing() => Why::Refused(Refusal::Saturated),
             Ok(()) => Why::NeverOffered,
             Err(refusal) => Why::Refused(refusal),
         }
@@ -42,6 +53,7 @@ impl Frontier {
         let (closed_prefixes, postponed_prefixes) = queues.traps().prefixes();
         Report {
             queued: self.sieve.len() as u64,
+            queued_pages: queues.queued_pages(),
             postponed: queues.postponed(),
             leased: self.leases.len() as u64,
             pages: self.pages,
@@ -58,7 +70,7 @@ impl Frontier {
         }
     }
 
-    /// Goes through the hosts that are remembered, each with what it was asked and how politely.
+    /// Iterates over the hosts that are remembered, each with what it was asked and how politely.
     pub fn host_reports(&self) -> impl Iterator<Item = HostReport> {
         let rules = self.sieve.queue().rules();
         self.sieve.queue().iter().map(move |(key, host)| HostReport {

@@ -91,7 +91,7 @@ impl Frontier {
                     || traps.suspects(&entry.queue))
     }
 
-    fn budget_left(&self) -> u64 {
+    pub(super) fn budget_left(&self) -> u64 {
         self.max_pages.map_or(u64::MAX, |max| {
             max.saturating_sub(self.pages.spent() + self.leased_pages)
         })

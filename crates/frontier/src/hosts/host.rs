@@ -159,7 +159,12 @@ impl Host {
         u64::from(self.queued)
     }
 
-    /// Returns the number of postponed pages.
+    /// Returns how many pages are among what is queued.
+    pub(crate) fn queued_pages(&self) -> u64 {
+        u64::from(self.queued_pages)
+    }
+
+    /// Returns how many pages wait behind everything else of the crawl.
     pub(crate) fn postponed(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| u64::from(rare.postponed))
     }
@@ -291,7 +296,7 @@ impl Host {
         self.rare.as_ref().map_or(Address::Unknown, |rare| rare.address)
     }
 
-    fn knows_address(&self, now: Time) -> bool {
+    pub(crate) fn knows_address(&self, now: Time) -> bool {
         let is_fresh = |rare: &Rare| rare.address_is_fresh;
         match self.address() {
             Address::Known(_, until) => until > now || self.rare.as_deref().is_some_and(is_fresh),

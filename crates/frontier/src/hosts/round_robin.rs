@@ -18,11 +18,12 @@ impl HostQueues {
             let key = self.first_due(now)?;
             let admitted_by = self.leave_round();
             let host = self.hosts.get_mut(&key)?;
-            let before = host.queued();
+            let (queued, pages) = (host.queued(), host.queued_pages());
             let taking = host.take(&key, now, &self.rules);
             // Before the lease, which ends the freshness of the address.
             let address = host.shared_address(now);
-            self.queued = self.queued + host.queued() - before;
+            self.queued = self.queued + host.queued() - queued;
+            self.queued_pages = self.queued_pages + host.queued_pages() - pages;
             let leased = taking.and_then(|taking| self.screen(&key, taking, now));
             let leased = leased.and_then(|(entry, is_probe)| {
                 Some(LeasedEntry {

@@ -1,6 +1,7 @@
 //! Why a URL is queued: what it waits for.
 
 use super::HostQueues;
+use super::host::{Host, HostState};
 use super::origin_queue::OriginId;
 use crate::lease::NotFetched;
 use crate::report::{Wait, Why};
@@ -9,7 +10,7 @@ use crate::traps::Screening;
 use crate::url::CanonicalUrl;
 
 impl HostQueues {
-    /// Returns what a URL waits for, if it is queued. Cost: a scan of the queue of its host.
+    /// Says what a URL waits for, if it waits. Cost: a look at the whole queue of its host.
     pub(crate) fn why_waiting(&self, url: &CanonicalUrl, now: Time) -> Option<Why> {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;
@@ -45,14 +46,28 @@ impl HostQueues {
         let free = host.free_from(&self.rules).max(entry.due);
         Some(queued(if origin.is_asking {
             Wait::Robots
-        } else if host.pace.in_flight() >= self.rules.per_host {
+        } else if host.pace.in_flight() >= self.rules.per_host || host.holds_pages(&self.rules) {
             Wait::InFlight
         } else if free > now {
             Wait::Until(free)
         } else if known.is_none() && self.rules.ask_robots {
             Wait::Robots
         } else {
-            Wait::Turn
+            self.wait_at_address(host, now)
         }))
+    }
+
+    /// Says what a page waits for whose host could be asked by its own rules.
+    fn wait_at_address(&self, host: &Host, now: Time) -> Wait {
+        if !self.rules.per_address {
+            return Wait::Turn;
+        }
+        let is_kept_back = |address| !self.addresses.is_free(address, now);
+        match (host.state, host.admitted_by()) {
+            (HostState::WaitingForAddress, _) => Wait::SharedAddress,
+            (_, Some(address)) if is_kept_back(address) => Wait::SharedAddress,
+            _ if host.knows_address(now) => Wait::Turn,
+            _ => Wait::AddressLookup,
+        }
     }
 }

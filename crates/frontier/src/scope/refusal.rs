@@ -31,15 +31,15 @@ pub enum Refusal {
     RepeatedSegments,
     /// More than [`max_hops`](crate::ScopeConfig::max_hops) redirects in a row.
     TooManyHops,
-    /// The host has spent [`max_pages_per_host`](crate::FrontierConfig::max_pages_per_host), or its queue is full for that budget.
+    /// The page budget of its host is spent.
     HostBudget,
     /// [`max_queued`](crate::FrontierConfig::max_queued) URLs are queued.
     QueueFull,
     /// [`max_hosts`](crate::FrontierConfig::max_hosts) hosts are remembered.
     TooManyHosts,
-    /// The origin, that is this scheme and port of the host, was given up.
-    HostDead,
-    /// The seen-set is past its capacity, and was built to refuse new URLs then.
+    /// The origin was given up: away for too long, or doing nothing but throttle.
+    HostDown,
+    /// The seen-set is past its capacity, under [`OnSaturation::Refuse`](sieve::OnSaturation::Refuse).
     Saturated,
     /// [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) sitemaps were queued.
     TooManySitemaps,
@@ -74,7 +74,7 @@ impl Refusal {
         Self::HostBudget,
         Self::QueueFull,
         Self::TooManyHosts,
-        Self::HostDead,
+        Self::HostDown,
         Self::Saturated,
         Self::TooManySitemaps,
         Self::TooManyQueries,
@@ -99,7 +99,7 @@ impl Refusal {
             Self::HostBudget => "host_budget",
             Self::QueueFull => "queue_full",
             Self::TooManyHosts => "too_many_hosts",
-            Self::HostDead => "host_dead",
+            Self::HostDown => "host_down",
             Self::Saturated => "saturated",
             Self::TooManySitemaps => "too_many_sitemaps",
             Self::TooManyQueries => "too_many_queries",
@@ -120,11 +120,11 @@ impl Refusal {
             Self::UrlTooLong => "URL too long",
             Self::RepeatedSegments => "repeated path segments",
             Self::TooManyHops => "too many redirects",
-            Self::HostBudget => "host budget spent",
+            Self::HostBudget => "page budget of the host spent",
             Self::QueueFull => "queue full",
             Self::TooManyHosts => "too many hosts",
-            Self::HostDead => "origin given up",
-            Self::Saturated => "seen-set saturated",
+            Self::HostDown => "origin given up",
+            Self::Saturated => "seen-set full",
             Self::TooManySitemaps => "too many sitemaps",
             Self::TooManyQueries => "too many queries of one path",
             Self::TooManySubdomains => "too many hosts of one site",

@@ -118,7 +118,9 @@ impl Watched {
                 }
             }
         }
-        assert_eq!(self.frontier.report().leased, self.out.len() as u64);
+        let report = self.frontier.report();
+        assert_eq!(report.leased, self.out.len() as u64);
+        assert!(report.queued_pages <= report.queued, "{report:?}");
     }
 
     /// Asks for leases, and checks the answer.
@@ -258,6 +260,7 @@ impl Watched {
             "the notices do not tell how many were lost"
         );
         let report = self.frontier.report();
+        assert_eq!((report.queued, report.queued_pages), (0, 0));
         let pages = report.pages;
         let ends = pages.done + pages.redirected + pages.rejected + pages.gave_up + pages.lost_with_host;
         let all = ends + report.not_fetched.values().sum::<u64>();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Level, Saturation, SelfCheck};
+use crate::filter::Load;
 
 /// When a line is due, and when the next will be at the present pace.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub(crate) struct Watch {
 const FIRST_CHECK: u64 = 1024;
 
 impl Watch {
-    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>, layers: u32) -> Self {
+    pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, load: &Load) -> Self {
         let mut watch = Self {
             level: Level::HEALTHY,
             due_at_ones: None,
@@ -30,20 +31,20 @@ impl Watch {
             paced_from: None,
             accused: false,
             check_at: FIRST_CHECK,
-            layers,
+            layers: load.layers,
         };
-        watch.wait_for_next(ones_above, capacity);
+        watch.wait_for_next(ones_above, load.capacity, load.grown_capacity);
         watch
     }
 
-    /// Goes on where an earlier watch over the same filter was: what it must have said is not said again.
+    /// Resumes an earlier watch over the same filter: a level that it has reported is not reported again.
     pub(crate) fn resume(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
         self.level = saturation.level;
         self.layers = saturation.layers;
         while saturation.accepted >= self.check_at {
             self.check_at = self.check_at.saturating_mul(2);
         }
-        self.wait_for_next(ones_above, saturation.capacity);
+        self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
     }
 
     /// Takes the time, for the forecasts; the first call starts the pace.
@@ -54,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// Says, with three comparisons, whether [`look`](Self::look) might have something to say.
+    /// Says, with three comparisons, whether [`look`](Self::look) might return a notice.
     #[inline]
     pub(crate) fn is_due(&self, ones: u64, accepted: u64, layers: u32) -> bool {
         self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at || layers > self.layers
@@ -66,13 +67,13 @@ impl Watch {
         self.due_at_ones.is_none_or(|due| ones < due) && accepted < self.check_at
     }
 
-    /// Says whether the estimate exceeds the capacity now: unlike a level, that ends when enough keys are forgotten.
+    /// Says whether the estimate exceeds what the filter holds: unlike a level, that ends when enough keys are forgotten.
     #[inline]
     pub(crate) fn is_past_capacity(&self, ones: u64) -> bool {
         self.full_at_ones.is_some_and(|full| ones >= full)
     }
 
-    /// Looks at a measurement: which notice is to be given, if any. Gives each level at most once.
+    /// Looks at a measurement, and returns the notice to log, if any. Returns each level at most once.
     pub(crate) fn look(
         &mut self,
         saturation: &Saturation,
@@ -82,21 +83,21 @@ impl Watch {
         while saturation.accepted >= self.check_at {
             self.check_at = self.check_at.saturating_mul(2);
         }
-        if saturation.layers > self.layers {
-            self.layers = saturation.layers;
-            self.wait_for_next(ones_above, saturation.capacity);
-            return Some(Notice::Grown);
-        }
         let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
-        // A filter that grows passes the levels below its capacity in silence, whenever the self-check looks.
-        let due = self.due_at_ones.is_some_and(|due| ones >= due);
+        let has_grown = saturation.layers > self.layers;
+        self.layers = saturation.layers;
+        let due = has_grown || self.due_at_ones.is_some_and(|due| ones >= due);
         if due && saturation.level > self.level {
             self.level = saturation.level;
             self.accused |= suspicious;
-            self.wait_for_next(ones_above, saturation.capacity);
+            self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
             let next_level_in = self.forecast(saturation);
             self.paced_from = self.now.map(|now| (now, saturation.estimated));
             return Some(Notice::Level { next_level_in });
+        }
+        if has_grown {
+            self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
+            return Some(Notice::Grown);
         }
         if suspicious && !self.accused {
             self.accused = true;
@@ -105,9 +106,16 @@ impl Watch {
         None
     }
 
-    fn wait_for_next(&mut self, ones_above: impl Fn(f64) -> Option<u64>, capacity: Option<u64>) {
+    fn wait_for_next(
+        &mut self,
+        ones_above: impl Fn(f64) -> Option<u64>,
+        capacity: Option<u64>,
+        grown_capacity: Option<u64>,
+    ) {
         self.due_at_ones = capacity.and_then(|capacity| ones_above(self.level.next().threshold() * capacity as f64));
-        self.full_at_ones = capacity.and_then(|capacity| ones_above(capacity as f64));
+        self.full_at_ones = grown_capacity
+            .or(capacity)
+            .and_then(|capacity| ones_above(capacity as f64));
     }
 
     fn forecast(&self, saturation: &Saturation) -> Option<Duration> {
@@ -119,12 +127,12 @@ impl Watch {
     }
 }
 
-/// What the sieve has to say.
+/// What is to be logged.
 pub(crate) enum Notice {
     /// A level was exceeded; the next will be after this time, at the present pace.
     Level { next_level_in: Option<Duration> },
     /// The self-check failed between two levels.
     Suspicion,
-    /// The filter has added a layer.
+    /// The filter has added a layer between two levels.
     Grown,
 }

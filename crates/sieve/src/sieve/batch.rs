@@ -2,7 +2,6 @@
 
 use super::{Refused, Sieve};
 use crate::filter::Filter;
-use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Queue};
 use crate::sizing::MAX_HASHES;
 
@@ -55,7 +54,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     {
         let most_ones = BATCH as u64 * u64::from(MAX_HASHES);
         self.queue.admits_next(BATCH)
-            && !(self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones()))
+            && !self.is_refusing()
             && self
                 .watch
                 .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 
 use super::Sieve;
 use crate::filter::Filter;
+use crate::loss::drops_per_accepted;
 use crate::queue::Queue;
 use crate::snapshot::{Counts, Snapshot, SnapshotError};
 
@@ -64,7 +65,8 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
         let (filter, counts) = F::read_from(reader, limit, secret)?;
         let mut sieve = Self::from_parts(filter, queue);
         sieve.tally.accepted = counts.accepted;
-        sieve.loss.resume(counts.lost);
+        let rate = sieve.filter.load().false_positive_rate;
+        sieve.loss.resume(counts.lost, drops_per_accepted(rate));
         let saturation = sieve.saturation();
         sieve.watch.resume(&saturation, |keys| sieve.filter.ones_above(keys));
         Ok(sieve)

@@ -43,8 +43,8 @@ impl Host {
         })
     }
 
-    /// Returns whether the pages in flight may spend the rest of the budget. The others wait for them then.
-    pub(super) fn holds_pages(&self, rules: &HostRules) -> bool {
+    /// Says whether the pages in flight may spend all that is left of the budget: what waits must wait for them.
+    pub(crate) fn holds_pages(&self, rules: &HostRules) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
         rules.max_pages_per_host.is_some_and(is_held)

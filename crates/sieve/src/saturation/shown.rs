@@ -1,0 +1,48 @@
+//! A measurement as a sentence.
+
+use std::fmt;
+
+use super::rounded::{Grouped, Percent};
+use super::{Saturation, SelfCheck};
+
+impl fmt::Display for Saturation {
+    /// One sentence without a full stop: how many keys, for which capacity, how many are dropped now, and at least how many were.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let estimated = Grouped::about(self.estimated);
+        match self.capacity {
+            None if self.bits == 0 => {
+                let accepted = Grouped::exactly(self.accepted);
+                return write!(f, "exact seen-set of {accepted} keys, none dropped");
+            }
+            None => {
+                let accepted = Grouped::exactly(self.accepted);
+                write!(f, "about {estimated} distinct keys remembered of {accepted} accepted")?;
+            }
+            Some(capacity) => {
+                let capacity = Grouped::exactly(capacity);
+                write!(f, "about {estimated} distinct keys for a capacity of {capacity}")?;
+            }
+        }
+        if let Some(grown) = self.grown_capacity {
+            let (grown, layers) = (Grouped::about(grown as f64), self.layers);
+            write!(f, ", grown to hold {grown} in {layers} layers")?;
+        }
+        write!(f, "; {} of new keys are wrongly dropped, ", Percent(self.rate))?;
+        match self.lost_at_least() {
+            0 if self.lost < 1.0 => f.write_str("probably none so far")?,
+            0 => f.write_str("probably a few so far")?,
+            dropped => write!(f, "at least {} so far", Grouped::at_least(dropped))?,
+        }
+        if self.bits > 0 && self.ones == self.bits {
+            f.write_str("; every bit is set: the estimate is a lower bound, and no new key is accepted any more")?;
+        }
+        if let SelfCheck::Suspicious { sigmas } = self.check {
+            write!(
+                f,
+                "; the bits set and the accepted keys disagree by {sigmas:.0} standard deviations: crafted keys, a broken \
+                 hash or a damaged filter"
+            )?;
+        }
+        Ok(())
+    }
+}
