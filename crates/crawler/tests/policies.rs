@@ -411,7 +411,7 @@ fn the_summary_tells_of_every_host_that_was_asked() {
 fn a_seed_that_leads_nowhere_is_reported_as_what_it_is() {
     for (target, why) in [
         ("http://a.example/", "seen before"),
-        ("http://a.example/no", "excluded by a pattern"),
+        ("http://a.example/no", "an exclude pattern matches"),
         ("mailto:ann@a.example", "cannot be crawled"),
     ] {
         let mut options = options(&["http://a.example/"], 0);
