@@ -163,7 +163,7 @@ def causes(arguments, work):
 
 
 def crawl_in_vain(arguments, work, seed):
-    with site_server.Crawl(arguments.crawler, work, "--delay", 0, seed) as crawl:
+    with site_server.Crawl(arguments.crawler, work, "--delay", 0, "--output", work / "none.jsonl", seed) as crawl:
         ended = crawl.seconds if crawl.wait(END_SECONDS) else None
     return ended, crawl
 
@@ -186,6 +186,8 @@ def dead_hosts(arguments, work):
     seeds.write_text("".join(f"http://{loopback(host)}:1/\n" for host in range(count)))
     limit = SECONDS if arguments.short else SECONDS_OF_DEAD_HOSTS
     options = ["--delay", 0, "--max-hosts-per-site", 0, "--concurrency", 64, "--seeds", seeds]
+    # With a file for the pages, the summary has standard output to itself.
+    options += ["--output", work / "dead.jsonl"]
     with site_server.Crawl(arguments.crawler, work, *options) as crawl:
         ended, seconds = crawl.wait(limit, step=0.2), crawl.seconds
         # Also a crawl that goes on has a summary to judge.

@@ -7,6 +7,7 @@ mod log_records;
 mod logging;
 mod open_files;
 mod options;
+mod outputs;
 mod proc_self;
 mod progress;
 mod signals;
@@ -16,12 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crawler::fetch::ClientError;
-use crawler::output::OutputFile;
-use crawler::output::jsonl::JsonLines;
-use crawler::output::links::LinkGraph;
-use crawler::output::refused::RefusedReport;
-use crawler::output::warc::{Archive, ArchiveOptions};
+use crawler::fetch::{ClientError, CookieFileError};
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
 use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, HttpOptions, StartError, Summary};
 use crawler_cli::demo::{self, DemoServer};
@@ -29,7 +25,8 @@ use frontier::Reach;
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::options::{Command, LogFormat, Options, Outputs, SeedsError, is_stdout};
+use crate::options::{Command, LogFormat, Options, SeedsError};
+use crate::outputs::OutputError;
 use crate::progress::Reporter;
 use crate::status::{StatusReporter, StatusRequest};
 
@@ -48,7 +45,8 @@ fn main() -> ExitCode {
         None => &cli.site.options,
     };
     // A moving line would tear JSON lines apart: how far the crawl is comes as records then.
-    let bar = progress::bar(options.quiet > 0 || options.log_format == LogFormat::Json);
+    let is_hidden = options.quiet > 0 || options.log_format == LogFormat::Json || outputs::go_into_a_pipe(options);
+    let bar = progress::bar(is_hidden);
     logging::start(options, &bar);
     let result = start_runtime().and_then(|runtime| {
         let result = runtime.block_on(async {
@@ -96,12 +94,10 @@ enum Failure {
     Crawl(#[from] CrawlError),
     #[error(transparent)]
     Seeds(#[from] SeedsError),
-    #[error("the output cannot be written: {0}")]
-    Output(io::Error),
-    #[error("two outputs would go to {0}: give each a file of its own")]
-    SharedOutput(String),
-    #[error("{0} is to be crawled again, and would be replaced: give the results another file")]
-    ReplacedInput(String),
+    #[error(transparent)]
+    Cookies(#[from] CookieFileError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error(transparent)]
     Earlier(#[from] RecrawlError),
     #[error("nothing was fetched: {0}")]
@@ -129,9 +125,9 @@ impl Failure {
             Self::Arguments(_)
             | Self::Seeds(_)
             | Self::Earlier(_)
-            | Self::SharedOutput(_)
-            | Self::ReplacedInput(_)
+            | Self::Cookies(_)
             | Self::Start(StartError::Frontier(_) | StartError::Client(ClientError::Options(_))) => 2,
+            Self::Output(error) if error.is_usage() => 2,
             Self::Incomplete(_) => 3,
             _ => 1,
         }
@@ -241,11 +237,13 @@ async fn run(
             "robots.txt is NOT fetched: pages that sites forbid are fetched, and their Crawl-delay is unknown"
         );
     }
-    if let Some(path) = options.outputs.shared_file() {
-        return Err(Failure::SharedOutput(path.display().to_string()));
-    }
-    if let Some(path) = recrawl.filter(|path| options.outputs.write_to(path)) {
-        return Err(Failure::ReplacedInput(path.display().to_string()));
+    outputs::check(&options.outputs, recrawl)?;
+    http.cookie_file = options.requests.cookies_of_file()?;
+    if options.requests.is_insecure() {
+        log::warn!(
+            target: "crawler",
+            "certificates are NOT checked (--insecure): whoever is on the way can read and change everything, logins and cookies included"
+        );
     }
     if options.requests.has_proxy() {
         log::warn!(
@@ -254,12 +252,13 @@ async fn run(
         );
     }
     open_files::fit(&mut http, crawl.concurrency);
-    let crawl = Crawl::with_http(CrawlConfig::new(crawl)?, &http)?.observe(Reporter::new(bar.clone()));
+    let reporter = Reporter::new(bar.clone(), &crawl);
+    let crawl = Crawl::with_http(CrawlConfig::new(crawl)?, &http)?.observe(reporter);
     let crawl = match recrawl {
         Some(path) => crawl.recrawl(PreviousCrawl::open(path)?),
         None => crawl,
     };
-    let crawl = attach(crawl, &options.outputs)?;
+    let crawl = outputs::attach(crawl, options, bar)?;
     let status = StatusRequest::default();
     let crawl = crawl.observe(StatusReporter::new(status.clone()));
     if let Err(error) = signals::handle(crawl.stop_handle(), status) {
@@ -274,45 +273,8 @@ async fn run(
         },
     };
     log_records::loss(&summary);
-    if options.log_format == LogFormat::Json {
-        log_records::summary(&summary);
-    } else if options.outputs.takes_stdout() {
-        // As with the logs: if nobody reads it, the crawl was done all the same.
-        let _ = write!(io::stderr(), "{summary}");
-    } else {
-        let _ = write!(io::stdout(), "{summary}");
-    }
+    outputs::print_summary(&summary, options, bar);
     Ok(summary)
-}
-
-/// Opens all files before the first is emptied: a crawl that cannot start leaves the results of the last one alone.
-fn attach(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, Failure> {
-    if let Some(path) = &outputs.warc {
-        let archive = ArchiveOptions {
-            path: path.clone(),
-            max_file_bytes: outputs.warc_max_bytes,
-            operator: outputs.warc_operator.clone(),
-            user_agent: crawl.config().options().user_agent.clone(),
-            obeys_robots: crawl.config().options().frontier.ask_robots,
-        };
-        crawl = crawl.observe(Archive::create(archive).map_err(Failure::Output)?);
-    }
-    let files = [&outputs.output, &outputs.links, &outputs.refused]
-        .into_iter()
-        .flatten();
-    for path in files.filter(|path| !is_stdout(path)) {
-        drop(OutputFile::append(path).map_err(Failure::Output)?);
-    }
-    if let Some(path) = &outputs.output {
-        crawl = crawl.observe(JsonLines::new(open(path)?));
-    }
-    if let Some(path) = &outputs.links {
-        crawl = crawl.observe(LinkGraph::new(open(path)?));
-    }
-    if let Some(path) = &outputs.refused {
-        crawl = crawl.observe(RefusedReport::new(open(path)?));
-    }
-    Ok(crawl)
 }
 
 /// What is missing, in one line.
@@ -326,11 +288,4 @@ fn random_secret() -> Result<u128, Failure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Failure::Random)?;
     Ok(u128::from_le_bytes(bytes))
-}
-
-fn open(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
-    if is_stdout(path) {
-        return Ok(Box::new(io::stdout()));
-    }
-    Ok(Box::new(OutputFile::create(path).map_err(Failure::Output)?))
 }

@@ -24,7 +24,7 @@ pub(crate) use self::choices::LogFormat;
 use self::choices::{HashArg, OnSaturationArg, ReachArg};
 pub(crate) use self::command_line::{command, names_a_file, parse};
 pub(crate) use self::generated::{completions, manual_page};
-pub(crate) use self::outputs::{Outputs, is_stdout};
+pub(crate) use self::outputs::{Format, Outputs, is_stdout};
 pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{SeedsError, Site};
 use self::values::{
@@ -34,7 +34,8 @@ use self::values::{
 
 /// Crawl web sites politely and completely, and report what was not fetched.
 ///
-/// Results go to standard output or to the files that you name. Logs go to standard error.
+/// Without --output, standard output has a line per page: its status and URL. Logs go to standard error. The summary goes to
+/// standard output, or to standard error if results are there.
 #[derive(Debug, Parser)]
 #[command(
     name = "crawler",

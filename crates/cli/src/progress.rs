@@ -1,24 +1,43 @@
-//! How far the crawl is: a line that moves on a terminal, plain log lines elsewhere.
+//! How far the crawl is: two lines that move on a terminal, plain log lines elsewhere.
+
+mod notices;
+mod pace;
+mod text;
 
 use std::io::{self, IsTerminal};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crawler::{Event, FailureKind, Observer, Progress};
+use crawler::{CrawlOptions, Event, FailureKind, Observer, PageRecord, Progress};
 use frontier::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use terminal_size::{Width, terminal_size_of};
 
+use self::notices::LineBudget;
+use self::pace::Pace;
+use self::text::{Status, page_line};
 use crate::log_records;
 
-/// How often a plain line is written where there is no terminal.
+/// How often a plain line is logged where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Makes the bar, hidden where standard error is no terminal.
-pub(crate) fn bar(quiet: bool) -> ProgressBar {
+/// The width of a terminal that does not tell it, in columns.
+const USUAL_WIDTH: u16 = 80;
+
+/// Columns of the view beside its text: the spinner or an indent, a space, and the last column, which stays free.
+const MARGIN: usize = 3;
+
+/// A crawl that is slowed down by politeness is known after this time, with so many URLs in the queue.
+const HINT_AFTER: Duration = Duration::from_secs(10);
+const HINT_QUEUED: u64 = 20;
+
+/// Makes the progress view, hidden also where standard error is no terminal.
+pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
     let bar = ProgressBar::no_length();
-    if quiet || !io::stderr().is_terminal() {
+    if is_hidden || !io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}\n  {prefix}") {
         bar.set_style(style);
     }
     bar
@@ -26,29 +45,35 @@ pub(crate) fn bar(quiet: bool) -> ProgressBar {
 
 pub(crate) struct Reporter {
     bar: ProgressBar,
-    last_line: Option<Duration>,
-    has_told_failure: bool,
+    width: usize,
+    pace: Pace,
+    hint: Option<Hint>,
+    last_line: Duration,
+    has_logged_failure: bool,
     hosts: LineBudget,
     near_duplicates: LineBudget,
 }
 
 impl Reporter {
-    pub(crate) fn new(bar: ProgressBar) -> Self {
+    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions) -> Self {
         Self {
             bar,
-            last_line: None,
-            has_told_failure: false,
+            width: usize::from(USUAL_WIDTH),
+            pace: Pace::new(options),
+            hint: Hint::new(options),
+            last_line: Duration::ZERO,
+            has_logged_failure: false,
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
         }
     }
 
-    /// One failure is worth knowing at once; of a site that fails there are many. Of hosts that are away there is a line of its own,
-    /// and a want of file handles is no site's failure: the fetcher has logged it.
-    fn shall_log(&mut self, kind: FailureKind) -> bool {
+    /// One failure is worth knowing at once; a site that fails has many. A host that is away has a line of its own, and a want of
+    /// file handles is no site's failure: the fetcher has logged it.
+    fn is_first_failure(&mut self, kind: FailureKind) -> bool {
         use FailureKind::{Connect, OutOfHandles, Tls, Unresolved};
         !matches!(kind, OutOfHandles | Connect | Tls | Unresolved)
-            && !std::mem::replace(&mut self.has_told_failure, true)
+            && !std::mem::replace(&mut self.has_logged_failure, true)
     }
 
     fn notice(&mut self, notice: &Notice) {
@@ -58,17 +83,28 @@ impl Reporter {
         }
     }
 
-    fn show(&mut self, progress: &Progress) {
-        let line = line(progress);
+    fn tick(&mut self, progress: &Progress) {
+        self.pace.add(progress);
+        let status = Status::new(progress, &self.pace);
         if !self.bar.is_hidden() {
-            self.bar.set_message(line);
+            let columns = terminal_size_of(io::stderr()).map_or(USUAL_WIDTH, |(Width(columns), _)| columns);
+            self.width = usize::from(columns).saturating_sub(MARGIN);
+            self.bar.set_message(status.line(self.width));
             self.bar.tick();
-        } else if self
-            .last_line
-            .is_none_or(|last| progress.elapsed >= last + PLAIN_LINE_EVERY)
-        {
-            self.last_line = Some(progress.elapsed);
-            log_records::progress(progress, &line);
+        } else if progress.elapsed >= self.last_line + PLAIN_LINE_EVERY {
+            self.last_line = progress.elapsed;
+            let level = progress.report.saturation.level;
+            log_records::progress(progress, &format!("{}, seen-set {level}", status.line(usize::MAX)));
+        }
+        let hint = self.hint.take_if(|hint| hint.is_due(progress));
+        if let Some(hint) = hint {
+            log::info!(target: "crawler::progress", "{}", hint.text(self.pace.rate()));
+        }
+    }
+
+    fn show_page(&self, page: &PageRecord) {
+        if !self.bar.is_hidden() {
+            self.bar.set_prefix(page_line(page.status, &page.url, self.width));
         }
     }
 }
@@ -77,7 +113,7 @@ impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Tick(progress) => {
-                self.show(progress);
+                self.tick(progress);
                 self.hosts.tick(progress.elapsed);
                 self.near_duplicates.tick(progress.elapsed);
             }
@@ -85,7 +121,7 @@ impl Observer for Reporter {
             Event::Failed {
                 url, why, kind, fate, ..
             } => {
-                if self.shall_log(*kind) {
+                if self.is_first_failure(*kind) {
                     let line =
                         format!("{url}: {why}; further failures are in the summary, and logged one by one with -v");
                     log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
@@ -99,7 +135,10 @@ impl Observer for Reporter {
                 );
             }
             Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
-            Event::Page(page) => log_records::page(page),
+            Event::Page(page) => {
+                self.show_page(page);
+                log_records::page(page);
+            }
             Event::Finished(_) => {
                 self.hosts.close();
                 self.near_duplicates.close();
@@ -111,90 +150,33 @@ impl Observer for Reporter {
     }
 }
 
-/// Lets a handful of lines through, then one every two seconds; what is left out is counted in one line a minute.
-struct LineBudget {
-    about: &'static str,
-    left: u32,
-    left_out: u64,
-    last_refill: Duration,
-    last_count: Duration,
+/// For a crawl of one host, which is as fast as politeness allows, whatever `--concurrency` says.
+struct Hint {
+    delay: Duration,
 }
 
-impl LineBudget {
-    const HANDFUL: u32 = 5;
-    const REFILL_EVERY: Duration = Duration::from_secs(2);
-    const COUNT_EVERY: Duration = Duration::from_secs(60);
-
-    fn new(about: &'static str) -> Self {
-        Self {
-            about,
-            left: Self::HANDFUL,
-            left_out: 0,
-            last_refill: Duration::ZERO,
-            last_count: Duration::ZERO,
-        }
+impl Hint {
+    /// Returns a hint if the options leave only politeness to one host as the limit.
+    fn new(options: &CrawlOptions) -> Option<Self> {
+        let frontier = &options.frontier;
+        let is_limited = frontier.per_host == NonZeroU32::MIN && !frontier.delay.is_zero();
+        (is_limited && options.concurrency.get() > 1).then_some(Self { delay: frontier.delay })
     }
 
-    fn log(&mut self, notice: &Notice) {
-        let (level, text) = line_of(notice);
-        if self.left > 0 {
-            self.left -= 1;
-            log_records::notice(level, notice, &text);
-        } else {
-            self.left_out += 1;
-            log_records::notice(log::Level::Debug, notice, &text);
-        }
+    fn is_due(&self, progress: &Progress) -> bool {
+        let report = &progress.report;
+        progress.elapsed >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_QUEUED
     }
 
-    fn tick(&mut self, elapsed: Duration) {
-        if elapsed >= self.last_refill + Self::REFILL_EVERY {
-            self.last_refill = elapsed;
-            self.left = (self.left + 1).min(Self::HANDFUL);
-        }
-        if elapsed >= self.last_count + Self::COUNT_EVERY {
-            self.last_count = elapsed;
-            self.close();
-        }
+    /// `rate` is in pages per second.
+    fn text(&self, rate: f64) -> String {
+        format!(
+            "one host, one request at a time, {:?} apart: about {:.0} pages an hour; --delay and --per-host change that, \
+             --concurrency does not",
+            self.delay,
+            rate * 3600.0
+        )
     }
-
-    /// Says how many lines were left out, if any.
-    fn close(&mut self) {
-        let (left_out, about) = (std::mem::take(&mut self.left_out), self.about);
-        if left_out > 0 {
-            log_records::omitted(left_out, about);
-        }
-    }
-}
-
-/// What a notice says, how loud, and by which option it can be changed.
-fn line_of(notice: &Notice) -> (log::Level, String) {
-    let text = notice.to_string();
-    match notice {
-        Notice::Back { .. } => (log::Level::Info, text),
-        Notice::GivenUp { cause, .. } if cause.kind == FailureKind::Throttled => {
-            (log::Level::Warn, text + " (--max-throttles)")
-        }
-        Notice::GivenUp { .. } => (log::Level::Warn, text + " (--max-host-downtime, --max-first-downtime)"),
-        Notice::Postponed { .. } => (
-            log::Level::Warn,
-            text + "; raise --max-near-duplicates if they are honest",
-        ),
-        Notice::PrefixClosed { .. } => (
-            log::Level::Warn,
-            text + "; raise --max-near-duplicates-in-all if they are honest",
-        ),
-        _ => (log::Level::Warn, text),
-    }
-}
-
-fn line(progress: &Progress) -> String {
-    let report = &progress.report;
-    let rate = progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001);
-    let refused: u64 = report.links.refused.values().sum();
-    format!(
-        "{} pages, {rate:.1} per second, {} queued, {} in flight, {} links refused, seen-set {}",
-        progress.pages, report.queued, report.leased, refused, report.saturation.level
-    )
 }
 
 #[cfg(test)]
@@ -203,25 +185,45 @@ mod tests {
 
     #[test]
     fn the_first_failure_of_a_site_is_logged_and_a_want_of_handles_is_not() {
-        let mut reporter = Reporter::new(bar(true));
-        assert!(!reporter.shall_log(FailureKind::OutOfHandles));
-        assert!(!reporter.shall_log(FailureKind::Connect));
-        assert!(reporter.shall_log(FailureKind::Timeout));
-        assert!(!reporter.shall_log(FailureKind::Timeout));
-        assert!(!reporter.shall_log(FailureKind::OutOfHandles));
+        let mut reporter = Reporter::new(bar(true), &CrawlOptions::default());
+        assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
+        assert!(!reporter.is_first_failure(FailureKind::Connect));
+        assert!(reporter.is_first_failure(FailureKind::Timeout));
+        assert!(!reporter.is_first_failure(FailureKind::Timeout));
+        assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
     }
 
     #[test]
-    fn of_many_hosts_that_are_away_a_few_are_named_and_the_rest_is_counted() {
-        let mut budget = LineBudget::new("hosts");
-        let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
-        let notice = Notice::Back {
-            origin,
-            after: Duration::ZERO,
+    fn one_host_that_limits_the_crawl_is_a_hint_once() {
+        let options = CrawlOptions::default();
+        let report = frontier::Frontier::in_memory(options.frontier.clone())
+            .unwrap()
+            .report();
+        let progress = |seconds, hosts, queued| {
+            let mut progress = Progress::new(Duration::from_secs(seconds), report.clone());
+            (progress.report.hosts, progress.report.queued) = (hosts, queued);
+            progress
         };
-        (0..1000).for_each(|_| budget.log(&notice));
-        assert_eq!((budget.left, budget.left_out), (0, 995));
-        (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
-        assert_eq!((budget.left, budget.left_out), (5, 0));
+        let hint = Hint::new(&options).unwrap();
+        assert!(hint.is_due(&progress(10, 1, 20)));
+        for (seconds, hosts, queued) in [(9, 1, 20), (10, 2, 20), (10, 1, 19)] {
+            assert!(
+                !hint.is_due(&progress(seconds, hosts, queued)),
+                "{seconds} {hosts} {queued}"
+            );
+        }
+        assert!(
+            hint.text(0.95)
+                .starts_with("one host, one request at a time, 1s apart: about 3420 pages an hour;")
+        );
+        let mut reporter = Reporter::new(bar(true), &options);
+        reporter.tick(&progress(10, 1, 20));
+        assert!(reporter.hint.is_none(), "it is logged once");
+        let mut quick = options.clone();
+        quick.frontier.delay = Duration::ZERO;
+        assert!(Hint::new(&quick).is_none());
+        let mut parallel = options;
+        parallel.frontier.per_host = NonZeroU32::MIN.saturating_add(1);
+        assert!(Hint::new(&parallel).is_none());
     }
 }

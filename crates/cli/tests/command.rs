@@ -380,6 +380,7 @@ fn a_crawl_that_lost_pages_fails_if_that_is_asked_for() {
     let port = page_that_links_to(refused);
     let seed = format!("http://127.0.0.1:{port}/");
     let quick = [
+        "-q",
         "--max-first-downtime",
         "0.2",
         "--delay",

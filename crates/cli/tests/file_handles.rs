@@ -61,7 +61,7 @@ fn answer_all(stream: &TcpStream, port: u16, after_robots: AfterRobots) -> Optio
 fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> Output {
     let port = serve(after_robots);
     let command = format!(
-        "ulimit -n {files} && exec \"$CRAWLER\" --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start"
+        "ulimit -n {files} && exec \"$CRAWLER\" -q --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start"
     );
     Command::new("sh")
         .args(["-c", &command])

@@ -70,7 +70,17 @@ fn assert_is_utc_with_milliseconds(time: &str) {
 
 #[test]
 fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
-    let arguments = ["demo", "--capacity", "100", "--on-saturation", "warn"];
+    // With a file for the pages, the summary has standard output to itself.
+    let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/logs.jsonl");
+    let arguments = [
+        "demo",
+        "--capacity",
+        "100",
+        "--on-saturation",
+        "warn",
+        "--output",
+        pages,
+    ];
     let json = crawler(&[&arguments[..], &["--log-format", "json"]].concat())
         .spawn()
         .unwrap();
@@ -124,7 +134,8 @@ fn a_page_of_links_in_broken_tables_floods_no_log() {
     let links: String = (0..3000).map(|at| format!("<a href=/{}>x</a>", at % 2)).collect();
     let body = format!("<a href=/first></a><table>{links}</table>");
     let seed = site_of(move |path| (path == "/").then(|| body.clone()));
-    let quick = ["--delay", "0", &seed];
+    let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/tables.jsonl");
+    let quick = ["--delay", "0", "--output", pages, &seed];
     let lines = |options: &[&str]| {
         let output = crawler(&[options, &quick].concat()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -7,7 +7,8 @@
 )]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -247,4 +248,214 @@ fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {
     assert!(records > 10, "{records} whole records");
     // One about the archive, and pairs of request and response.
     assert_eq!(records % 2, 1);
+}
+
+#[test]
+fn without_an_output_each_page_is_a_line_and_the_summary_stays_apart() {
+    let output = command(&["demo", "--max-pages", "30"]).output().unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(stdout.lines().count(), 30, "{stdout}");
+    for line in stdout.lines() {
+        let (status, url) = line.split_once(' ').unwrap();
+        assert!(status.len() == 3 && status.parse::<u16>().is_ok(), "{line}");
+        assert!(url.starts_with("http://"), "{line}");
+    }
+    assert!(stderr.contains("page budget spent"), "the summary: {stderr}");
+    // Quiet, or with a file, the summary has standard output to itself.
+    let file = file("no-lines.jsonl");
+    for arguments in [&["-q"][..], &["--output", file.to_str().unwrap()]] {
+        let output = command(&["demo", "--max-pages", "30"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.contains("page budget spent"), "{stdout}");
+        assert!(!stdout.lines().any(|line| line.starts_with("200 http")), "{stdout}");
+    }
+}
+
+#[test]
+fn whoever_reads_a_few_lines_of_pages_gets_no_error() {
+    let mut child = command(&["demo", "--delay", "0.01"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert!(first.starts_with("200 http://"), "{first}");
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let is_message = |line: &str| line.starts_with("crawler:") || line.contains("panicked");
+    assert!(!stderr.lines().any(is_message), "{stderr}");
+}
+
+/// The rows of a CSV file by the names of its columns. No field of these has a comma, a quote or a line end.
+fn rows(text: &str) -> Vec<Vec<(&str, &str)>> {
+    assert!(text.ends_with("\r\n"), "the last record is torn: {text}");
+    let mut lines = text.split_terminator("\r\n");
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            assert_eq!(cells.len(), names.len(), "{line}");
+            names.iter().copied().zip(cells).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_name_of_a_file_makes_it_csv_and_the_format_option_wins() {
+    let (links, refused) = (file("by-name.CSV"), file("by-option.csv"));
+    let run = |arguments: &[&str], links: &Path| {
+        let output = command(&["demo", "-q", "--max-pages", "30"])
+            .args(arguments)
+            .arg(links)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    run(&["--links"], &links);
+    let text = fs::read_to_string(&links).unwrap();
+    let rows = rows(&text);
+    assert!(rows.len() > 30);
+    assert!(
+        rows.iter()
+            .all(|row| row[0].0 == "from" && row[0].1.starts_with("http://"))
+    );
+    run(&["--format", "jsonl", "--refused"], &refused);
+    assert!(!lines(&fs::read_to_string(&refused).unwrap()).is_empty());
+    let stdout = String::from_utf8(run(&["--format", "csv", "--output"], Path::new("-"))).unwrap();
+    assert!(stdout.starts_with("url,redirected_from,"), "{stdout}");
+    assert!(stdout.ends_with("\r\n"), "{stdout}");
+    let output = command(&["--format", "csv", "http://127.0.0.1:1/"]).output().unwrap();
+    fails(&output, 2, "--format needs a file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_csv_file_that_can_grow_no_more_ends_in_a_whole_record() {
+    let (links, program) = (file("cut-links.csv"), env!("CARGO_BIN_EXE_crawler"));
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 160; exec {program} demo -q --links {}",
+        links.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    fails(&output, 1, "cut-links.csv: ");
+    assert!(!rows(&fs::read_to_string(&links).unwrap()).is_empty());
+}
+
+/// An empty folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = file(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn saved_pages_have_the_bodies_and_the_names_that_their_lines_say() {
+    let (saved, pages) = (folder("saved"), file("saved.jsonl"));
+    let output = command(&["demo", "-q", "--save"])
+        .arg(&saved)
+        .arg("--output")
+        .arg(&pages)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let pages = lines(&fs::read_to_string(&pages).unwrap());
+    let mut names = std::collections::BTreeSet::new();
+    for page in &pages {
+        let name = page["saved_as"].as_str();
+        let has_body = page["bytes"] != 0 && page["status"] == 200;
+        assert_eq!(name.is_some(), has_body, "{page}");
+        if let Some(name) = name {
+            let length = fs::metadata(saved.join(name)).unwrap().len();
+            assert_eq!(length, page["bytes"].as_u64().unwrap(), "{page}");
+            assert!(names.insert(name), "{name} is the file of two pages");
+        }
+    }
+    assert!(names.len() > 100, "{} files", names.len());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_that_has_no_room_ends_the_crawl_and_leaves_no_half_file() {
+    let (saved, program) = (folder("saved-full"), env!("CARGO_BIN_EXE_crawler"));
+    // No file may have more than one kilobyte.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 2; exec {program} demo -q --save {}",
+        saved.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    fails(&output, 1, "the output cannot be written: ");
+    fails(&output, 1, "saved-full/");
+    let mut folders = vec![saved];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(!path.to_str().unwrap().contains(".crawler-"), "{path:?}");
+            assert!(
+                text.trim_end().ends_with("</html>") || !text.contains("<html"),
+                "{path:?}: {text}"
+            );
+        }
+    }
+}
+
+/// A server of one page that keeps the heads of requests.
+fn one_page() -> (u16, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (send, heads) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).unwrap_or(0);
+            let _ = send.send(String::from_utf8_lossy(&head[..length]).into_owned());
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 2";
+            let _ = write!(stream, "{head}\r\n\r\nok");
+        }
+    });
+    (port, heads)
+}
+
+#[test]
+fn a_cookie_file_is_sent_and_a_bad_line_is_named() {
+    let cookies = file_with("cookies.txt", "127.0.0.1\tFALSE\t/\tFALSE\t0\tid\tsecret\n");
+    let (port, heads) = one_page();
+    let output = command(&["--delay", "0", "--insecure", "--cookie-file"])
+        .arg(&cookies)
+        .arg(format!("http://127.0.0.1:{port}/"))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(heads.try_iter().all(|head| head.contains("cookie: id=secret\r\n")));
+    assert_eq!(stderr.matches("certificates are NOT checked").count(), 1, "{stderr}");
+    assert!(!stderr.contains("secret"), "{stderr}");
+    let bad = file_with("bad-cookies.txt", "# Netscape\n\n127.0.0.1 FALSE / FALSE 0 id secret\n");
+    let run = |path: &Path| {
+        let output = command(&["--cookie-file"])
+            .arg(path)
+            .arg("http://127.0.0.1:1/")
+            .output();
+        output.unwrap()
+    };
+    let output = run(&bad);
+    fails(&output, 2, "line 3 of the cookie file");
+    fails(&output, 2, "bad-cookies.txt");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("secret"));
+    fails(&run(Path::new("no/such/cookies.txt")), 2, "cannot be read");
 }

@@ -57,6 +57,9 @@ pub struct CrawlOptions {
     pub report_links: bool,
     /// Whether to report [`Event::Content`](crate::Event::Content): the decoded text of each page, with all its links.
     pub report_content: bool,
+    /// Whether to report [`Event::Body`](crate::Event::Body). The HTTP fetcher then reads bodies of every type whole, up to its
+    /// `max_body_bytes`.
+    pub keep_bodies: bool,
     /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. If not, only the pages that the
     /// frontier wants to [compare](FrontierConfig::compare_one_of) have them.
     pub fingerprints: bool,
@@ -90,6 +93,7 @@ impl Default for CrawlOptions {
             },
             report_links: false,
             report_content: false,
+            keep_bodies: false,
             fingerprints: false,
         }
     }

@@ -9,6 +9,7 @@
 //! | [`Event::Content`] | [`CrawlOptions::report_content`](crate::CrawlOptions::report_content) |
 //! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
+use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,9 @@ pub enum Event<'a> {
     /// An answer of any status, to a request for a page, a robots.txt or a sitemap: once per answer, before the events that follow
     /// from it. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
     Captured(&'a Arc<Capture>),
+    /// The body of a page that answered 2xx, unless it is empty; reported just before its [`Event::Page`] if
+    /// [`keep_bodies`](crate::CrawlOptions::keep_bodies) is set.
+    Body(&'a PageBody<'a>),
     /// A second has passed.
     Tick(&'a Progress),
     /// The crawl has ended.
@@ -147,6 +151,43 @@ pub struct PageRecord {
     pub duplicate_of: Option<String>,
     /// The first page of the crawl whose simhash differs in at most three bits, if that is another page.
     pub near_duplicate_of: Option<String>,
+    /// The file with the body, if an observer [saved](PageBody::set_saved_as) it.
+    pub saved_as: Option<String>,
+}
+
+/// The body of a page, for observers that store it.
+#[derive(Debug)]
+pub struct PageBody<'a> {
+    /// The page, as [`Event::Page`] will report it.
+    pub page: &'a PageRecord,
+    /// The body after decompression, as far as it was read.
+    pub bytes: &'a [u8],
+    saved_as: OnceCell<String>,
+}
+
+impl<'a> PageBody<'a> {
+    /// Makes the body of a page, such as to test an observer.
+    pub fn new(page: &'a PageRecord, bytes: &'a [u8]) -> Self {
+        Self {
+            page,
+            bytes,
+            saved_as: OnceCell::new(),
+        }
+    }
+
+    /// Sets [`PageRecord::saved_as`]. The first call wins.
+    pub fn set_saved_as(&self, path: String) {
+        let _ = self.saved_as.set(path);
+    }
+
+    /// Returns what the first [`set_saved_as`](Self::set_saved_as) set.
+    pub fn saved_as(&self) -> Option<&str> {
+        self.saved_as.get().map(String::as_str)
+    }
+
+    pub(crate) fn into_saved_as(self) -> Option<String> {
+        self.saved_as.into_inner()
+    }
 }
 
 /// One sitemap that was requested.

@@ -8,6 +8,7 @@ pub mod address_guard;
 mod body;
 mod capture;
 mod client;
+mod cookie_file;
 mod cookies;
 mod decoding;
 mod error;
@@ -29,6 +30,7 @@ use url::Url;
 
 pub use capture::Capture;
 pub use client::HttpFetcher;
+pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};

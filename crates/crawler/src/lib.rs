@@ -90,7 +90,7 @@ pub use config::{ConfigError, CrawlConfig, CrawlOptions};
 pub use engine::{Crawl, StopHandle};
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
-pub use event::{Event, Observer, PageRecord, Progress, SitemapEnd, SitemapRecord};
+pub use event::{Event, Observer, PageBody, PageRecord, Progress, SitemapEnd, SitemapRecord};
 #[doc(inline)]
 pub use fetch::{
     AddressGuard, BodyExtent, Capture, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions,

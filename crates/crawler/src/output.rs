@@ -1,10 +1,13 @@
 //! Where results go; one file per format.
 
+mod columns;
+pub mod csv;
 mod file;
 pub mod jsonl;
 mod lines;
 pub mod links;
 pub mod refused;
+pub mod save;
 pub mod warc;
 
 pub use file::OutputFile;

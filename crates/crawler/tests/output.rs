@@ -11,11 +11,15 @@ mod memory_file;
 mod scripted;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use crawler::output::csv::Csv;
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::{FetchError, Response};
+use crawler::output::save::SavedFiles;
+use crawler::{Event, FetchError, Observer, PageBody, PageRecord, Response};
 use memory_file::MemoryFile;
 use scripted::{Call, Reply, Scripted};
 use serde_json::{Value, json};
@@ -192,4 +196,244 @@ fn a_field_of_a_record_is_always_there_and_always_of_one_type() {
         );
     }
     assert!(kinds.values().all(|kinds| kinds.len() == 1), "{kinds:?}");
+}
+
+/// Runs a crawl of the site in which every body is kept, with one more observer.
+fn crawl_with(observer: impl Observer + 'static, fields: &[&str]) -> Vec<Value> {
+    let mut options = scripted::options("http://site.example/");
+    options.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
+    options.keep_bodies = true;
+    let pages = MemoryFile::default();
+    // Lines before the observer: the order must not matter.
+    let lines = JsonLines::new(pages.clone());
+    Scripted::new(site).crawl_with(options, |crawl| crawl.observe(lines).observe(observer));
+    pages.lines()
+}
+
+#[test]
+fn csv_has_the_fields_of_json_lines_in_their_order_and_each_selected_field_as_a_column() {
+    let fields = ["heading=h1", "link=a::attr(href)"];
+    let parsed: Vec<_> = fields.iter().map(|field| field.parse().unwrap()).collect();
+    let csv = MemoryFile::default();
+    let pages = crawl_with(Csv::new(csv.clone(), &parsed).unwrap(), &fields);
+    let text = csv.text();
+    assert!(text.lines().count() > 2 && text.ends_with("\r\n"), "{text}");
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    // The values of an empty record are no strings but one, which comes after a colon.
+    let record = serde_json::to_string(&PageRecord::default()).unwrap();
+    let names = record.split(['{', ',']).filter_map(|field| field.split_once(':'));
+    let expected: Vec<String> = names
+        .map(|(name, _)| {
+            name.trim_matches('"')
+                .replace("selected", "selected.heading,selected.link")
+        })
+        .collect();
+    let expected: Vec<String> = expected.join(",").split(',').map(str::to_owned).collect();
+    assert_eq!(header, expected);
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), pages.len());
+    let cell =
+        |row: &csv::StringRecord, name: &str| row[header.iter().position(|other| other == name).unwrap()].to_owned();
+    for (row, page) in rows.iter().zip(&pages) {
+        assert_eq!(json!(cell(row, "url")), page["url"]);
+        assert_eq!(cell(row, "status"), page["status"].to_string());
+        assert_eq!(cell(row, "selected.link"), page["selected"]["link"].to_string());
+        assert_eq!(cell(row, "noindex"), "false");
+        assert_eq!(cell(row, "lastmod"), "", "null");
+    }
+}
+
+#[test]
+fn csv_keeps_a_spreadsheet_from_running_what_a_site_wrote() {
+    let csv = MemoryFile::default();
+    let mut output = Csv::new(csv.clone(), &[]).unwrap();
+    let titles = [
+        "=1+1",
+        "+1",
+        "-1",
+        "@x",
+        "\t=1",
+        "＝1",
+        "1=1",
+        "a \"quoted\", text\nof two lines",
+    ];
+    for title in titles {
+        let page = PageRecord {
+            title: Some(title.to_owned()),
+            ..PageRecord::default()
+        };
+        output.on(&Event::Page(&page)).unwrap();
+    }
+    drop(output);
+    let text = csv.text();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let at = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == "title")
+        .unwrap();
+    let written: Vec<String> = reader.records().map(|row| row.unwrap()[at].to_owned()).collect();
+    let expected = titles.map(|title| {
+        let is_formula = !title.starts_with(['1', 'a']);
+        if is_formula {
+            format!("'{title}")
+        } else {
+            title.to_owned()
+        }
+    });
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn links_and_refusals_are_written_as_csv_too() {
+    let (links, refused) = (MemoryFile::default(), MemoryFile::default());
+    let (mut graph, mut report) = (
+        LinkGraph::csv(links.clone()).unwrap(),
+        RefusedReport::csv(refused.clone()).unwrap(),
+    );
+    let page = PageRecord {
+        url: "http://a.example/x,y".to_owned(),
+        status: 404,
+        ..PageRecord::default()
+    };
+    report.on(&Event::Page(&page)).unwrap();
+    graph.on(&Event::Page(&page)).unwrap();
+    drop((graph, report));
+    assert_eq!(links.text(), "from,to,kind,nofollow,verdict\r\n");
+    let lines = "url,class,reason,status,referrer,depth,detail\r\n\"http://a.example/x,y\",failed,status,404,,0,\r\n";
+    assert_eq!(refused.text(), lines);
+}
+
+/// An empty folder of a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("saved-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Saves a body, and returns its name.
+fn save(files: &mut SavedFiles, url: &str, bytes: &[u8]) -> String {
+    let page = PageRecord {
+        url: url.to_owned(),
+        content_type: Some("text/plain".to_owned()),
+        ..PageRecord::default()
+    };
+    let body = PageBody::new(&page, bytes);
+    files.on(&Event::Body(&body)).unwrap();
+    body.saved_as().unwrap().to_owned()
+}
+
+/// All files below a folder, with what is in them.
+fn files_below(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_page_with_a_body_is_saved_and_its_line_names_the_file() {
+    let folder = folder("crawl");
+    let pages = crawl_with(SavedFiles::create(&folder).unwrap(), &[]);
+    let saved: BTreeMap<&str, &str> = pages
+        .iter()
+        .filter_map(|page| Some((page["url"].as_str().unwrap(), page["saved_as"].as_str()?)))
+        .collect();
+    let expected = [
+        ("http://site.example/", "site.example/index.html"),
+        ("http://site.example/a", "site.example/a.html"),
+    ];
+    assert_eq!(saved, BTreeMap::from(expected));
+    assert!(pages.len() > saved.len(), "pages of status 404 are not saved");
+    let files = files_below(&folder);
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files["site.example/index.html"], PAGE);
+}
+
+#[test]
+fn no_two_urls_of_a_crawl_share_a_file_and_a_second_crawl_replaces_the_files() {
+    let folder = folder("collisions");
+    let urls = [
+        "http://a.example/data",
+        "http://a.example/data/x",
+        "http://a.example/data/y",
+        "http://a.example/DATA",
+        "http://a.example/d/e",
+        "http://a.example/d",
+        "http://a.example/c:d",
+        "http://a.example/c%3Ad",
+        "https://a.example/data",
+    ];
+    let mut first = BTreeMap::new();
+    for _ in 0..2 {
+        let mut files = SavedFiles::create(&folder).unwrap();
+        let saved: BTreeMap<String, String> = urls
+            .iter()
+            .map(|url| (save(&mut files, url, url.as_bytes()), (*url).to_owned()))
+            .collect();
+        assert_eq!(saved.len(), urls.len(), "{saved:?}");
+        assert_eq!(files_below(&folder), saved);
+        if !first.is_empty() {
+            assert_eq!(saved, first, "the same names again");
+        }
+        first = saved;
+    }
+    let folders: BTreeSet<_> = first
+        .keys()
+        .filter(|name| name.ends_with("/x") || name.ends_with("/y"))
+        .map(|name| name.rsplit_once('/').unwrap().0)
+        .collect();
+    assert_eq!(folders.len(), 1, "what stood together stays together: {folders:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_the_folder_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let (folder, outside) = (folder("links"), folder("outside"));
+    fs::write(outside.join("precious"), "mine").unwrap();
+    fs::create_dir(folder.join("b.example")).unwrap();
+    symlink(&outside, folder.join("a.example")).unwrap();
+    symlink(outside.join("precious"), folder.join("b.example/x")).unwrap();
+    symlink(outside.join("new"), folder.join("b.example/y")).unwrap();
+    let mut files = SavedFiles::create(&folder).unwrap();
+    for url in ["http://a.example/precious", "http://b.example/x", "http://b.example/y"] {
+        let name = save(&mut files, url, b"theirs");
+        let path = folder.join(&name);
+        assert!(!path.symlink_metadata().unwrap().is_symlink(), "{name}");
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+    }
+    assert_eq!(
+        files_below(&outside),
+        BTreeMap::from([("precious".to_owned(), "mine".to_owned())])
+    );
+}
+
+#[test]
+fn a_body_that_cannot_be_saved_is_an_error_that_names_the_file() {
+    let folder = folder("gone");
+    let mut files = SavedFiles::create(&folder).unwrap();
+    save(&mut files, "http://a.example/x", b"x");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&folder, "a file").unwrap();
+    let page = PageRecord {
+        url: "http://a.example/y".to_owned(),
+        ..PageRecord::default()
+    };
+    let error = files.on(&Event::Body(&PageBody::new(&page, b"y"))).unwrap_err();
+    fs::remove_file(&folder).unwrap();
+    assert!(error.to_string().contains("saved-gone"), "{error}");
 }

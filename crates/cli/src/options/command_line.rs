@@ -10,7 +10,7 @@ use super::Cli;
 use super::seeds;
 
 /// What `-h` lists, by the names of the fields. All else is in `--help` only.
-const COMMON: [&str; 23] = [
+const COMMON: [&str; 25] = [
     "seed_urls",
     "seeds",
     "recrawl",
@@ -18,6 +18,8 @@ const COMMON: [&str; 23] = [
     "output",
     "links",
     "refused",
+    "format",
+    "save",
     "max_pages",
     "max_depth",
     "max_time",

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use crawler::CrawlOptions;
 use crawler::page::select::{Field, SelectLimits};
 
@@ -13,17 +13,18 @@ use super::values::{parse_count, parse_size, show_count, show_size};
 pub(crate) struct Outputs {
     /// Write one JSON object per fetched page to this file.
     ///
-    /// The name - is standard output. An existing file is replaced.
+    /// A name that ends in .csv makes it CSV; --format overrides the name. The name - is standard output. An existing file is replaced.
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// Write one JSON object per link to this file.
     ///
-    /// Its fields are from, to, kind, nofollow and verdict. The name - is standard output. An existing file is replaced.
+    /// Its fields are from, to, kind, nofollow and verdict. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) links: Option<PathBuf>,
     /// Write one JSON object per refused or failed URL to this file.
     ///
-    /// It has the reason, and the page with the link. URLs that the crawl did not reach are there, too. The name - is standard output. An existing file is replaced.
+    /// It has the reason, and the page with the link. URLs that the crawl did not reach are there, too.
+    /// The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) refused: Option<PathBuf>,
     /// Add a field to the objects of --output; repeatable.
@@ -74,6 +75,28 @@ pub(crate) struct Outputs {
     /// Name or address of the archive's operator, for its header.
     #[arg(long, value_name = "TEXT", requires = "warc", value_parser = parse_line, help_heading = "Output")]
     pub(crate) warc_operator: Option<String>,
+    /// Format of the files of --output, --links and --refused.
+    ///
+    /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it
+    /// starts with =, +, - or @) gets an apostrophe in front.
+    #[arg(long, value_name = "FORMAT", value_enum, help_heading = "Output")]
+    format: Option<Format>,
+    /// Save the bodies of pages as files in this folder.
+    ///
+    /// Every page that answered 2xx is saved, unless its body is empty. https://example.com/docs/a becomes DIR/example.com/docs/a.html. The names are safe: nothing is written outside of the folder. The
+    /// objects of --output have the name of the file under "saved_as". Bodies of every type are read whole, up to --max-body. Files of
+    /// an earlier crawl are replaced.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// The format of a file of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object per line.
+    Jsonl,
+    /// CSV (RFC 4180) with a header line.
+    Csv,
 }
 
 impl Outputs {
@@ -85,31 +108,43 @@ impl Outputs {
             bytes: self.max_select_bytes,
         };
         crawl.fingerprints = self.output.is_some();
+        crawl.keep_bodies = self.save.is_some();
         crawl.report_links = self.links.is_some() || self.refused.is_some();
+    }
+
+    /// Returns the files of records.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.output, &self.links, &self.refused].into_iter().flatten()
+    }
+
+    /// Returns the format of a file of records.
+    pub(crate) fn format_of(&self, file: &Path) -> Format {
+        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        let by_name = if is_csv { Format::Csv } else { Format::Jsonl };
+        self.format.unwrap_or(by_name)
+    }
+
+    /// Says whether a format is given, but no file of records.
+    pub(crate) fn has_format_of_nothing(&self) -> bool {
+        self.format.is_some() && self.files().next().is_none()
     }
 
     /// Returns a file that two outputs were to share.
     pub(crate) fn shared_file(&self) -> Option<&Path> {
-        let files: Vec<&PathBuf> = [&self.output, &self.links, &self.refused, &self.warc]
-            .into_iter()
-            .flatten()
-            .collect();
+        let files: Vec<&PathBuf> = self.files().chain(&self.warc).collect();
         let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
     /// Says whether an output goes to this file.
     pub(crate) fn write_to(&self, input: &Path) -> bool {
-        let mut files = [&self.output, &self.links, &self.refused, &self.warc]
-            .into_iter()
-            .flatten();
+        let mut files = self.files().chain(&self.warc);
         files.any(|file| is_same(file, input))
     }
 
     /// Says whether standard output carries results.
     pub(crate) fn takes_stdout(&self) -> bool {
-        let files = [&self.output, &self.links, &self.refused];
-        files.into_iter().flatten().any(|file| is_stdout(file))
+        self.files().any(|file| is_stdout(file))
     }
 }
 

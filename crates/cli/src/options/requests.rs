@@ -1,11 +1,12 @@
 //! The options for requests: headers, logins, cookies, proxy, and limits of a connection.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use crawler::HttpOptions;
-use crawler::fetch::Secret;
+use crawler::fetch::{CookieFile, CookieFileError, Secret};
 
 use super::values::{parse_count, parse_duration_above_zero, parse_size, show_count, show_duration, show_size};
 
@@ -26,6 +27,18 @@ pub(crate) struct Requests {
     /// Keep cookies and send them back to their origin.
     #[arg(long, help_heading = "Requests")]
     cookies: bool,
+    /// Start with the cookies of this file, and keep cookies.
+    ///
+    /// The file has the Netscape format, as curl and browser extensions write it. Each cookie goes to its host only. A bad line is an
+    /// error. The crawler does not write the file.
+    #[arg(long, value_name = "FILE", help_heading = "Requests")]
+    cookie_file: Option<PathBuf>,
+    /// Accept any certificate: expired, of another host, or unsigned.
+    ///
+    /// Whoever is on the way can then read and change everything, as without https. Logins and cookies are sent all the same: give
+    /// none that matter.
+    #[arg(long, help_heading = "Requests")]
+    insecure: bool,
     /// Send all requests through this proxy.
     ///
     /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
@@ -82,6 +95,7 @@ impl Requests {
         http.headers = secrets(&self.header);
         http.logins = secrets(&self.basic_auth);
         http.cookies = self.cookies;
+        http.accept_any_certificate = self.insecure;
         http.proxy = self.proxy.as_deref().map(Secret::from);
         http.connect_timeout = self.connect_timeout;
         http.max_headers = self.max_headers;
@@ -91,5 +105,14 @@ impl Requests {
 
     pub(crate) fn has_proxy(&self) -> bool {
         self.proxy.is_some()
+    }
+
+    pub(crate) fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// Reads the cookie file, if there is one.
+    pub(crate) fn cookies_of_file(&self) -> Result<Option<CookieFile>, CookieFileError> {
+        self.cookie_file.as_deref().map(CookieFile::open).transpose()
     }
 }

@@ -5,7 +5,7 @@ use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
 use super::Crawl;
 use crate::engine::conclusions::sitemaps::lost;
 use crate::engine::conclusions::{PageReport, PendingReport, Subject};
-use crate::event::Event;
+use crate::event::{Event, PageBody};
 use crate::fetch::Fetcher;
 use crate::page::link_graph;
 use crate::page::links::LinkKey;
@@ -75,6 +75,11 @@ impl<S: Fetcher> Crawl<S> {
             record.links_new = new;
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
+            if let Some(body) = &page.body {
+                let body = PageBody::new(&record, body);
+                self.notify(&Event::Body(&body));
+                record.saved_as = body.into_saved_as();
+            }
             self.notify(&Event::Page(&record));
             if let Some(text) = &page.text {
                 self.notify(&Event::Content {

@@ -54,6 +54,7 @@ pub struct HttpFetcher {
     max_sitemap: u64,
     max_header_bytes: usize,
     keep_exchanges: bool,
+    keep_bodies: bool,
     /// Whether style sheets are read.
     assets: bool,
     /// When the file handles were last exhausted.
@@ -103,11 +104,15 @@ impl HttpFetcher {
             look_up_timeout: http.timeout.min(http.connect_timeout),
             headers: common_headers(options),
             own_headers,
-            jars: http.cookies.then(Jars::default),
+            jars: match &http.cookie_file {
+                Some(file) => Some(Jars::starting_from(file.clone())),
+                None => http.cookies.then(Jars::default),
+            },
             max_body: http.max_body_bytes,
             max_sitemap: options.max_sitemap_bytes,
             max_header_bytes: http.max_header_bytes,
             keep_exchanges: http.keep_exchanges,
+            keep_bodies: options.keep_bodies,
             assets: options.assets,
             handles_exhausted: Mutex::default(),
         })
@@ -200,12 +205,9 @@ impl HttpFetcher {
             ResourceKind::Robots => Some(MAX_ROBOTS_BYTES),
             // One byte more, to see that there is more.
             ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
-            // An archive wants what a crawl can do without.
-            ResourceKind::Page
-                if self.keep_exchanges || is_html(content_type) || self.assets && is_css(content_type) =>
-            {
-                Some(self.max_body)
-            }
+            // Archives and saved files need what a crawl does not.
+            ResourceKind::Page if self.keep_exchanges || self.keep_bodies => Some(self.max_body),
+            ResourceKind::Page if is_html(content_type) || self.assets && is_css(content_type) => Some(self.max_body),
             ResourceKind::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
                 is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))

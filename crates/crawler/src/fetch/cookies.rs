@@ -11,6 +11,8 @@ use frontier::Origin;
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use url::Url;
 
+use super::cookie_file::CookieFile;
+
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
 const MAX_COOKIES: usize = 50;
 /// The most bytes of one cookie, its attributes included: what RFC 6265, section 6.1, asks for.
@@ -22,22 +24,39 @@ const MAX_JARS: usize = 2000;
 
 /// All jars of a crawl.
 #[derive(Debug, Default)]
-pub(super) struct Jars(Mutex<HashMap<Origin, CookieStore>>);
+pub(super) struct Jars {
+    by_origin: Mutex<HashMap<Origin, CookieStore>>,
+    /// What each jar starts from.
+    file: CookieFile,
+}
 
 impl Jars {
+    /// Makes jars that start from the cookies of a file. Those are the user's, so the limits drop none of them.
+    pub(super) fn starting_from(file: CookieFile) -> Self {
+        Self {
+            file,
+            ..Self::default()
+        }
+    }
+
     /// Returns the `Cookie` header for a request.
     pub(super) fn header(&self, url: &Url) -> Option<HeaderValue> {
-        let jars = self.lock();
-        let jar = jars.get(&Origin::of(url)?)?;
-        let pairs: Vec<String> = jar
-            .get_request_values(url)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let mut value = HeaderValue::from_str(&pairs.join("; "))
-            .ok()
-            .filter(|value| !value.is_empty())?;
-        value.set_sensitive(true);
-        Some(value)
+        let origin = Origin::of(url)?;
+        if let Some(jar) = self.lock().get(&origin) {
+            return header_of(jar, url);
+        }
+        // A jar is kept once its origin sets a cookie.
+        (!self.file.is_empty()).then(|| header_of(&self.first_jar(url), url))?
+    }
+
+    /// Makes the jar of an origin that has set no cookie yet.
+    fn first_jar(&self, url: &Url) -> CookieStore {
+        let mut jar = CookieStore::default();
+        for set_cookie in self.file.of_host(url) {
+            // One that cannot be set, such as for a path that is no path, is left out.
+            let _ = jar.parse(set_cookie, url);
+        }
+        jar
     }
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
@@ -58,7 +77,7 @@ impl Jars {
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
             return long.len() + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }
-        let jar = jars.entry(origin).or_default();
+        let jar = jars.entry(origin).or_insert_with(|| self.first_jar(url));
         let mut dropped = long.len();
         for cookie in cookies {
             if cookie.is_expired() || has_room(jar, &cookie) {
@@ -73,8 +92,21 @@ impl Jars {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
         // A jar is whole after every call, so that a poisoned lock is as good as any.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_origin.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the `Cookie` header with what a jar has for a request.
+fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
+    let pairs: Vec<String> = jar
+        .get_request_values(url)
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut value = HeaderValue::from_bytes(pairs.join("; ").as_bytes())
+        .ok()
+        .filter(|value| !value.is_empty())?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 fn read(value: &HeaderValue) -> Option<RawCookie<'static>> {
@@ -160,6 +192,27 @@ mod tests {
         }
         set(&jars, "https://www.example.com/x/y", &["e=; Max-Age=0".to_owned()]);
         assert_eq!(sent(&jars, "https://www.example.com/x/z"), ["a=1", "b=2", "c=3"]);
+    }
+
+    #[test]
+    fn the_cookies_of_a_file_are_sent_at_once_and_replaced_by_what_the_site_sets() {
+        let lines = [
+            "example.com\tTRUE\t/\tFALSE\t0\tid\told",
+            "example.com\tFALSE\t/x\tTRUE\t0\tkey\tk",
+        ];
+        let file = CookieFile::parse(&lines.join("\n"), "c.txt").unwrap();
+        let jars = Jars::starting_from(file);
+        assert_eq!(sent(&jars, "https://example.com/x"), ["id=old", "key=k"]);
+        assert_eq!(sent(&jars, "http://example.com/x"), ["id=old"]);
+        assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"]);
+        assert_eq!(sent(&jars, "https://other.example/x"), Vec::<String>::new());
+        set(
+            &jars,
+            "https://example.com/",
+            &["id=new; Path=/; Domain=example.com".to_owned()],
+        );
+        assert_eq!(sent(&jars, "https://example.com/x"), ["id=new", "key=k"]);
+        assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"], "another origin");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use super::cookie_file::CookieFile;
 use super::own_headers::{OwnHeaderError, Secret};
 use super::proxy::ProxyError;
 
@@ -60,6 +61,11 @@ pub struct HttpOptions {
     pub logins: Vec<Secret>,
     /// Whether to keep cookies, in a separate jar per origin. A jar holds up to 50 cookies and 8 KiB; 2 000 jars are kept.
     pub cookies: bool,
+    /// Cookies to start from; they switch `cookies` on.
+    pub cookie_file: Option<CookieFile>,
+    /// Whether to accept any certificate: expired, of another host, or signed by nobody. Whoever is on the way can then read and change what
+    /// is sent and received, logins and cookies included.
+    pub accept_any_certificate: bool,
     /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
     /// the proxy connects.
     pub proxy: Option<Secret>,
@@ -82,6 +88,8 @@ impl Default for HttpOptions {
             headers: Vec::new(),
             logins: Vec::new(),
             cookies: false,
+            cookie_file: None,
+            accept_any_certificate: false,
             proxy: None,
             keep_exchanges: false,
         }

@@ -131,7 +131,11 @@ impl ClientSettings {
         }
         // A crawl that starts with it should not start without.
         let is_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
-        let tls = trust::config(is_secure)?;
+        let tls = if http.accept_any_certificate {
+            trust::config_without_checks()
+        } else {
+            trust::config(is_secure)?
+        };
         Ok(Self {
             timeout: http.timeout,
             connect_timeout: http.timeout.min(http.connect_timeout),

@@ -1,4 +1,4 @@
-//! Which certificates are trusted: those that the system trusts.
+//! Which certificates are trusted: those that the system trusts, or all on request.
 //!
 //! Reading them takes as long as fetching some fifty pages, so it is done beside the first requests. It is done at the start
 //! all the same: later there may be no file handle left for it.
@@ -27,12 +27,63 @@ pub(super) fn config(needed_now: bool) -> Result<ClientConfig, Error> {
     if needed_now {
         trusted.verifier()?;
     }
-    let mut config = builder
+    Ok(with_verifier(Arc::new(trusted)))
+}
+
+/// Makes the settings of TLS that accept any certificate and any signature.
+pub(super) fn config_without_checks() -> ClientConfig {
+    let provider = Arc::clone(ClientConfig::builder().crypto_provider());
+    with_verifier(Arc::new(Unchecked { provider }))
+}
+
+fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
+    let mut config = ClientConfig::builder()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(trusted))
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+    config
+}
+
+/// Accepts everything, certificates that cannot be parsed included: such are the ones of old devices.
+#[derive(Debug)]
+struct Unchecked {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Unchecked {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// The system's verifier, once its certificates are read.

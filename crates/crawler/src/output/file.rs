@@ -1,45 +1,45 @@
-//! A file that holds whole pieces only.
+//! A file of whole lines or records, whatever happens.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file into which each [`write`](Write::write) goes whole or not at all: when the disk is full, what came through of the
-/// last piece is taken back, so that lines and records stay whole.
+/// A file to which each [`write`](Write::write) appends everything or nothing: on a full disk it is cut back to the end of the write
+/// before, so that lines and records stay whole.
 ///
-/// Of what cannot be cut, such as a pipe or a device, nothing is taken back. Errors name the file.
+/// A pipe or a device cannot be cut back. Errors name the file.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
     path: PathBuf,
-    /// Bytes of whole pieces.
+    /// Bytes of the writes that succeeded.
     whole: u64,
 }
 
 impl OutputFile {
-    /// Makes a file, or empties the one that is there.
+    /// Makes a file, or empties the one that exists.
     ///
     /// # Errors
     ///
-    /// When the system does not let us.
+    /// When the system refuses.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::of(File::create(path), path)
     }
 
-    /// Makes a file, and leaves one that is there alone.
+    /// Makes a file; one that exists stays as it is.
     ///
     /// # Errors
     ///
-    /// When there is one, or the system does not let us.
+    /// When it exists, or the system refuses.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         Self::of(File::create_new(path), path)
     }
 
-    /// Makes a file, or opens the one that is there to go on at its end.
+    /// Makes a file, or opens the one that exists to append to it.
     ///
     /// # Errors
     ///
-    /// When the system does not let us.
+    /// When the system refuses.
     pub fn append(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let mut opened = Self::of(file, path)?;
@@ -56,32 +56,32 @@ impl OutputFile {
         })
     }
 
-    /// Returns the bytes that the file has.
+    /// Returns the size of the file, in bytes.
     pub fn len(&self) -> u64 {
         self.whole
     }
 
-    /// Says whether nothing is in it.
+    /// Says whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.whole == 0
     }
 
-    /// Takes back what is no whole piece. It may fail as well; the first error is the one to tell.
-    fn take_back(&mut self) {
+    /// Cuts off what a failed write has left. That may fail too; the first error is the one to report.
+    fn cut_back(&mut self) {
         let _ = self.file.set_len(self.whole);
         let _ = self.file.seek(SeekFrom::Start(self.whole));
     }
 }
 
 impl Write for OutputFile {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        match self.file.write_all(piece) {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.file.write_all(bytes) {
             Ok(()) => {
-                self.whole += piece.len() as u64;
-                Ok(piece.len())
+                self.whole += bytes.len() as u64;
+                Ok(bytes.len())
             }
             Err(error) => {
-                self.take_back();
+                self.cut_back();
                 Err(at(&self.path, &error))
             }
         }
@@ -92,6 +92,7 @@ impl Write for OutputFile {
     }
 }
 
-fn at(path: &Path, error: &io::Error) -> io::Error {
+/// Puts the name of a file before an error.
+pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

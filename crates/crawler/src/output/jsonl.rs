@@ -16,7 +16,7 @@ pub struct JsonLines<W: Write> {
 impl<W: Write> JsonLines<W> {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: W) -> Self {
-        Self { to: Lines::new(to) }
+        Self { to: Lines::json(to) }
     }
 }
 

@@ -1,53 +1,81 @@
-//! JSON objects, one per line, handed on in whole lines.
+//! Records as JSON lines or CSV, written in whole lines.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Lines are handed on when so many bytes have come together, or when somebody flushes.
+use super::columns::Columns;
+
+/// Lines are written once they have so many bytes together, or when somebody flushes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Writes JSON lines (<https://jsonlines.org>). Each `write` to what is behind it gets whole lines.
+/// Writes records. Each `write` to the writer behind it gets whole lines.
 #[derive(Debug)]
 pub(super) struct Lines<W: Write> {
     to: W,
-    waiting: Vec<u8>,
+    format: Format,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Format {
+    /// <https://jsonlines.org>
+    Json,
+    /// RFC 4180
+    Csv(Columns),
 }
 
 impl<W: Write> Lines<W> {
-    pub(super) fn new(to: W) -> Self {
+    pub(super) fn json(to: W) -> Self {
         Self {
             to,
-            waiting: Vec::new(),
+            format: Format::Json,
+            buffer: Vec::new(),
         }
     }
 
-    pub(super) fn push(&mut self, object: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.waiting, object)?;
-        self.waiting.push(b'\n');
-        if self.waiting.len() >= BUFFER_BYTES {
-            self.hand_on()?;
+    /// Begins with a header.
+    pub(super) fn csv(to: W, columns: Columns) -> io::Result<Self> {
+        let mut buffer = Vec::new();
+        columns.write_header(&mut buffer)?;
+        Ok(Self {
+            to,
+            format: Format::Csv(columns),
+            buffer,
+        })
+    }
+
+    pub(super) fn push(&mut self, record: &impl Serialize) -> io::Result<()> {
+        match &self.format {
+            Format::Json => {
+                serde_json::to_writer(&mut self.buffer, record)?;
+                self.buffer.push(b'\n');
+            }
+            Format::Csv(columns) => columns.write(&mut self.buffer, record)?,
+        }
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.write_buffer()?;
         }
         Ok(())
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.hand_on()?;
+        self.write_buffer()?;
         self.to.flush()
     }
 
-    fn hand_on(&mut self) -> io::Result<()> {
-        // What cannot be written is not tried again: half of it may be out.
-        let waiting = std::mem::take(&mut self.waiting);
-        self.to.write_all(&waiting)?;
-        self.waiting = waiting;
-        self.waiting.clear();
+    fn write_buffer(&mut self) -> io::Result<()> {
+        // After an error nothing is written again: half of it may be out.
+        let buffer = std::mem::take(&mut self.buffer);
+        self.to.write_all(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
         Ok(())
     }
 }
 
 impl<W: Write> Drop for Lines<W> {
-    /// For a crawl that ends by an error of another's: there is nobody left to tell of this one.
+    /// For a crawl that ends by another observer's error: nobody is left to report this one to.
     fn drop(&mut self) {
         let _ = self.flush();
     }

@@ -2,24 +2,25 @@
 
 use std::io::{self, Write};
 
+use super::columns::Columns;
 use super::lines::Lines;
 use crate::event::{Event, Observer};
 use crate::page::link_graph::LinkRecord;
 
-/// Writes one JSON object per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
+/// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
 ///
-/// `from` and `to` are absolute URLs; a page names a URL once. `kind` is the element that has the link (`anchor`, `area`,
-/// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` is what the crawl made of it:
+/// `from` and `to` are absolute URLs. Links of one page to one URL are one line. `kind` is the element that has the link (`anchor`, `area`,
+/// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` says what the crawl did with it:
 /// `queued`, `seen`, `nofollow`, `not_crawlable`, or the name of a [`Refusal`](frontier::Refusal). Links beyond
 /// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are not among them.
 ///
-/// It needs [`report_links`](crate::CrawlOptions::report_links). Nothing is kept but lines of the last second.
+/// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps the lines of the last second only.
 #[derive(Debug)]
 pub struct LinkGraph<W: Write> {
     to: Lines<W>,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Default, serde::Serialize)]
 struct Line<'a> {
     from: &'a str,
     to: &'a str,
@@ -29,9 +30,21 @@ struct Line<'a> {
 }
 
 impl<W: Write> LinkGraph<W> {
-    /// Writes to `to`, which need not be buffered.
+    /// Writes JSON lines to `to`, which need not be buffered.
     pub fn new(to: W) -> Self {
-        Self { to: Lines::new(to) }
+        Self { to: Lines::json(to) }
+    }
+
+    /// Writes [CSV](super::csv) to `to`, which need not be buffered.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the header is written into memory, and goes out with the first records.
+    pub fn csv(to: W) -> io::Result<Self> {
+        let columns = Columns::new(&Line::default(), &[])?;
+        Ok(Self {
+            to: Lines::csv(to, columns)?,
+        })
     }
 
     fn write(&mut self, from: &str, edge: &LinkRecord) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
+use super::columns::Columns;
 use super::lines::Lines;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
 use crate::page::link_graph::LinkRecord;
@@ -13,7 +14,7 @@ use crate::page::link_graph::LinkRecord;
 /// Lines that are remembered, so that a link on every page has one line: 20 MB of them.
 const REMEMBERED: usize = 1_000_000;
 
-/// Writes one JSON object per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
+/// Writes one JSON object or CSV record per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
 /// `depth`, `detail`.
 ///
 /// | class | reason | when |
@@ -32,11 +33,12 @@ const REMEMBERED: usize = 1_000_000;
 #[derive(Debug)]
 pub struct RefusedReport<W: Write> {
     to: Lines<W>,
+    /// Hashes of the lines that were written.
     written: HashSet<u64>,
     hasher: RandomState,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Default, serde::Serialize)]
 struct Line<'a> {
     url: &'a str,
     class: &'static str,
@@ -48,10 +50,24 @@ struct Line<'a> {
 }
 
 impl<W: Write> RefusedReport<W> {
-    /// Writes to `to`, which need not be buffered.
+    /// Writes JSON lines to `to`, which need not be buffered.
     pub fn new(to: W) -> Self {
+        Self::with_lines(Lines::json(to))
+    }
+
+    /// Writes [CSV](super::csv) to `to`, which need not be buffered.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the header is written into memory, and goes out with the first records.
+    pub fn csv(to: W) -> io::Result<Self> {
+        let columns = Columns::new(&Line::default(), &[])?;
+        Ok(Self::with_lines(Lines::csv(to, columns)?))
+    }
+
+    fn with_lines(to: Lines<W>) -> Self {
         Self {
-            to: Lines::new(to),
+            to,
             written: HashSet::new(),
             hasher: RandomState::new(),
         }

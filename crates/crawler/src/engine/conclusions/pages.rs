@@ -21,6 +21,8 @@ use crate::page::sitemap;
 /// What is left of a page once its links are offered.
 pub(crate) struct PageReport {
     pub(crate) record: Option<PageRecord>,
+    /// The body of the record's page, if the crawl keeps bodies and it has one.
+    pub(crate) body: Option<Vec<u8>>,
     pub(crate) failure: Option<Failure>,
     /// No request was made after all, for this reason.
     pub(crate) not_fetched: Option<NotFetched>,
@@ -90,6 +92,8 @@ pub(super) fn conclude(
         }
         Err(error) => (None, failure.or_else(|| Some(error.failure()))),
     };
+    let body = fetched.result.as_mut().ok().filter(|_| record.is_some());
+    let body = body.and_then(|answer| kept_body(answer, config));
     let not_fetched = match &outcome {
         Outcome::NotFetched(why) => Some(*why),
         _ => None,
@@ -102,6 +106,7 @@ pub(super) fn conclude(
     };
     let report = PageReport {
         record,
+        body,
         failure,
         not_fetched,
         links: records,
@@ -112,6 +117,18 @@ pub(super) fn conclude(
         uncrawlable,
     };
     (settlement, report)
+}
+
+/// Returns the body of a page that answered 2xx, if the crawl keeps bodies. An archive that needs the same bytes has them copied.
+fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
+    let is_kept = config.options().keep_bodies && (200..300).contains(&answer.status) && !answer.body.is_empty();
+    let exchange = answer.exchange.as_ref();
+    let is_archived = exchange.is_some_and(|exchange| exchange.encoded_body.is_none());
+    match (is_kept, is_archived) {
+        (false, _) => None,
+        (true, true) => Some(answer.body.clone()),
+        (true, false) => Some(std::mem::take(&mut answer.body)),
+    }
 }
 
 /// The links of a page that can be crawled, and how each is written.
@@ -165,6 +182,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         title: page.title,
         lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
         selected: page.selected,
+        saved_as: None,
     }
 }
 

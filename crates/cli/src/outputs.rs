@@ -1,0 +1,185 @@
+//! Where the results of a crawl go: opens the files, attaches them to the crawl, and prints the summary.
+//!
+//! Standard output carries one thing: the results that an option sends there with `-`, or else a line per page; then the summary goes
+//! to standard error. No page lines are written with `-q`, with `--output`, with JSON logs, and on a terminal that shows the progress
+//! view; then the summary goes to standard output. With JSON logs it is a record of the log.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use crawler::output::OutputFile;
+use crawler::output::csv::Csv;
+use crawler::output::jsonl::JsonLines;
+use crawler::output::links::LinkGraph;
+use crawler::output::refused::RefusedReport;
+use crawler::output::save::SavedFiles;
+use crawler::output::warc::{Archive, ArchiveOptions};
+use crawler::{Crawl, Event, Observer, Summary};
+use indicatif::ProgressBar;
+
+use crate::log_records;
+use crate::options::{Format, LogFormat, Options, Outputs, is_stdout};
+
+/// Why the results cannot go where they should.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputError {
+    #[error("the output cannot be written: {0}")]
+    Open(io::Error),
+    #[error("two outputs would go to {0}: give each a file of its own")]
+    Shared(String),
+    #[error("{0} is to be crawled again, and would be replaced: give the results another file")]
+    ReplacedInput(String),
+    #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
+    FormatOfNothing,
+}
+
+impl OutputError {
+    /// Says whether other arguments would help.
+    pub(crate) fn is_usage(&self) -> bool {
+        !matches!(self, Self::Open(_))
+    }
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stdout {
+    Results,
+    PageLines,
+    Summary,
+}
+
+impl Stdout {
+    fn of(options: &Options, view: &ProgressBar) -> Self {
+        let outputs = &options.outputs;
+        let is_on_view = !view.is_hidden() && io::stdout().is_terminal();
+        if outputs.takes_stdout() {
+            Self::Results
+        } else if options.quiet > 0 || options.log_format == LogFormat::Json || outputs.output.is_some() || is_on_view {
+            Self::Summary
+        } else {
+            Self::PageLines
+        }
+    }
+}
+
+/// Says whether data goes into a pipe. What reads it may write to the terminal, and would tear the progress view.
+pub(crate) fn go_into_a_pipe(options: &Options) -> bool {
+    let has_data = options.outputs.takes_stdout() || options.outputs.output.is_none();
+    has_data && is_pipe()
+}
+
+#[cfg(unix)]
+fn is_pipe() -> bool {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileTypeExt as _;
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let kind = stdout.and_then(|file| file.metadata()).map(|found| found.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe() -> bool {
+    false
+}
+
+/// Refuses outputs that would destroy each other, or `input`.
+pub(crate) fn check(outputs: &Outputs, input: Option<&Path>) -> Result<(), OutputError> {
+    if let Some(path) = outputs.shared_file() {
+        return Err(OutputError::Shared(path.display().to_string()));
+    }
+    if let Some(path) = input.filter(|path| outputs.write_to(path)) {
+        return Err(OutputError::ReplacedInput(path.display().to_string()));
+    }
+    if outputs.has_format_of_nothing() {
+        return Err(OutputError::FormatOfNothing);
+    }
+    Ok(())
+}
+
+/// Attaches all outputs. Opens all files before the first is emptied: a crawl that cannot start keeps the results of the last one.
+pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) -> Result<Crawl, OutputError> {
+    let outputs = &options.outputs;
+    if let Some(path) = &outputs.warc {
+        let archive = ArchiveOptions {
+            path: path.clone(),
+            max_file_bytes: outputs.warc_max_bytes,
+            operator: outputs.warc_operator.clone(),
+            user_agent: crawl.config().options().user_agent.clone(),
+            obeys_robots: crawl.config().options().frontier.ask_robots,
+        };
+        crawl = crawl.observe(Archive::create(archive).map_err(OutputError::Open)?);
+    }
+    if let Some(folder) = &outputs.save {
+        crawl = crawl.observe(SavedFiles::create(folder).map_err(OutputError::Open)?);
+    }
+    for path in outputs.files().filter(|path| !is_stdout(path)) {
+        drop(OutputFile::append(path).map_err(OutputError::Open)?);
+    }
+    if let Some(path) = &outputs.output {
+        let to = open(path)?;
+        crawl = match outputs.format_of(path) {
+            Format::Jsonl => crawl.observe(JsonLines::new(to)),
+            Format::Csv => {
+                let csv = Csv::new(to, &crawl.config().options().fields).map_err(OutputError::Open)?;
+                crawl.observe(csv)
+            }
+        };
+    }
+    if let Some(path) = &outputs.links {
+        let to = open(path)?;
+        crawl = crawl.observe(match outputs.format_of(path) {
+            Format::Jsonl => LinkGraph::new(to),
+            Format::Csv => LinkGraph::csv(to).map_err(OutputError::Open)?,
+        });
+    }
+    if let Some(path) = &outputs.refused {
+        let to = open(path)?;
+        crawl = crawl.observe(match outputs.format_of(path) {
+            Format::Jsonl => RefusedReport::new(to),
+            Format::Csv => RefusedReport::csv(to).map_err(OutputError::Open)?,
+        });
+    }
+    if Stdout::of(options, view) == Stdout::PageLines {
+        crawl = crawl.observe(PageLines { to: io::stdout() });
+    }
+    Ok(crawl)
+}
+
+/// Prints the summary where no data goes.
+pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) {
+    // As with the logs: if nobody reads it, the crawl was done all the same.
+    let _ = match Stdout::of(options, view) {
+        _ if options.log_format == LogFormat::Json => {
+            log_records::summary(summary);
+            Ok(())
+        }
+        Stdout::Summary => write!(io::stdout(), "{summary}"),
+        Stdout::Results | Stdout::PageLines => write!(io::stderr(), "{summary}"),
+    };
+}
+
+fn open(path: &Path) -> Result<Box<dyn Write + Send>, OutputError> {
+    if is_stdout(path) {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(OutputFile::create(path).map_err(OutputError::Open)?))
+}
+
+/// Writes the status and the URL of each page as soon as it is fetched, such as `200 https://example.com/a`.
+struct PageLines<W> {
+    to: W,
+}
+
+impl<W: Write + Send> Observer for PageLines<W> {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Page(page) => {
+                // In one piece, so that a reader of the pipe never sees half of it.
+                let line = format!("{} {}\n", page.status, page.url);
+                self.to.write_all(line.as_bytes())?;
+                self.to.flush()
+            }
+            _ => Ok(()),
+        }
+    }
+}

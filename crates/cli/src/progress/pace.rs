@@ -1,0 +1,153 @@
+//! How fast the crawl is, and when it will end.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crawler::{CrawlOptions, Progress};
+
+/// The rate is that of so much time.
+const WINDOW: Duration = Duration::from_secs(20);
+
+/// A queue must shrink for so long before it says when it will be empty.
+const LEAST_SHRINKING: Duration = Duration::from_secs(10);
+
+/// When the crawl will end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remaining {
+    /// Nobody can know: the queue grows.
+    Unknown,
+    /// By the rate of late.
+    About(Duration),
+    /// By `--max-time`.
+    AtMost(Duration),
+}
+
+/// The last samples, one per second.
+#[derive(Debug)]
+pub(super) struct Pace {
+    samples: VecDeque<Sample>,
+    max_pages: Option<u64>,
+    max_time: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    elapsed: Duration,
+    /// Pages that count for `--max-pages`.
+    finished: u64,
+    queued: u64,
+}
+
+impl Pace {
+    pub(super) fn new(options: &CrawlOptions) -> Self {
+        Self {
+            samples: VecDeque::new(),
+            max_pages: options.frontier.max_pages,
+            max_time: options.max_time,
+        }
+    }
+
+    pub(super) fn add(&mut self, progress: &Progress) {
+        let pages = &progress.report.pages;
+        self.samples.push_back(Sample {
+            elapsed: progress.elapsed,
+            finished: pages.done + pages.rejected + pages.gave_up,
+            queued: progress.report.queued,
+        });
+        let is_old = |sample: &Sample| sample.elapsed + WINDOW < progress.elapsed;
+        // One older sample stays, so that the window is full.
+        while self.samples.get(1).is_some_and(is_old) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Returns pages per second in the last seconds.
+    pub(super) fn rate(&self) -> f64 {
+        let Some((first, last)) = self.ends() else { return 0.0 };
+        let seconds = (last.elapsed - first.elapsed).as_secs_f64();
+        (last.finished - first.finished) as f64 / seconds.max(0.001)
+    }
+
+    /// Estimates when the crawl ends: when the page budget is spent at this rate, or the queue is empty if it goes on shrinking.
+    pub(super) fn remaining(&self) -> Remaining {
+        let Some((first, last)) = self.ends() else {
+            return Remaining::Unknown;
+        };
+        let window = last.elapsed - first.elapsed;
+        let at_rate = |left: u64, gone: u64| (gone > 0).then(|| window.mul_f64(left as f64 / gone as f64));
+        let budget = self.max_pages.and_then(|max| {
+            let left = max.saturating_sub(last.finished);
+            at_rate(left, last.finished - first.finished)
+        });
+        let shrunk = first.queued.saturating_sub(last.queued);
+        let drain = at_rate(last.queued, shrunk).filter(|_| window >= LEAST_SHRINKING);
+        let about = budget.into_iter().chain(drain).min();
+        let limit = self.max_time.map(|max| max.saturating_sub(last.elapsed));
+        match (about, limit) {
+            (Some(about), Some(limit)) if limit < about => Remaining::AtMost(limit),
+            (Some(about), _) => Remaining::About(about),
+            (None, Some(limit)) => Remaining::AtMost(limit),
+            (None, None) => Remaining::Unknown,
+        }
+    }
+
+    /// Returns the first and the last sample, unless it is the same.
+    fn ends(&self) -> Option<(Sample, Sample)> {
+        let (first, last) = (*self.samples.front()?, *self.samples.back()?);
+        (first.elapsed < last.elapsed).then_some((first, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crawl of which `at` says how many pages are finished and queued after so many seconds.
+    fn pace(options: &CrawlOptions, seconds: u64, at: impl Fn(u64) -> (u64, u64)) -> Pace {
+        let mut pace = Pace::new(options);
+        let report = frontier::Frontier::in_memory(options.frontier.clone())
+            .unwrap()
+            .report();
+        for second in 0..=seconds {
+            let mut progress = Progress::new(Duration::from_secs(second), report.clone());
+            (progress.report.pages.done, progress.report.queued) = at(second);
+            pace.add(&progress);
+        }
+        pace
+    }
+
+    fn options(max_pages: Option<u64>, max_time: Option<u64>) -> CrawlOptions {
+        let mut options = CrawlOptions::default();
+        options.frontier.max_pages = max_pages;
+        options.max_time = max_time.map(Duration::from_secs);
+        options
+    }
+
+    #[test]
+    fn a_queue_that_grows_says_nothing_about_the_end() {
+        let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
+        assert_eq!(growing.remaining(), Remaining::Unknown);
+        assert!((growing.rate() - 5.0).abs() < 0.01, "{}", growing.rate());
+    }
+
+    #[test]
+    fn a_queue_that_shrinks_ends_when_it_is_empty() {
+        let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
+        assert_eq!(shrinking.remaining(), Remaining::About(Duration::from_secs(400)));
+        let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
+        assert_eq!(too_short.remaining(), Remaining::Unknown);
+    }
+
+    #[test]
+    fn a_budget_ends_the_crawl_at_the_rate_of_late_and_a_time_limit_at_the_latest() {
+        // Ten pages per second in the first minute, then one.
+        let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
+        let budget = pace(&options(Some(1000), None), 100, slowed);
+        assert!((budget.rate() - 1.0).abs() < 0.01, "{}", budget.rate());
+        assert_eq!(budget.remaining(), Remaining::About(Duration::from_secs(360)));
+        let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
+        assert_eq!(limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
+        let only_limit = pace(&options(None, Some(150)), 100, slowed);
+        assert_eq!(only_limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
+    }
+}

@@ -1,0 +1,46 @@
+//! CSV (RFC 4180): one record per fetched page, for spreadsheets and databases.
+//!
+//! The first record has the names of the columns. They are the fields of [`PageRecord`], in the same order as in JSON
+//! lines. What is not there is an empty cell. Each selected field has a column `selected.NAME` with the list of its values as JSON.
+//!
+//! **Formulas.** A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return, and
+//! titles and headers are written by strangers. Such a text gets an apostrophe in front, as OWASP advises. JSON lines have the exact text.
+
+use std::io::{self, Write};
+
+use super::columns::Columns;
+use super::lines::Lines;
+use crate::event::{Event, Observer, PageRecord};
+use crate::page::select::Field;
+
+/// Writes one CSV record per page.
+///
+/// Records are written whole, at the latest one second after their page was fetched.
+#[derive(Debug)]
+pub struct Csv<W: Write> {
+    to: Lines<W>,
+}
+
+impl<W: Write> Csv<W> {
+    /// Writes to `to`, which need not be buffered. `selected` are the [`fields`](crate::CrawlOptions::fields) of the crawl.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the header is written into memory, and goes out with the first records.
+    pub fn new(to: W, selected: &[Field]) -> io::Result<Self> {
+        let columns = Columns::new(&PageRecord::default(), selected)?;
+        Ok(Self {
+            to: Lines::csv(to, columns)?,
+        })
+    }
+}
+
+impl<W: Write + Send> Observer for Csv<W> {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Page(record) => self.to.push(record),
+            Event::Tick(_) | Event::Finished(_) => self.to.flush(),
+            _ => Ok(()),
+        }
+    }
+}

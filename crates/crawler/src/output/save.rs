@@ -1,0 +1,170 @@
+//! Bodies as files: one per page that answered 2xx, under the host and the path of its URL.
+//!
+//! `https://example.com/docs/a?x=1` becomes `example.com/docs/a%3Fx=1.html`. Names keep the spelling of the URL. A port that is not the
+//! default follows its host, as in `example.com_8080`. A path that ends in a slash becomes `index`, and HTML without such an extension gets
+//! `.html`.
+//!
+//! **Safe names.** A byte that some file system refuses is percent-escaped, and so is a dot at the start or the end of a name, and the first letter
+//! of a Windows device: so nothing leads out of the folder, and no file is hidden. Names of more than 110 bytes are shortened, paths
+//! of more than 1000 are replaced, and a hash of what was left out keeps them apart.
+//!
+//! **One file per URL.** Where two URLs of a crawl would get one name, also on a file system that ignores case, or where a file
+//! stands in the place of a folder, the later gets a hash behind its name. [`PageRecord::saved_as`](crate::PageRecord::saved_as) has the
+//! name that each got. Files of an earlier crawl are replaced. Symbolic links in the folder are not followed, but this does not
+//! protect against another program that exchanges folders for links while the crawl runs.
+//!
+//! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. The system decides when it
+//! reaches the disk.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use crawler::output::save::SavedFiles;
+//! use crawler::{Crawl, CrawlConfig, CrawlOptions};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let seeds = vec!["example.com".to_owned()];
+//! let options = CrawlOptions { seeds, keep_bodies: true, ..CrawlOptions::default() };
+//! let files = SavedFiles::create(Path::new("site"))?;
+//! Crawl::new(CrawlConfig::new(options)?)?.observe(files).run().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod names;
+
+use std::collections::HashSet;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use self::names::{SafePath, variant};
+use super::file::at;
+use crate::event::{Event, Observer, PageBody};
+
+/// Numbers the temporary files of a process.
+static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
+
+/// Writes the body of each page to a file. It needs [`keep_bodies`](crate::CrawlOptions::keep_bodies).
+///
+/// It writes in the task of the crawl, which waits for the system to take the bytes. Memory: 16 bytes per file.
+#[derive(Debug)]
+pub struct SavedFiles {
+    folder: PathBuf,
+    temporary: PathBuf,
+    /// Hashes of the paths that this crawl has written, in lower case.
+    written: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl SavedFiles {
+    /// Makes the folder, unless it is there. It may be a symbolic link itself.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses to make it.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
+        Ok(Self {
+            folder: folder.to_owned(),
+            temporary: folder.join(format!(".crawler-{}-{number}.part", std::process::id())),
+            written: HashSet::new(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// Writes a body, and returns its path below the folder, with `/` between the names.
+    fn save(&mut self, body: &PageBody<'_>) -> io::Result<String> {
+        let path = SafePath::of(&body.page.url, body.page.content_type.as_deref());
+        let mut folder = String::new();
+        for name in &path.folders {
+            folder = self.make_folder(&folder, name)?;
+        }
+        let file = self.free_name(&folder, &path, &body.page.url);
+        self.write(&self.folder.join(&file), body.bytes)?;
+        Ok(file)
+    }
+
+    /// Makes a folder below another one, under another name if a file or a link has this one.
+    fn make_folder(&self, parent: &str, name: &str) -> io::Result<String> {
+        let mut attempt = 0;
+        loop {
+            let path = match attempt {
+                0 => format!("{parent}{name}"),
+                _ => format!("{parent}{}", variant(name, name, attempt)),
+            };
+            attempt += 1;
+            // The name of a file that this crawl wrote may be another in letters only.
+            if self.written.contains(&self.key_of(&path)) {
+                continue;
+            }
+            let place = self.folder.join(&path);
+            match fs::create_dir(&place) {
+                Ok(()) => return Ok(path + "/"),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if place.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                        return Ok(path + "/");
+                    }
+                }
+                Err(error) => return Err(at(&place, &error)),
+            }
+        }
+    }
+
+    /// Finds a name that neither this crawl has written nor a folder has.
+    fn free_name(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
+        let SafePath { stem, extension, .. } = path;
+        let mut attempt = 0;
+        loop {
+            let file = match attempt {
+                0 => format!("{folder}{stem}{extension}"),
+                _ => format!("{folder}{}{extension}", variant(stem, url, attempt)),
+            };
+            attempt += 1;
+            let is_folder = || {
+                self.folder
+                    .join(&file)
+                    .symlink_metadata()
+                    .is_ok_and(|found| found.is_dir())
+            };
+            if !is_folder() && self.written.insert(self.key_of(&file)) {
+                return file;
+            }
+        }
+    }
+
+    fn key_of(&self, path: &str) -> u64 {
+        self.hasher.hash_one(path.to_ascii_lowercase())
+    }
+
+    /// Writes a whole file, or none. What has its name is replaced, also if it is a link.
+    fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut new = fs::File::create_new(&self.temporary);
+        if new
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+        {
+            // A process of the same number that was killed has left it.
+            let _ = fs::remove_file(&self.temporary);
+            new = fs::File::create_new(&self.temporary);
+        }
+        let written = new.and_then(|mut new| new.write_all(bytes));
+        let renamed = written.and_then(|()| fs::rename(&self.temporary, file));
+        renamed.map_err(|error| {
+            let _ = fs::remove_file(&self.temporary);
+            at(file, &error)
+        })
+    }
+}
+
+impl Observer for SavedFiles {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if let Event::Body(body) = event {
+            body.set_saved_as(self.save(body)?);
+        }
+        Ok(())
+    }
+}

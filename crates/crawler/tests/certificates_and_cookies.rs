@@ -1,0 +1,129 @@
+//! Servers whose certificate nobody signed, and cookies from a file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod hostile;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler::fetch::CookieFile;
+use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
+use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
+use hostile::server::{Script, Server, html, page};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+fn options(seed: String) -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![seed],
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            ask_robots: false,
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
+    let http = HttpOptions {
+        allow_private_addresses: true,
+        ..http
+    };
+    let config = CrawlConfig::new(options).unwrap();
+    Crawl::with_http(config, &http).unwrap().run().await.unwrap()
+}
+
+/// A server of one page whose certificate it has signed itself.
+async fn self_signed_server() -> String {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
+    let tls = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                if let Ok(mut stream) = acceptor.accept(stream).await {
+                    let _ = stream.read(&mut [0; 4096]).await;
+                    let _ = stream.write_all(&html("ok")).await;
+                    let _ = stream.shutdown().await;
+                }
+            });
+        }
+    });
+    seed
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
+    let seed = self_signed_server().await;
+    let mut quick = options(seed.clone());
+    quick.frontier.retries.max_first_downtime = Duration::ZERO;
+    let summary = crawl(quick, HttpOptions::default()).await;
+    assert_eq!(summary.pages, 0, "{summary}");
+    assert!(
+        summary.failed.contains_key(&FailureKind::Tls) || summary.report.origins_given_up == 1,
+        "{summary}"
+    );
+    let http = HttpOptions {
+        accept_any_certificate: true,
+        ..HttpOptions::default()
+    };
+    let summary = crawl(options(seed), http).await;
+    assert_eq!(summary.pages, 1, "{summary}");
+}
+
+#[tokio::test]
+async fn the_cookies_of_a_file_go_to_their_host_from_the_first_request_on() {
+    let server = Server::start(|request| {
+        let port = request.host.rsplit(':').next().unwrap();
+        Script::say(match request.target.as_str() {
+            "/" => page(
+                "200 OK",
+                "Content-Type: text/html\r\nSet-Cookie: id=new; Path=/\r\n",
+                format!("<a href=/next>n</a><a href=http://away.localhost:{port}/x>o</a>"),
+            ),
+            _ => html("end"),
+        })
+    })
+    .await;
+    let text = "home.localhost\tFALSE\t/\tFALSE\t0\tid\told\n#HttpOnly_home.localhost\tFALSE\t/\tFALSE\t0\tkey\tk\n";
+    let http = HttpOptions {
+        cookie_file: Some(CookieFile::parse(text, "c.txt").unwrap()),
+        ..HttpOptions::default()
+    };
+    let summary = crawl(options(format!("http://home.localhost:{}/", server.port)), http).await;
+    assert_eq!(summary.pages, 3, "{summary}");
+    let cookies: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| {
+            let header = request.head.lines().find_map(|line| line.strip_prefix("cookie: "));
+            let mut pairs: Vec<String> = header.unwrap_or_default().split("; ").map(str::to_owned).collect();
+            pairs.sort();
+            (request.target.clone(), pairs.join(" "))
+        })
+        .collect();
+    assert_eq!(cookies[0], ("/".to_owned(), "id=old key=k".to_owned()));
+    let sent = |target: &str| &cookies.iter().find(|(other, _)| other == target).unwrap().1;
+    assert_eq!(sent("/next"), "id=new key=k", "what the site has set since");
+    assert_eq!(sent("/x"), "", "another host");
+}
