@@ -131,7 +131,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("cli", "jiff::", &["logging.rs", "options/values.rs"]);
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/command_line.rs"]);
-    only("cli", "terminal_size::", &["options/command_line.rs"]);
+    only("cli", "terminal_size::", &["options/command_line.rs", "progress.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
