@@ -19,21 +19,20 @@ pub(super) struct Status {
     pub(super) rate: f64,
     pub(super) queued: u64,
     pub(super) in_flight: u64,
-    pub(super) errors: u64,
+    pub(super) failed: u64,
     pub(super) bytes: u64,
     pub(super) remaining: Remaining,
 }
 
 impl Status {
     pub(super) fn new(progress: &Progress, pace: &Pace) -> Self {
-        let pages = &progress.report.pages;
         Self {
             elapsed: progress.elapsed,
             pages: progress.pages,
             rate: pace.rate(),
             queued: progress.report.queued,
             in_flight: progress.report.leased,
-            errors: pages.rejected + pages.gave_up + pages.lost_with_host,
+            failed: progress.failed,
             bytes: progress.bytes,
             remaining: pace.remaining(),
         }
@@ -46,7 +45,7 @@ impl Status {
             (4, format!("{:.1}/s", self.rate)),
             (1, format!("{} queued", self.queued)),
             (6, format!("{} in flight", self.in_flight)),
-            (2, counted(self.errors, "error")),
+            (2, format!("{} failed", self.failed)),
             (5, HumanBytes(self.bytes).to_string()),
             (3, format!("ETA {}", remaining(self.remaining))),
         ]
@@ -137,7 +136,7 @@ mod tests {
         rate: 148.73,
         queued: 56_789,
         in_flight: 16,
-        errors: 12,
+        failed: 12,
         bytes: 345 * 1024 * 1024,
         remaining: Remaining::About(Duration::from_secs(380)),
     };
@@ -147,13 +146,13 @@ mod tests {
         for (width, line) in [
             (
                 120,
-                "1:23 12345 pages, 148.7/s, 56789 queued, 16 in flight, 12 errors, 345.00 MiB, ETA ~6m",
+                "1:23 12345 pages, 148.7/s, 56789 queued, 16 in flight, 12 failed, 345.00 MiB, ETA ~6m",
             ),
             (
                 78,
-                "1:23 12345 pages, 148.7/s, 56789 queued, 12 errors, 345.00 MiB, ETA ~6m",
+                "1:23 12345 pages, 148.7/s, 56789 queued, 12 failed, 345.00 MiB, ETA ~6m",
             ),
-            (50, "1:23 12345 pages, 56789 queued, 12 errors, ETA ~6m"),
+            (50, "1:23 12345 pages, 56789 queued, 12 failed, ETA ~6m"),
             (38, "1:23 12345 pages, 56789 queued"),
             (10, "1:23 1234…"),
             (0, ""),
@@ -170,14 +169,14 @@ mod tests {
             Status {
                 remaining,
                 pages: 1,
-                errors: 1,
+
                 ..STATUS
             }
             .line(200)
         };
         assert!(line(Remaining::Unknown).ends_with(", ETA –"));
         assert!(line(Remaining::AtMost(Duration::from_secs(5))).ends_with(", ETA ≤5s"));
-        assert!(line(Remaining::Unknown).contains(" 1 page, ") && line(Remaining::Unknown).contains(" 1 error, "));
+        assert!(line(Remaining::Unknown).contains(" 1 page, "));
         for (seconds, text) in [
             (59, "59s"),
             (100, "2m"),
