@@ -97,7 +97,8 @@ impl fmt::Display for Notice {
                 if !after.is_zero() {
                     write!(f, " after {:.1} s", after.as_secs_f64())?;
                 }
-                write!(f, ": {cause}; {lost} pages that waited for it have failed")
+                let pages = if *lost == 1 { "page" } else { "pages" };
+                write!(f, ": {cause}; {lost} {pages} that waited for it failed")
             }
             Self::Closed { origin, cause, rest } => {
                 let seconds = rest.as_secs();

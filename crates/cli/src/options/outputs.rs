@@ -11,19 +11,19 @@ use super::values::{parse_count, parse_size, show_count, show_size};
 
 #[derive(Debug, Args)]
 pub(crate) struct Outputs {
-    /// Write one JSON object per fetched page to this file.
+    /// Write a line per fetched page to this file: JSON, or CSV for a name in .csv.
     ///
-    /// A name that ends in .csv makes it CSV; --format overrides the name. The name - is standard output. An existing file is replaced.
+    /// --format overrides the name. The name - is standard output. An existing file is replaced.
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Write one JSON object per link to this file.
+    /// Write a line per link of each page to this file.
     ///
     /// Its fields are from, to, kind, nofollow and verdict. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) links: Option<PathBuf>,
-    /// Write one JSON object per refused or failed URL to this file.
+    /// Write a line per refused or failed URL to this file, with the reason.
     ///
-    /// It has the reason, and the page with the link. URLs that the crawl did not reach are there, too.
+    /// It has the page with the link, too. URLs that the crawl did not reach are there, too.
     /// The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) refused: Option<PathBuf>,

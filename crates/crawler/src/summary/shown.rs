@@ -70,7 +70,10 @@ impl fmt::Display for Summary {
             "hosts",
             format_args!("{}{}", Grouped(report.hosts), Politest(&self.hosts)),
         )?;
-        row(f, "seen-set", format_args!("{}", report.saturation))?;
+        let saturation = report.saturation.to_string();
+        for (at, part) in saturation.split("; ").enumerate() {
+            row(f, if at == 0 { "seen-set" } else { "" }, format_args!("{part}"))?;
+        }
         row(
             f,
             "seen-set memory",
