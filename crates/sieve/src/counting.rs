@@ -293,7 +293,27 @@ mod tests {
         filter.count_down(&a);
         assert_eq!(counters(&filter, 5), [0, 1, 1, 0, 1]);
         assert!(filter.has(&b));
+        // The positions of a are among those of b, so a still looks seen. (The article says that it does not.)
+        assert!(filter.has(&a));
         assert_eq!(filter.ones, 3);
+    }
+
+    #[test]
+    fn the_second_worked_example_of_five_counters_comes_out_and_its_plain_twin_loses_a_key() {
+        let sizing = Sizing::explicit(5, 3).unwrap();
+        let mut filter = CountingBloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
+        let (one, other) = (Probes::at(&[1, 2]), Probes::at(&[1, 2]));
+        filter.count_up(&one);
+        filter.count_up(&other);
+        assert_eq!(counters(&filter, 5), [0, 2, 2, 0, 0]);
+        filter.count_down(&one);
+        assert_eq!(counters(&filter, 5), [0, 1, 1, 0, 0]);
+        assert!(filter.has(&other), "it was not removed");
+        // Without counters: removing one key clears the bits of both.
+        let mut bits = [false; 5];
+        one.as_slice().iter().for_each(|&at| bits[at as usize] = true);
+        one.as_slice().iter().for_each(|&at| bits[at as usize] = false);
+        assert!(!other.as_slice().iter().all(|&at| bits[at as usize]), "it is lost");
     }
 
     #[test]

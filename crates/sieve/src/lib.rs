@@ -76,6 +76,7 @@
 //!
 //! * Longest-prefix routing: one filter per prefix length. Only tables whose filter contains the prefix of the address are searched.
 //! * Leaked passwords: a password that the filter of leaked ones contains is refused. At 1 %, so is one good password in a hundred.
+//!   Keep such a filter secret: whoever has it can test passwords offline as often as they like, and its file contains the seed.
 //! * Column stores and LSM trees: a filter per block or file of keys. A look-up reads only those that may contain the key.
 //! * Cache digests: proxies exchange filters of their content, and ask the neighbour whose filter contains the page.
 //!

@@ -106,4 +106,35 @@ mod tests {
         );
         assert!(marked(&words, &at([6, 11, 12])), "which cannot be told from c itself");
     }
+
+    /// The session of the article on the classic filter.
+    #[test]
+    fn bits_that_two_keys_share_are_counted_once() {
+        let mut words = [0_u64];
+        assert_eq!(mark(&mut words, &Probes::at(&[4, 6, 11, 16])), 4);
+        assert_eq!(
+            mark(&mut words, &Probes::at(&[4, 5, 11, 12])),
+            2,
+            "it shares 4 and 11 with the first"
+        );
+        assert_eq!(words[0].count_ones(), 6);
+    }
+
+    /// The article on counting filters divides one digest again and again. Its probes may coincide; ours are distinct.
+    #[test]
+    fn one_digest_divided_again_and_again_gives_the_probes_of_the_article() {
+        let divided = |digest: u64, bits: u64| [digest % bits, digest / bits % bits, digest / bits / bits % bits];
+        assert_eq!(divided(654_321, 16), [1, 15, 11]);
+        assert_eq!(divided(0x111, 16), [1, 1, 1], "one bit instead of three");
+        let ours = draw(
+            Digest {
+                first: 0x111,
+                second: 0,
+            },
+            16,
+            3,
+        );
+        let distinct: std::collections::BTreeSet<_> = ours.as_slice().iter().collect();
+        assert_eq!(distinct.len(), 3);
+    }
 }
