@@ -164,10 +164,10 @@ fn row_w8_a_key_is_hashed_once_and_marked_in_one_test_and_set() {
         calls: calls.clone(),
     };
     let mut to_visit: Sieve<_, VecDeque<String>> = Sieve::from_parts(filter, VecDeque::new());
-    to_visit.push("a".to_owned());
-    to_visit.push("a".to_owned());
-    assert!(to_visit.try_push("b".to_owned()).is_ok());
-    to_visit.push_all(["c", "d", "a"].map(String::from));
+    to_visit.push("a");
+    to_visit.push("a");
+    assert!(to_visit.try_push("b").is_ok());
+    to_visit.push_all(["c", "d", "a"]);
     let counted = [&calls.digests, &calls.inserts, &calls.lookups].map(|calls| calls.get());
     assert_eq!(counted, [6, 6, 0]);
     assert_eq!(to_visit.len(), 4);
