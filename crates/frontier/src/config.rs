@@ -148,7 +148,8 @@ impl Default for FrontierConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
-    /// Requests for one URL. Failures that are not its fault are not counted.
+    /// Requests for one URL. Failures that are not its fault are not counted, and a page that failed while its origin was away gets up
+    /// to two more.
     pub max_attempts: NonZeroU32,
     /// Requests for one robots.txt before its origin is closed for a while. Meanwhile the pages of the origin wait.
     pub max_robots_attempts: NonZeroU32,

@@ -165,6 +165,26 @@ fn with_no_answer_between_all_attempts_at_one_page_its_origin_is_taken_to_be_awa
 }
 
 #[test]
+fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
+    for (max_attempts, most) in [(1, 1), (2, 2), (3, 5), (4, 6)] {
+        for good in [0, 60] {
+            let mut config = asking(true);
+            config.retries.max_attempts = NonZeroU32::new(max_attempts).unwrap();
+            let mut frontier = with_pages(config, &[link("https://a.example/hang/1")]);
+            frontier.offer(&pages("https://a.example/good/", good), START).unwrap();
+            let (asked, notices) = crawl(&mut frontier, FailureKind::Timeout);
+            let requests = asked.iter().filter(|(url, _)| url.contains("/hang/")).count();
+            assert!(
+                (max_attempts as usize..=most).contains(&requests),
+                "{requests} requests with {max_attempts} attempts beside {good} pages"
+            );
+            assert!(notices.len() <= 2, "{notices:?}");
+            assert_eq!(frontier.report().pages.done, good as u64);
+        }
+    }
+}
+
+#[test]
 fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
     for kind in [FailureKind::Status, FailureKind::HeadTooLarge, FailureKind::Panic] {
         let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
