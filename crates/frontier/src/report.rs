@@ -138,7 +138,8 @@ pub enum Why {
     },
     /// It waits, and will be dropped when its turn comes.
     WillBeDropped(NotFetched),
-    /// The seen-set knows it: it was handed out before, or it is one of the new URLs that are wrongly dropped.
+    /// The seen-set knows it: it was fetched, failed or dropped before, or it is one of the new URLs that are wrongly dropped. The
+    /// frontier does not remember which: [`Settled`](crate::Settled) and [`Dropped`](crate::Dropped) said it then.
     Seen {
         /// The chance that the seen-set says so of a URL that it never met.
         false_positive_rate: f64,
@@ -203,7 +204,8 @@ impl fmt::Display for Why {
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => write!(
                 f,
-                "seen before; a URL that was never offered would be taken for seen with probability {false_positive_rate:.1e}"
+                "seen, and no longer queued: it was fetched, failed or dropped. (With probability {false_positive_rate:.1e} \
+                 it was never offered, and the seen-set is wrong.)"
             ),
             Self::NeverOffered => f.write_str("unknown: never offered, or refused for a reason that no longer holds"),
         }

@@ -42,7 +42,7 @@ use crate::url::{CanonicalUrl, Origin};
 pub enum Outcome {
     /// It was fetched.
     Done,
-    /// The answer was a redirect. Its target is the one link of the settlement. It spends no page budget.
+    /// The answer was a redirect. Its target is the one link of the settlement: without it, nothing leads on. It spends no page budget.
     Redirected,
     /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried.
     Rejected,
@@ -124,6 +124,7 @@ impl RobotsOutcome {
 
 /// The end of one lease, with the links of its page. Both are one commit.
 #[derive(Debug, Clone)]
+#[must_use = "a settlement does nothing until it is given to `Frontier::settle`"]
 pub struct Settlement {
     pub(crate) lease: LeaseId,
     pub(crate) end: End,
@@ -285,7 +286,8 @@ pub enum Fate {
     },
     /// The entry failed in all its attempts and is not leased again.
     GaveUp,
-    /// There is no such lease: it was settled before. The links of this settlement were ignored.
+    /// There is no such lease of this kind: it was settled before, or is a lease of another kind, which stays in flight. The links of
+    /// this settlement were ignored.
     Stale,
 }
 

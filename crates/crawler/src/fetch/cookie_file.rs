@@ -13,7 +13,7 @@ use url::{Host, Url};
 /// How lines of cookies start that scripts may not read; they are no comments.
 const HTTP_ONLY: &str = "#HttpOnly_";
 
-/// The cookies of a file, to start a crawl from ([`CrawlOptions::cookie_file`](crate::HttpOptions::cookie_file)).
+/// The cookies of a file, to start a crawl from ([`HttpOptions::cookie_file`](crate::HttpOptions::cookie_file)).
 ///
 /// Each line is a cookie of seven fields with tabs between them: host, whether subdomains get it too (`TRUE` or `FALSE`), path,
 /// whether it needs https, end of life in seconds since 1970 (0 or less: end of the session), name, value. A dot before the host means nothing, a

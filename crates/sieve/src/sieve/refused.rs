@@ -23,12 +23,18 @@ pub struct Refused<T, R> {
     pub by: RefusedBy<R>,
 }
 
+impl<R: fmt::Display> fmt::Display for RefusedBy<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(refusal) => refusal.fmt(f),
+            Self::Saturation => f.write_str("the filter is past its capacity: start again with a larger one"),
+        }
+    }
+}
+
 impl<T, R: fmt::Display> fmt::Display for Refused<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.by {
-            RefusedBy::Queue(refusal) => refusal.fmt(f),
-            RefusedBy::Saturation => f.write_str("the filter is past its capacity: start again with a larger one"),
-        }
+        self.by.fmt(f)
     }
 }
 
