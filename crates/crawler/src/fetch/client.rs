@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use frontier::{Origin, Validators};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, USER_AGENT,
+    IF_NONE_MATCH, PROXY_AUTHORIZATION, USER_AGENT,
 };
-use reqwest::Method;
-use tokio::time::{Instant, timeout};
+use hyper::{Uri, Version};
+use hyper_util::client::legacy::connect::HttpInfo;
+use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
 use super::body::Receiving;
@@ -18,6 +21,7 @@ use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Head, SentRequest};
 use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
+use super::head_limit::HeadLimit;
 use super::headers::{self, is_css, is_html};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
@@ -48,8 +52,12 @@ pub struct HttpFetcher {
     /// The headers of every request.
     headers: HeaderMap,
     own_headers: OwnHeaders,
+    /// The login of an HTTP proxy. For `https` the connector sends it.
+    proxy_login: Option<HeaderValue>,
     jars: Option<Jars>,
     has_proxy: bool,
+    /// The maximum time of a request, its body included.
+    timeout: Duration,
     max_body: u64,
     max_sitemap: u64,
     max_header_bytes: usize,
@@ -91,13 +99,15 @@ impl HttpFetcher {
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
-            has_proxy: settings.has_proxy(),
+            has_proxy: settings.proxy().is_some(),
+            proxy_login: settings.proxy().and_then(|proxy| proxy.basic_auth().cloned()),
+            timeout: http.timeout,
             open: Pool::new(settings.guarded_by(if http.allow_private_addresses {
                 Guard::Off
             } else {
                 Guard::AsAtFirst
-            }))?,
-            guarded: Pool::new(settings)?,
+            })),
+            guarded: Pool::new(settings),
             address_guard: AddressGuard::new(config.seeds()),
             allow_private: http.allow_private_addresses,
             resolver,
@@ -138,11 +148,31 @@ impl HttpFetcher {
     }
 
     /// Sends a request and waits for the head of the answer.
-    async fn send(&self, pool: &Pool, request: reqwest::Request) -> Result<reqwest::Response, FetchError> {
-        let client = pool.client_for(Origin::of(request.url()));
-        let error = match client.execute(request).await {
-            Ok(response) => return Ok(response),
-            Err(error) => error::classify(&error),
+    async fn send(
+        &self,
+        pool: &Pool,
+        url: &Url,
+        headers: HeaderMap,
+        deadline: Instant,
+    ) -> Result<hyper::Response<Incoming>, FetchError> {
+        let unsendable = |error| FetchError::Broken(format!("the URL cannot be sent: {error}"));
+        let uri: Uri = url.as_str().parse().map_err(|error| unsendable(error))?;
+        let mut request = hyper::Request::new(Empty::<Bytes>::new());
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        if let Some(login) = self.proxy_login.as_ref().filter(|_| url.scheme() == "http") {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, login.clone());
+        }
+        let client = pool.client_for(Origin::of(url));
+        let error = match timeout_at(deadline, client.request(request)).await {
+            Ok(Ok(response)) => {
+                if let Some(limit) = response.extensions().get::<HeadLimit>() {
+                    limit.restart();
+                }
+                return Ok(response);
+            }
+            Ok(Err(error)) => error::classify(&error),
+            Err(_) => FetchError::Timeout,
         };
         let error = match error {
             // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
@@ -191,7 +221,7 @@ impl HttpFetcher {
         headers
     }
 
-    fn check_head(&self, response: &reqwest::Response) -> Result<(), FetchError> {
+    fn check_head(&self, response: &hyper::Response<Incoming>) -> Result<(), FetchError> {
         if headers::total_bytes(response.headers()) > self.max_header_bytes {
             return Err(FetchError::HeadTooLarge(format!("{} bytes", self.max_header_bytes)));
         }
@@ -235,18 +265,17 @@ impl Fetcher for HttpFetcher {
         let pool = self.pool_for(&request.url)?;
         let headers = self.request_headers(&request.url, request.validators.as_ref());
         let sent = self.keep_exchanges.then(|| SentRequest::new(&request.url, &headers));
-        let mut outgoing = reqwest::Request::new(Method::GET, request.url.clone());
-        *outgoing.headers_mut() = headers;
-        let mut response = self.send(pool, outgoing).await?;
+        let deadline = started + self.timeout;
+        let mut response = self.send(pool, &request.url, headers, deadline).await?;
         self.check_head(&response)?;
         let mut answer = headers::read(response.status().as_u16(), response.headers());
         if let Some(jars) = &self.jars {
             answer.cookies_dropped = jars.keep(&request.url, response.headers());
         }
         answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
-        match self.cap(request.kind, &answer, response.content_length()) {
+        match self.cap(request.kind, &answer, response.body().size_hint().exact()) {
             None => answer.extent = BodyExtent::Skipped,
-            Some(cap) => receive(&mut response, cap, &mut answer).await,
+            Some(cap) => receive(&mut response, cap, deadline, &mut answer).await,
         }
         answer.elapsed = started.elapsed();
         Ok(answer)
@@ -254,26 +283,32 @@ impl Fetcher for HttpFetcher {
 }
 
 /// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having.
-async fn receive(response: &mut reqwest::Response, cap: u64, answer: &mut Response) {
+async fn receive(response: &mut hyper::Response<Incoming>, cap: u64, deadline: Instant, answer: &mut Response) {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let announced = response
-        .content_length()
-        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let announced = response.body().size_hint().exact();
+    let announced = announced.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes), announced) else {
         (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
         return;
     };
     let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());
+    let limit = response.extensions().get::<HeadLimit>().cloned();
+    let counts_bodies = response.version() < Version::HTTP_2;
+    let limit = limit.filter(|_| counts_bodies);
     let cut = loop {
-        match response.chunk().await {
-            Ok(Some(piece)) => {
-                if let Err(cut) = receiving.take(&piece) {
+        match timeout_at(deadline, response.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                if let Some(limit) = &limit {
+                    limit.restart();
+                }
+                // Trailers are not read.
+                if let Some(Err(cut)) = frame.data_ref().map(|piece| receiving.take(piece)) {
                     break Some(cut);
                 }
             }
             Ok(None) => break None,
-            Err(error) if error.is_timeout() => break Some(TruncationReason::Time),
-            Err(_) => break Some(TruncationReason::Connection),
+            Ok(Some(Err(error))) if !error::has_timed_out(&error) => break Some(TruncationReason::Connection),
+            Ok(Some(Err(_))) | Err(_) => break Some(TruncationReason::Time),
         }
     };
     receiving.finish(cut, answer);
@@ -296,12 +331,12 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     }
 }
 
-fn head(response: &reqwest::Response) -> Head<'_> {
+fn head(response: &hyper::Response<Incoming>) -> Head<'_> {
     Head {
         version: response.version(),
         status: response.status(),
         headers: response.headers(),
         extensions: response.extensions(),
-        address: response.remote_addr(),
+        address: response.extensions().get::<HttpInfo>().map(HttpInfo::remote_addr),
     }
 }

@@ -4,6 +4,10 @@ use std::error::Error;
 use std::io;
 
 use frontier::{Failure, FailureKind};
+use hyper::http::Extensions;
+use hyper_util::client::legacy;
+
+use super::head_limit::HeadLimit;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -87,6 +91,7 @@ struct Causes {
     dial: Option<FetchError>,
     tls: Option<String>,
     head_too_large: bool,
+    timed_out: bool,
     last: String,
 }
 
@@ -117,6 +122,10 @@ impl Causes {
         }
         if let Some(error) = cause.downcast_ref::<hyper::Error>() {
             self.head_too_large |= error.is_parse_too_large();
+            self.timed_out |= error.is_timeout();
+        }
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            self.timed_out |= error.kind() == io::ErrorKind::TimedOut;
         }
         self.last = cause.to_string();
     }
@@ -137,8 +146,11 @@ fn explained(error: &rustls::Error) -> String {
     }
 }
 
-/// Classifies an error of the HTTP library.
-pub(super) fn classify(error: &reqwest::Error) -> FetchError {
+/// Classifies why no head of an answer was received.
+pub(super) fn classify(error: &legacy::Error) -> FetchError {
+    if let Some(limit) = exceeded_limit(error) {
+        return FetchError::HeadTooLarge(format!("{} bytes, with all that precedes the final head", limit.max()));
+    }
     let causes = Causes::of(error);
     if let Some(error) = causes.dial {
         return error;
@@ -152,9 +164,21 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     // Asked first: a connection that does not come about in time is both, and says that the host is down.
     if error.is_connect() {
         FetchError::Connect(causes.last)
-    } else if error.is_timeout() {
+    } else if causes.timed_out {
         FetchError::Timeout
     } else {
         FetchError::Broken(causes.last)
     }
+}
+
+/// The limit of the connection on which a request failed, if it was exceeded. The error of HTTP/2 does not hold its cause.
+fn exceeded_limit(error: &legacy::Error) -> Option<HeadLimit> {
+    let mut known = Extensions::new();
+    error.connect_info()?.get_extras(&mut known);
+    known.remove::<HeadLimit>().filter(HeadLimit::is_exceeded)
+}
+
+/// Says whether the body of an answer stopped because the network was silent for too long.
+pub(super) fn has_timed_out(error: &hyper::Error) -> bool {
+    Causes::of(error).timed_out
 }

@@ -2,15 +2,21 @@
 //! look-up that could answer otherwise.
 
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::vec;
 
 use frontier::{CanonicalUrl, Origin};
-use reqwest::dns::{Addrs, Name, Resolve};
+use hyper::Uri;
+use hyper::http::uri::Scheme;
+use hyper_util::client::legacy::connect::dns::Name;
+use tower_service::Service;
 use url::{Host, Url};
 
 use super::error::{DialError, FetchError, is_out_of_handles};
@@ -220,6 +226,7 @@ pub(super) fn none_is_left() -> bool {
 }
 
 /// A resolver that returns only addresses that may be dialled.
+#[derive(Debug, Clone)]
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) guard: Guard,
@@ -230,14 +237,15 @@ pub(super) struct Guarded {
     pub(super) in_order: bool,
 }
 
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
-        let is_proxy = self.proxy.as_deref() == Some(name.as_str());
+impl Guarded {
+    /// Looks up a name. The addresses have no port.
+    fn look_up(&self, name: &str) -> impl Future<Output = Result<Vec<SocketAddr>, DialError>> + Send + use<> {
+        let is_proxy = self.proxy.as_deref() == Some(name);
         let guard = if is_proxy { Guard::Off } else { self.guard };
         let in_order = self.in_order;
-        let (first_look, asked) = (self.first_look.clone(), name.as_str().to_owned());
-        let looking_up = self.resolver.resolve(name.as_str());
-        Box::pin(async move {
+        let (first_look, asked) = (self.first_look.clone(), name.to_owned());
+        let looking_up = self.resolver.resolve(name);
+        async move {
             let mut found = look_up(looking_up).await?;
             if in_order {
                 found.sort_by_key(order);
@@ -245,9 +253,44 @@ impl Resolve for Guarded {
             let allowed = guard.allowed(&first_look, &asked, found).into_iter();
             let allowed: Vec<SocketAddr> = allowed.map(|ip| SocketAddr::new(ip, 0)).collect();
             if allowed.is_empty() {
-                return Err(DialError::Forbidden.into());
+                return Err(DialError::Forbidden);
             }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
+            Ok(allowed)
+        }
+    }
+
+    /// Puts the first address of a URL's host into its place, for a proxy that is to look up no name. A host that is an address stays.
+    ///
+    /// # Errors
+    ///
+    /// A [`DialError`] if there is no address that may be dialled.
+    pub(super) async fn resolved(&self, url: Uri) -> Result<Uri, Box<dyn Error + Send + Sync>> {
+        let host = url.host().ok_or("the URL has no host")?;
+        let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+        if is_address {
+            return Ok(url);
+        }
+        let found = self.look_up(host).await?;
+        let first = found.first().ok_or(DialError::Forbidden)?.ip();
+        let default_port = if url.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+        let address = SocketAddr::new(first, url.port_u16().unwrap_or(default_port));
+        let mut parts = url.into_parts();
+        parts.authority = Some(address.to_string().parse()?);
+        Ok(Uri::from_parts(parts)?)
+    }
+}
+
+impl Service<Name> for Guarded {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = DialError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let looking_up = self.look_up(name.as_str());
+        Box::pin(async move { Ok(looking_up.await?.into_iter()) })
     }
 }

@@ -9,8 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use frontier::Origin;
-use reqwest::Client;
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use super::connector::Connector;
 use super::guard::{FirstLook, Guard, Guarded, Resolver};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::proxy::UsableProxy;
@@ -31,13 +35,13 @@ pub enum ClientError {
     /// The options cannot be used.
     #[error(transparent)]
     Options(#[from] HttpOptionsError),
-    /// The HTTP library refuses the options.
-    #[error("the HTTP client cannot be set up: {0}")]
-    Http(#[from] reqwest::Error),
     /// The certificates that the system trusts cannot be read.
     #[error("the HTTP client cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
+
+/// A client with its own idle connections.
+pub(super) type Client = legacy::Client<Connector, Empty<Bytes>>;
 
 /// One guard's connections.
 #[derive(Debug)]
@@ -56,17 +60,17 @@ struct Current {
 }
 
 impl Pool {
-    pub(super) fn new(settings: ClientSettings) -> Result<Self, ClientError> {
+    pub(super) fn new(settings: ClientSettings) -> Self {
         // There are two pools, and each origin may have several connections.
         let per_origin = 2 * settings.per_host;
-        Ok(Self {
+        Self {
             max_origins: (settings.max_idle / per_origin).max(1),
             current: Mutex::new(Current {
-                client: settings.client()?,
+                client: settings.client(),
                 origins: HashSet::new(),
             }),
             settings,
-        })
+        }
     }
 
     /// Returns the client for a request to this origin.
@@ -87,27 +91,20 @@ impl Pool {
     }
 
     fn renew(&self, current: &mut Current) {
-        match self.settings.client() {
-            Ok(client) => {
-                current.client = client;
-                current.origins.clear();
-            }
-            // What is idle is closed by its timeout, a little later.
-            Err(error) => log::debug!(target: "crawler::fetch", "idle connections stay open: {error}"),
-        }
+        current.client = self.settings.client();
+        current.origins.clear();
     }
 }
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientSettings {
-    timeout: Duration,
     connect_timeout: Duration,
     idle_timeout: Duration,
     per_host: usize,
     max_idle: usize,
     max_headers: usize,
-    max_header_bytes: u32,
+    max_header_bytes: usize,
     proxy: Option<UsableProxy>,
     resolver: Arc<dyn Resolver>,
     in_order: bool,
@@ -137,13 +134,12 @@ impl ClientSettings {
             trust::config(is_secure)?
         };
         Ok(Self {
-            timeout: http.timeout,
             connect_timeout: http.timeout.min(http.connect_timeout),
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
             per_host: frontier.per_host.get() as usize,
             max_idle: http.max_idle_connections.get(),
             max_headers: http.max_headers.get(),
-            max_header_bytes: u32::try_from(http.max_header_bytes).unwrap_or(u32::MAX),
+            max_header_bytes: http.max_header_bytes,
             proxy,
             resolver,
             in_order: frontier.per_address,
@@ -153,15 +149,15 @@ impl ClientSettings {
         })
     }
 
-    pub(super) fn has_proxy(&self) -> bool {
-        self.proxy.is_some()
+    pub(super) fn proxy(&self) -> Option<&UsableProxy> {
+        self.proxy.as_ref()
     }
 
     pub(super) fn guarded_by(&self, guard: Guard) -> Self {
         Self { guard, ..self.clone() }
     }
 
-    fn client(&self) -> Result<Client, reqwest::Error> {
+    fn client(&self) -> Client {
         let resolver = Guarded {
             resolver: Arc::clone(&self.resolver),
             guard: self.guard,
@@ -169,30 +165,25 @@ impl ClientSettings {
             in_order: self.in_order,
             first_look: self.first_look.clone(),
         };
-        // Without a proxy of ours, none of the environment's.
-        let builder = Client::builder().no_proxy();
-        let builder = self
-            .proxy
-            .as_ref()
-            .map_or(builder, |proxy| Client::builder().proxy(proxy.proxy.clone()));
-        builder
-            .tls_backend_preconfigured(self.tls.clone())
-            .redirect(reqwest::redirect::Policy::none())
-            // It would ask again at once what a server of HTTP/2 has refused or left undone, past all delays.
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .connect_timeout(self.connect_timeout)
-            .timeout(self.timeout)
+        let connector = Connector::new(
+            resolver,
+            self.proxy.clone(),
+            self.tls.clone(),
+            self.connect_timeout,
+            self.max_header_bytes,
+        );
+        // What the server closed before the request was sent is sent once more, on a new connection. Nothing else is.
+        legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(self.per_host)
             .pool_idle_timeout(self.idle_timeout)
             .http1_max_headers(self.max_headers)
-            .http2_max_header_list_size(self.max_header_bytes)
+            .http2_max_header_list_size(u32::try_from(self.max_header_bytes).unwrap_or(u32::MAX))
             // As browsers do: a line that is no header costs that line only.
             .http1_ignore_invalid_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)
             .http1_allow_obsolete_multiline_headers_in_responses(true)
-            .tcp_nodelay(true)
-            .dns_resolver(Arc::new(resolver))
-            .build()
+            .build(connector)
     }
 }

@@ -299,9 +299,9 @@ pub(crate) fn table() -> Vec<Behaviour> {
         row(
             "continues-for-ever",
             "says 100 Continue and nothing else",
-            |_| endless("", "HTTP/1.1 100 Continue\r\n\r\n"),
-            timeout,
-            SILENT,
+            |_| endless("", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000)),
+            too_large,
+            2,
         ),
         row(
             "early-hints",
