@@ -93,7 +93,7 @@ fn imports_run_downward_only() {
         "{of_sieve:?}"
     );
     let of_frontier: BTreeSet<String> = dependencies("frontier");
-    assert!(!of_frontier.contains("crawler") && !of_frontier.contains("tokio") && !of_frontier.contains("reqwest"));
+    assert!(!of_frontier.contains("crawler") && !of_frontier.contains("tokio") && !of_frontier.contains("hyper"));
 }
 
 #[test]
@@ -107,15 +107,18 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
     only("sieve", "log::log!", &["lines.rs"]);
     only(
         "crawler",
-        "reqwest::",
+        "hyper_util::",
         &[
             "fetch/client.rs",
+            "fetch/connector.rs",
             "fetch/error.rs",
             "fetch/guard.rs",
+            "fetch/head_limit.rs",
             "fetch/pools.rs",
             "fetch/proxy.rs",
         ],
     );
+    only("crawler", "hyper_rustls::", &["fetch/connector.rs"]);
     only(
         "crawler",
         "flate2::",
@@ -185,7 +188,9 @@ fn tasks_and_timers_are_in_the_engine_and_the_client_only() {
         "engine/ledger.rs",
         "engine/stop.rs",
         "fetch/client.rs",
+        "fetch/connector.rs",
         "fetch/guard.rs",
+        "fetch/head_limit.rs",
     ];
     let allowed: BTreeSet<String> = allowed.map(str::to_owned).into();
     assert_eq!(files, allowed, "found, and allowed");

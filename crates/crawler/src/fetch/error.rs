@@ -31,7 +31,7 @@ pub enum FetchError {
     /// The answer took too long to begin.
     #[error("timed out")]
     Timeout,
-    /// The headers of the answer are more or longer than may be.
+    /// The headers of the answer are more or longer than may be, or too much precedes its final head.
     #[error("the headers of the answer are more than {0}")]
     HeadTooLarge(String),
     /// The connection broke or the answer made no sense.
