@@ -155,8 +155,8 @@ impl HttpFetcher {
         headers: HeaderMap,
         deadline: Instant,
     ) -> Result<hyper::Response<Incoming>, FetchError> {
-        let unsendable = |error| FetchError::Broken(format!("the URL cannot be sent: {error}"));
-        let uri: Uri = url.as_str().parse().map_err(|error| unsendable(error))?;
+        let uri = url.as_str().parse::<Uri>();
+        let uri = uri.map_err(|error| FetchError::Broken(format!("the URL cannot be sent: {error}")))?;
         let mut request = hyper::Request::new(Empty::<Bytes>::new());
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
@@ -292,8 +292,9 @@ async fn receive(response: &mut hyper::Response<Incoming>, cap: u64, deadline: I
         return;
     };
     let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());
-    let limit = response.extensions().get::<HeadLimit>().cloned();
+    // HTTP/2 does not count bodies.
     let counts_bodies = response.version() < Version::HTTP_2;
+    let limit = response.extensions().get::<HeadLimit>().cloned();
     let limit = limit.filter(|_| counts_bodies);
     let cut = loop {
         match timeout_at(deadline, response.frame()).await {
