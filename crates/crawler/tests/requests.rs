@@ -188,8 +188,8 @@ async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
         let mut request = vec![0; 4096];
         let _ = stream.read(&mut request).await.unwrap();
         stream.write_all(&html("by socks")).await.unwrap();
-        name.truncate(name.len() - 2);
-        String::from_utf8(name).unwrap()
+        let port = name.split_off(name.len() - 2);
+        (String::from_utf8(name).unwrap(), port)
     });
     let http = HttpOptions {
         proxy: Some(Secret::from(format!("socks5h://127.0.0.1:{port}"))),
@@ -202,7 +202,7 @@ async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
         .await
         .unwrap();
     assert_eq!(answer.body, b"by socks");
-    assert_eq!(serving.await.unwrap(), "far.example");
+    assert_eq!(serving.await.unwrap(), ("far.example".to_owned(), vec![0, 80]));
 }
 
 #[test]

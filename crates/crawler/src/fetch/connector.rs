@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::Future;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -125,16 +126,12 @@ impl Transport {
             return Ok(MaybeHttpsStream::Http(self.tcp.call(destination).await?));
         };
         if proxy.is_socks() {
-            let destination = if proxy.leaves_names() {
-                destination
-            } else {
-                self.resolver.resolved(destination).await?
-            };
+            let target = socks_target(destination, &proxy, &self.resolver).await?;
             let mut socks = SocksV5::new(proxy.uri().clone(), self.tcp);
             if let Some((user, password)) = proxy.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());
             }
-            return Ok(MaybeHttpsStream::Http(socks.call(destination).await?));
+            return Ok(MaybeHttpsStream::Http(socks.call(target).await?));
         }
         let mut to_proxy = HttpsConnector::from((self.tcp, self.proxy_tls));
         if destination.scheme() == Some(&Scheme::HTTP) {
@@ -146,6 +143,27 @@ impl Transport {
         }
         Ok(tunnel.call(destination).await?)
     }
+}
+
+/// Returns where a SOCKS proxy is to connect: with the port, for which [`SocksV5`] has one default whatever the scheme, and with an
+/// address instead of a name that the proxy does not look up.
+async fn socks_target(destination: Uri, proxy: &UsableProxy, resolver: &Guarded) -> Result<Uri, BoxError> {
+    let host = destination.host().ok_or("the URL has no host")?;
+    let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+    let default_port = if destination.scheme() == Some(&Scheme::HTTPS) {
+        443
+    } else {
+        80
+    };
+    let port = destination.port_u16().unwrap_or(default_port);
+    let authority = if is_address || proxy.leaves_names() {
+        format!("{host}:{port}")
+    } else {
+        SocketAddr::new(resolver.first_address(host).await?, port).to_string()
+    };
+    let mut parts = destination.into_parts();
+    parts.authority = Some(authority.parse()?);
+    Ok(Uri::from_parts(parts)?)
 }
 
 impl Service<Uri> for Transport {

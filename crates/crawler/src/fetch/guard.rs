@@ -2,7 +2,6 @@
 //! look-up that could answer otherwise.
 
 use std::collections::{HashMap, HashSet};
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -13,8 +12,6 @@ use std::task::{Context, Poll};
 use std::vec;
 
 use frontier::{CanonicalUrl, Origin};
-use hyper::Uri;
-use hyper::http::uri::Scheme;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 use url::{Host, Url};
@@ -259,24 +256,10 @@ impl Guarded {
         }
     }
 
-    /// Puts the first address of a URL's host into its place, for a proxy that is to look up no name. A host that is an address stays.
-    ///
-    /// # Errors
-    ///
-    /// A [`DialError`] if there is no address that may be dialled.
-    pub(super) async fn resolved(&self, url: Uri) -> Result<Uri, Box<dyn Error + Send + Sync>> {
-        let host = url.host().ok_or("the URL has no host")?;
-        let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
-        if is_address {
-            return Ok(url);
-        }
-        let found = self.look_up(host).await?;
-        let first = found.first().ok_or(DialError::Forbidden)?.ip();
-        let default_port = if url.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-        let address = SocketAddr::new(first, url.port_u16().unwrap_or(default_port));
-        let mut parts = url.into_parts();
-        parts.authority = Some(address.to_string().parse()?);
-        Ok(Uri::from_parts(parts)?)
+    /// Looks up a name, and returns the first address that may be dialled.
+    pub(super) async fn first_address(&self, name: &str) -> Result<IpAddr, DialError> {
+        let found = self.look_up(name).await?;
+        found.first().map(SocketAddr::ip).ok_or(DialError::Forbidden)
     }
 }
 
