@@ -504,10 +504,8 @@ fn complaint(behaviour: &'static Behaviour) -> Option<String> {
     let asked = server.asked.lock().unwrap();
     let is_patient = asked.windows(2).all(|pair| pair[1] - pair[0] >= WAIT);
     let is_expected = match reason {
-        // The page is at fault, not the server.
-        Some("head_too_large") => asked.len() == ATTEMPTS,
-        // With no answer between the attempts the server is taken to be away, and probed.
-        Some(_) => (ATTEMPTS + 1..=ATTEMPTS + PROBES).contains(&asked.len()),
+        // With no answer between the attempts the server may be taken to be away, and probed.
+        Some(_) => (ATTEMPTS..=ATTEMPTS + PROBES).contains(&asked.len()),
         None => asked.len() == 1,
     } || behaviour.ends == OVERRUN && asked.len() == 1;
     let is_modest = is_expected && is_patient && peak_mib(&summary).is_none_or(|peak| peak < MOST_MIB);

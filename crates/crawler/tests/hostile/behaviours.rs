@@ -46,9 +46,8 @@ impl Ends {
     }
 }
 
-/// Requests for a page that is silent, of two attempts: with no answer between them it may as well be the host, so its robots.txt is asked
-/// for, and the page once more after that.
-pub(crate) const SILENT: usize = 3;
+/// Requests for a page that is never answered: two attempts, and none beyond them.
+pub(crate) const SILENT: usize = 2;
 
 /// One row.
 pub(crate) struct Behaviour {
