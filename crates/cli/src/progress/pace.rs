@@ -74,7 +74,11 @@ impl Pace {
             return Remaining::Unknown;
         };
         let window = last.elapsed - first.elapsed;
-        let at_rate = |left: u64, gone: u64| (gone > 0).then(|| window.mul_f64(left as f64 / gone as f64));
+        // A time too long to be written down is none.
+        let at_rate = |left: u64, gone: u64| {
+            let seconds = window.as_secs_f64() * left as f64 / gone as f64;
+            Duration::try_from_secs_f64(seconds).ok()
+        };
         let budget = self.max_pages.and_then(|max| {
             let left = max.saturating_sub(last.finished);
             at_rate(left, last.finished - first.finished)
@@ -149,5 +153,11 @@ mod tests {
         assert_eq!(limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
         let only_limit = pace(&options(None, Some(150)), 100, slowed);
         assert_eq!(only_limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
+    }
+
+    #[test]
+    fn a_page_budget_beyond_all_time_has_no_known_end() {
+        let endless = pace(&options(Some(u64::MAX), None), 30, |second| (second, 100 + second));
+        assert_eq!(endless.remaining(), Remaining::Unknown);
     }
 }
