@@ -59,7 +59,10 @@ fn fit<T: FromStr<Err = ParseIntError>>(number: u64, example: &str) -> Result<T,
 /// No duration, or one below zero.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|_| format!("it must be 0 or more: {DURATION}"));
+        return Duration::try_from_secs_f64(seconds).map_err(|_| match seconds > 0.0 {
+            true => format!("it is too large: {DURATION}"),
+            false => format!("it must be 0 or more: {DURATION}"),
+        });
     }
     let span = Span::from_str(text).map_err(|_| DURATION.to_owned())?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours());
@@ -207,6 +210,10 @@ mod tests {
         for text in ["", "x", "-1", "-1s", "inf", "NaN", "1 month", "5 x", "1e400"] {
             let error = parse_duration(text).unwrap_err();
             assert!(error.contains("500ms"), "{text}: {error}");
+        }
+        for text in ["1e20", "99999999999999999999", "1e400"] {
+            let error = parse_duration(text).unwrap_err();
+            assert!(error.contains("too large"), "{text}: {error}");
         }
         for text in ["0", "0s", "0ms"] {
             assert!(parse_duration_above_zero(text).is_err(), "{text}");
