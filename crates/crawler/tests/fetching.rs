@@ -6,6 +6,7 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crawler::fetch::{BodyExtent, HttpVersion};
@@ -299,4 +300,25 @@ async fn private_addresses_are_dialled_when_the_user_says_so() {
             .status,
         200
     );
+}
+
+#[tokio::test]
+async fn an_answer_with_more_headers_than_can_be_held_is_a_failure_under_any_limit() {
+    let lines: String = (0..30_000).map(|number| format!("{number:x}:\r\n")).collect();
+    let many = server(format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 0\r\n\r\n")).await;
+    let few = server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    for max_headers in [NonZeroUsize::MAX, NonZeroUsize::MIN.saturating_add(50_000)] {
+        let http = HttpOptions {
+            max_headers,
+            ..HttpOptions::default()
+        };
+        let fetch = async |port: u16| {
+            let seed = format!("http://127.0.0.1:{port}/");
+            let request = Request::new(Url::parse(&seed).unwrap(), ResourceKind::Page);
+            fetcher(&seed, &http).fetch(request).await
+        };
+        assert_eq!(fetch(few).await.unwrap().status, 200);
+        let error = fetch(many).await.unwrap_err().to_string();
+        assert!(!error.contains("panicked"), "{error}");
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Requests {
     /// The file has the Netscape format, as curl and browser extensions write it. Each cookie goes to its host only. A bad line is an
     /// error. The crawler does not write the file.
     #[arg(long, value_name = "FILE", help_heading = "Requests")]
-    cookie_file: Option<PathBuf>,
+    pub(crate) cookie_file: Option<PathBuf>,
     /// Accept any certificate: expired, of another host, or unsigned.
     ///
     /// Whoever is on the way can then read and change everything, as without https. Logins and cookies are sent all the same: give
@@ -56,6 +56,8 @@ pub(crate) struct Requests {
     )]
     connect_timeout: Duration,
     /// Maximum headers of one response.
+    ///
+    /// It is never more than 16 384.
     #[arg(
         long,
         value_name = "N",

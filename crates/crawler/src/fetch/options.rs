@@ -45,7 +45,7 @@ pub struct HttpOptions {
     pub connect_timeout: Duration,
     /// The maximum size of a body, in bytes after decompression; a longer one is truncated.
     pub max_body_bytes: u64,
-    /// The maximum number of headers of an answer.
+    /// The maximum number of headers of an answer; more than 16 384 are never read.
     pub max_headers: NonZeroUsize,
     /// The maximum size of all headers of an answer, in bytes; HTTP/1 has a fixed limit of 400 KiB besides. What precedes the
     /// final head, such as interim heads (1xx), may have 1 MiB more.

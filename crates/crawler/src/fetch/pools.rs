@@ -96,6 +96,10 @@ impl Pool {
     }
 }
 
+/// The most headers of an answer, whatever the options allow: room for all of them is allocated, and the map that holds them
+/// panics beyond 24 576.
+const MAX_HEADERS: usize = 16_384;
+
 /// The settings of a client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientSettings {
@@ -138,7 +142,7 @@ impl ClientSettings {
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
             per_host: frontier.per_host.get() as usize,
             max_idle: http.max_idle_connections.get(),
-            max_headers: http.max_headers.get(),
+            max_headers: http.max_headers.get().min(MAX_HEADERS),
             max_header_bytes: http.max_header_bytes,
             proxy,
             resolver,
