@@ -3,6 +3,7 @@
 //! A jar is only ever asked by requests to the origin that filled it, so that the `Domain` of a cookie can take it nowhere else,
 //! and no list of public suffixes is needed. A site that logs in on one host and is read on another needs more than that.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -96,11 +97,14 @@ impl Jars {
     }
 }
 
-/// Returns the `Cookie` header with what a jar has for a request.
+/// Returns the `Cookie` header with what a jar has for a request: longer paths first (RFC 6265, section 5.4), since many servers
+/// read only the first cookie of a name.
 fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
-    let pairs: Vec<String> = jar
-        .get_request_values(url)
-        .map(|(name, value)| format!("{name}={value}"))
+    let mut cookies = jar.matches(url);
+    cookies.sort_by_key(|cookie| (Reverse(cookie.path.len()), cookie.name()));
+    let pairs: Vec<String> = cookies
+        .iter()
+        .map(|cookie| format!("{}={}", cookie.name(), cookie.value()))
         .collect();
     let mut value = HeaderValue::from_bytes(pairs.join("; ").as_bytes())
         .ok()
@@ -213,6 +217,18 @@ mod tests {
         );
         assert_eq!(sent(&jars, "https://example.com/x"), ["id=new", "key=k"]);
         assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"], "another origin");
+    }
+
+    #[test]
+    fn of_cookies_with_one_name_the_one_for_the_longer_path_is_sent_first() {
+        let pairs: Vec<String> = (0..8)
+            .map(|n| format!("id={n}; Path={}", &"/a/b/c/d/e/f/g/h"[..=2 * n]))
+            .collect();
+        let jars = Jars::default();
+        set(&jars, "http://example.com/", &pairs);
+        let header = jars.header(&url("http://example.com/a/b/c/d/e/f/g/h"));
+        let expected = "id=7; id=6; id=5; id=4; id=3; id=2; id=1; id=0";
+        assert_eq!(header.unwrap().to_str().unwrap(), expected);
     }
 
     #[test]
