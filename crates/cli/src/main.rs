@@ -14,7 +14,6 @@ mod signals;
 mod status;
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use crawler::fetch::{ClientError, CookieFileError};
@@ -142,7 +141,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     let mut crawl = site.options.to_crawl(random_secret()?);
     crawl.seeds = site.all_seeds()?;
     let http = site.options.to_http();
-    let summary = run(crawl, http, &site.options, site.recrawl.as_deref(), bar).await?;
+    let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if summary.is_empty() {
         let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
             Ending::TimeUp => "no answer came before the time was up".to_owned(),
@@ -228,7 +227,7 @@ async fn run(
     crawl: CrawlOptions,
     mut http: HttpOptions,
     options: &Options,
-    recrawl: Option<&Path>,
+    site: Option<&options::Site>,
     bar: &ProgressBar,
 ) -> Result<Summary, Failure> {
     if options.ignores_robots() {
@@ -237,7 +236,14 @@ async fn run(
             "robots.txt is NOT fetched: pages that sites forbid are fetched, and their Crawl-delay is unknown"
         );
     }
-    outputs::check(&options.outputs, recrawl)?;
+    let recrawl = site.and_then(|site| site.recrawl.as_deref());
+    let inputs = [
+        ("recrawl", recrawl),
+        ("seeds", site.and_then(|site| site.seeds.as_deref())),
+        ("config", options.config.as_deref()),
+        ("cookie-file", options.requests.cookie_file.as_deref()),
+    ];
+    outputs::check(&options.outputs, &inputs)?;
     http.cookie_file = options.requests.cookies_of_file()?;
     if options.requests.is_insecure() {
         log::warn!(

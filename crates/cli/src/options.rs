@@ -77,7 +77,7 @@ pub(crate) struct Options {
     /// The names are those of the options, without the dashes: max-pages = 100, delay = "500ms", sitemaps = true,
     /// exclude = ["a", "b"], seed-urls = ["example.com"]. Options that can be repeated add up.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) outputs: Outputs,

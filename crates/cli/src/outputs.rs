@@ -5,7 +5,7 @@
 //! view; then the summary goes to standard output. With JSON logs it is a record of the log.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crawler::output::OutputFile;
 use crawler::output::csv::Csv;
@@ -27,8 +27,8 @@ pub(crate) enum OutputError {
     Open(io::Error),
     #[error("two outputs would go to {0}: give each a file of its own")]
     Shared(String),
-    #[error("{0} is to be crawled again, and would be replaced: give the results another file")]
-    ReplacedInput(String),
+    #[error("{path} is read by --{option}, and would be replaced: give the results another file")]
+    ReplacedInput { path: String, option: &'static str },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatOfNothing,
 }
@@ -82,18 +82,26 @@ fn is_pipe() -> bool {
     false
 }
 
-/// Refuses outputs that would destroy each other, or `input`.
-pub(crate) fn check(outputs: &Outputs, input: Option<&Path>) -> Result<(), OutputError> {
-    if let Some(path) = outputs.shared_file() {
-        return Err(OutputError::Shared(path.display().to_string()));
-    }
-    if let Some(path) = input.filter(|path| outputs.write_to(path)) {
-        return Err(OutputError::ReplacedInput(path.display().to_string()));
+/// Refuses outputs that would destroy each other, or a file that is read. `inputs` are those files by the names of their options.
+pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)]) -> Result<(), OutputError> {
+    refuse_shared(outputs)?;
+    for (option, path) in inputs {
+        if let Some(path) = path.filter(|path| outputs.write_to(path)) {
+            let path = path.display().to_string();
+            return Err(OutputError::ReplacedInput { path, option });
+        }
     }
     if outputs.has_format_of_nothing() {
         return Err(OutputError::FormatOfNothing);
     }
     Ok(())
+}
+
+fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
+    match outputs.shared_file() {
+        Some(path) => Err(OutputError::Shared(path.display().to_string())),
+        None => Ok(()),
+    }
 }
 
 /// Attaches all outputs. Opens all files before the first is emptied: a crawl that cannot start keeps the results of the last one.
@@ -112,11 +120,8 @@ pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) ->
     if let Some(folder) = &outputs.save {
         crawl = crawl.observe(SavedFiles::create(folder).map_err(OutputError::Open)?);
     }
-    for path in outputs.files().filter(|path| !is_stdout(path)) {
-        drop(OutputFile::append(path).map_err(OutputError::Open)?);
-    }
-    if let Some(path) = &outputs.output {
-        let to = open(path)?;
+    let [output, links, refused] = open_all(outputs)?;
+    if let Some((path, to)) = output {
         crawl = match outputs.format_of(path) {
             Format::Jsonl => crawl.observe(JsonLines::new(to)),
             Format::Csv => {
@@ -125,15 +130,13 @@ pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) ->
             }
         };
     }
-    if let Some(path) = &outputs.links {
-        let to = open(path)?;
+    if let Some((path, to)) = links {
         crawl = crawl.observe(match outputs.format_of(path) {
             Format::Jsonl => LinkGraph::new(to),
             Format::Csv => LinkGraph::csv(to).map_err(OutputError::Open)?,
         });
     }
-    if let Some(path) = &outputs.refused {
-        let to = open(path)?;
+    if let Some((path, to)) = refused {
         crawl = crawl.observe(match outputs.format_of(path) {
             Format::Jsonl => RefusedReport::new(to),
             Format::Csv => RefusedReport::csv(to).map_err(OutputError::Open)?,
@@ -158,11 +161,38 @@ pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &Progres
     };
 }
 
-fn open(path: &Path) -> Result<Box<dyn Write + Send>, OutputError> {
-    if is_stdout(path) {
-        return Ok(Box::new(io::stdout()));
-    }
-    Ok(Box::new(OutputFile::create(path).map_err(OutputError::Open)?))
+/// Where the records of one output go, with its name.
+type Destination<'o> = Option<(&'o Path, Box<dyn Write + Send>)>;
+
+/// Opens the files of records, and empties them once all are open.
+///
+/// Each is opened once: whoever reads a named pipe takes its first close for the end.
+fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
+    let open = |path: &PathBuf| {
+        if is_stdout(path) {
+            Ok(None)
+        } else {
+            OutputFile::append(path).map(Some)
+        }
+    };
+    let paths = [&outputs.output, &outputs.links, &outputs.refused].map(Option::as_ref);
+    let opened = paths.map(|path| {
+        path.map(|path| open(path).map(|file| (path.as_path(), file)))
+            .transpose()
+    });
+    let [output, links, refused] = opened.map(|file| file.map_err(OutputError::Open));
+    let opened = [output?, links?, refused?];
+    // Names that lead to one file may show it only now that the file is there.
+    refuse_shared(outputs)?;
+    let empty = |(path, file): (_, Option<OutputFile>)| -> Result<(_, Box<dyn Write + Send>), OutputError> {
+        let Some(mut file) = file else {
+            return Ok((path, Box::new(io::stdout())));
+        };
+        file.empty().map_err(OutputError::Open)?;
+        Ok((path, Box::new(file)))
+    };
+    let [output, links, refused] = opened.map(|file| file.map(empty).transpose());
+    Ok([output?, links?, refused?])
 }
 
 /// Writes the status and the URL of each page as soon as it is fetched, such as `200 https://example.com/a`.

@@ -228,6 +228,68 @@ fn the_command_keeps_what_it_is_to_read() {
     assert_eq!(fs::read_to_string(target).unwrap(), "precious\n");
 }
 
+#[test]
+fn no_output_replaces_a_file_that_the_command_line_reads() {
+    let cookie = "127.0.0.1\tFALSE\t/\tFALSE\t0\tid\tsecret\n";
+    for (option, text) in [
+        ("--seeds", "http://127.0.0.1:1/\n"),
+        ("--cookie-file", cookie),
+        ("--config", "delay = 0\n"),
+    ] {
+        let input = file_with(&format!("input{option}"), text);
+        let input = input.to_str().unwrap();
+        for output in ["--output", "--links", "--refused", "--warc"] {
+            let done = command(&["http://127.0.0.1:1/", option, input, output, input]).output();
+            fails(
+                &done.unwrap(),
+                2,
+                &format!("{input} is read by {option}, and would be replaced"),
+            );
+            assert_eq!(fs::read_to_string(input).unwrap(), text, "{option} {output}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn two_outputs_that_meet_in_a_file_through_a_link_are_refused() {
+    let (target, link) = (file("behind-a-link"), file("link-to-nothing"));
+    for path in [&target, &link] {
+        let _ = fs::remove_file(path);
+    }
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let output = command(&["demo", "-q", "--max-pages", "20", "--output"])
+        .arg(&link)
+        .arg("--links")
+        .arg(&target)
+        .output()
+        .unwrap();
+    fails(&output, 2, "two outputs would go to");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_named_pipe_is_opened_once_so_that_its_reader_gets_every_line() {
+    let pipe = file("pages.fifo");
+    let _ = fs::remove_file(&pipe);
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for _ in 0..10 {
+        let mut crawl = command(&["demo", "-q", "--max-pages", "5", "--output"])
+            .arg(&pipe)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let text = fs::read_to_string(&pipe).unwrap();
+        let code = crawl.try_wait().unwrap().map(|status| status.code());
+        if text.is_empty() {
+            let _ = crawl.kill();
+        }
+        let _ = crawl.wait();
+        assert_eq!(lines(&text).len(), 5, "the code is {code:?}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {

@@ -136,10 +136,11 @@ impl Outputs {
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
-    /// Says whether an output goes to this file.
+    /// Says whether an output goes to this file, and would replace it. A terminal or a device cannot be replaced.
     pub(crate) fn write_to(&self, input: &Path) -> bool {
+        let is_regular = input.metadata().is_ok_and(|found| found.is_file());
         let mut files = self.files().chain(&self.warc);
-        files.any(|file| is_same(file, input))
+        is_regular && files.any(|file| is_same(file, input))
     }
 
     /// Says whether standard output carries results.

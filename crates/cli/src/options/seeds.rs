@@ -20,7 +20,7 @@ pub(crate) struct Site {
     ///
     /// The name - is standard input. Empty lines and lines that start with # are skipped.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
-    seeds: Option<PathBuf>,
+    pub(crate) seeds: Option<PathBuf>,
     /// Fetch the pages of an earlier --output file again if they changed.
     ///
     /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. The

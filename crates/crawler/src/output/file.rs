@@ -48,6 +48,19 @@ impl OutputFile {
         Ok(opened)
     }
 
+    /// Empties the file. A pipe or a device stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn empty(&mut self) -> io::Result<()> {
+        let is_regular = self.file.metadata().map(|found| found.is_file());
+        let emptied = is_regular.and_then(|is_regular| if is_regular { self.file.set_len(0) } else { Ok(()) });
+        emptied.map_err(|error| at(&self.path, &error))?;
+        self.whole = 0;
+        Ok(())
+    }
+
     fn of(file: io::Result<File>, path: &Path) -> io::Result<Self> {
         Ok(Self {
             file: file.map_err(|error| at(path, &error))?,
