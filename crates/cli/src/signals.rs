@@ -1,14 +1,24 @@
 //! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGUSR1 asks for a status line.
 //!
-//! The first signal that stops starts nothing more and finishes what is in flight; the second ends the crawl at once.
+//! The first signal that stops starts nothing more and finishes what is in flight; the second ends the crawl at once. The crawl
+//! cannot end while it waits for the reader of a full pipe, so the third ends the process.
 //! `nohup` starts a process with SIGHUP ignored, and then it stays ignored. Linux says so in `/proc/self/status`; on a system
 //! that does not, SIGHUP keeps the action that it had at start, so that `nohup` works there too.
 
 use std::io;
+use std::time::Duration;
 
 use crawler::StopHandle;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::status::StatusRequest;
+
+/// The exit code of a process that the third signal ends.
+const EXIT_CODE: i32 = 1;
+
+/// How long a signal waits for its line in the log.
+const MAX_LOG_WAIT: Duration = Duration::from_millis(500);
 
 /// Handles signals from now on, on a task of the runtime.
 ///
@@ -18,27 +28,37 @@ use crate::status::StatusRequest;
 pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> {
     let mut signals = platform::Signals::listen()?;
     tokio::spawn(async move {
-        let mut is_stopping = false;
+        let mut count = 0_u32;
         loop {
-            match signals.next().await {
-                Received::Status => status.ask(),
-                Received::Stop(signal) if is_stopping => {
-                    log::warn!(target: "crawler::signals", signal; "{signal} again: stopping now");
-                    stop.now();
+            let signal = match signals.next().await {
+                Received::Status => {
+                    status.ask();
+                    continue;
                 }
-                Received::Stop(signal) => {
-                    is_stopping = true;
-                    log::warn!(
-                        target: "crawler::signals",
-                        signal;
-                        "{signal}: stopping: finishing what is in flight; press Ctrl-C again to stop now"
-                    );
+                Received::Stop(signal) => signal,
+            };
+            count = count.saturating_add(1);
+            match count {
+                1 => {
                     stop.finish();
+                    let what = "stopping: finishing what is in flight; press Ctrl-C again to stop now";
+                    warn(signal, format!("{signal}: {what}")).await;
                 }
+                2 => {
+                    stop.now();
+                    warn(signal, format!("{signal} again: stopping now")).await;
+                }
+                _ => std::process::exit(EXIT_CODE),
             }
         }
     });
     Ok(())
+}
+
+/// Logs a signal, but does not wait long where nobody reads the log: the next signal may come meanwhile.
+async fn warn(signal: &'static str, message: String) {
+    let log = move || log::warn!(target: "crawler::signals", signal; "{message}");
+    let _ = timeout(MAX_LOG_WAIT, spawn_blocking(log)).await;
 }
 
 /// What a signal asks for.

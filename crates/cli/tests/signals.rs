@@ -26,12 +26,16 @@ struct Site {
 
 impl Site {
     fn start() -> Self {
+        Self::with_first_page("<a href=/held>next</a><a href=http://other.example/>out</a>".to_owned())
+    }
+
+    fn with_first_page(html: String) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (to, held) = channel();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                answer(stream, &to);
+                answer(stream, &html, &to);
             }
         });
         Self { port, held }
@@ -47,16 +51,12 @@ impl Site {
     }
 }
 
-fn answer(mut stream: TcpStream, held: &Sender<TcpStream>) {
+fn answer(mut stream: TcpStream, first_page: &str, held: &Sender<TcpStream>) {
     let mut head = [0; 4096];
     let length = stream.read(&mut head).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..length]);
     match head.split_whitespace().nth(1) {
-        Some("/") => send(
-            stream,
-            "200 OK",
-            "<a href=/held>next</a><a href=http://other.example/>out</a>",
-        ),
+        Some("/") => send(stream, "200 OK", first_page),
         Some("/held") => held.send(stream).unwrap(),
         _ => send(stream, "404 Not Found", ""),
     }
@@ -177,6 +177,45 @@ fn the_second_signal_does_not_wait() {
         (&1.into(), &1.into()),
         "{summary}"
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
+    // More than a pipe holds, and nobody reads.
+    let links: String = (0..4000)
+        .map(|page| format!("<a href=/{page}/{}>x</a>", "x".repeat(99)))
+        .collect();
+    let site = Site::with_first_page(links);
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["--log-format", "json", "--delay", "0", "--links", "-"])
+        .arg(site.seed());
+    let mut crawl = Crawl::of(command);
+    let is_blocked = |crawl: &Crawl| {
+        let name = format!("/proc/{}/task", crawl.child.id());
+        let tasks = fs::read_dir(name).unwrap().flatten();
+        let mut waits = tasks.map(|task| fs::read_to_string(task.path().join("wchan")).unwrap_or_default());
+        waits.any(|place| place.contains("pipe_w"))
+    };
+    let started = Instant::now();
+    while !is_blocked(&crawl) && started.elapsed() < Duration::from_secs(3) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..2 {
+        crawl.signal("TERM");
+        crawl.wait_for("crawler::signals");
+    }
+    crawl.signal("TERM");
+    let asked = Instant::now();
+    let status = loop {
+        match crawl.child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if asked.elapsed() > Duration::from_secs(5) => panic!("it still waits for the reader"),
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    assert_eq!(status.code(), Some(1));
 }
 
 #[cfg(target_os = "linux")]
