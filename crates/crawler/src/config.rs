@@ -118,7 +118,7 @@ pub enum ConfigError {
     /// A seed is no URL that can be crawled.
     #[error("the seed {seed:?} cannot be crawled: {why}")]
     Seed {
-        /// As it was given.
+        /// As it was given, but without user name and password.
         seed: String,
         /// What is wrong with it.
         why: NotCrawlable,
@@ -155,7 +155,7 @@ impl CrawlConfig {
         let read = |seed: &String| {
             let url = options.canonicalizer.parse(&with_scheme(seed.trim()));
             url.map_err(|why| ConfigError::Seed {
-                seed: seed.clone(),
+                seed: without_login(seed),
                 why,
             })
         };
@@ -233,6 +233,16 @@ fn with_scheme(seed: &str) -> String {
     format!("{scheme}://{seed}")
 }
 
+/// Hides user name and password. The text is no URL, so all that may belong to them is hidden.
+fn without_login(seed: &str) -> String {
+    let start = seed.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = seed.split_at(start);
+    match rest.rfind('@') {
+        Some(at) => format!("{scheme}…{}", &rest[at..]),
+        None => seed.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +253,20 @@ mod tests {
             ..CrawlOptions::default()
         })?;
         Ok(config.seeds()[0].url().to_string())
+    }
+
+    #[test]
+    fn the_password_of_a_seed_that_cannot_be_crawled_is_not_shown() {
+        for (text, shown) in [
+            ("http://user:secret@exa mple/", "http://…@exa mple/"),
+            ("ftp://user:secret@example.com/", "ftp://…@example.com/"),
+            ("http://user:sec/ret@example.com/", "http://…@example.com/"),
+            ("user:secret@example.com", "…@example.com"),
+        ] {
+            let error = seed(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{shown:?}")), "{error}");
+            assert!(!error.contains("sec"), "{error}");
+        }
     }
 
     #[test]
