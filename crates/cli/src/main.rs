@@ -279,7 +279,7 @@ async fn run(
         },
     };
     log_records::loss(&summary);
-    outputs::print_summary(&summary, options, bar);
+    outputs::print_summary(&summary, options, bar)?;
     Ok(summary)
 }
 

@@ -149,16 +149,20 @@ pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) ->
 }
 
 /// Prints the summary where no data goes.
-pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) {
-    // As with the logs: if nobody reads it, the crawl was done all the same.
-    let _ = match Stdout::of(options, view) {
-        _ if options.log_format == LogFormat::Json => {
-            log_records::summary(summary);
-            Ok(())
-        }
-        Stdout::Summary => write!(io::stdout(), "{summary}"),
-        Stdout::Results | Stdout::PageLines => write!(io::stderr(), "{summary}"),
-    };
+///
+/// # Errors
+///
+/// Standard output that cannot take it. As with the logs, nobody need read it: a closed pipe is no error.
+pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) -> Result<(), OutputError> {
+    match Stdout::of(options, view) {
+        _ if options.log_format == LogFormat::Json => log_records::summary(summary),
+        Stdout::Summary => match write!(io::stdout(), "{summary}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(OutputError::Open(error)),
+            _ => {}
+        },
+        Stdout::Results | Stdout::PageLines => drop(write!(io::stderr(), "{summary}")),
+    }
+    Ok(())
 }
 
 /// Where the records of one output go, with its name.

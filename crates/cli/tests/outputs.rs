@@ -116,6 +116,17 @@ fn every_output_on_a_full_disk_ends_the_crawl_and_names_the_file() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_summary_that_cannot_be_written_is_an_error() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(&["demo", "-q", "--max-pages", "5"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    fails(&output, 1, "the output cannot be written: ");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_file_that_can_grow_no_more_ends_in_a_whole_line() {
     let (links, program) = (file("cut-links"), env!("CARGO_BIN_EXE_crawler"));
     // A limit on the size of files is the full disk that a test can have.
