@@ -49,6 +49,9 @@ pub const SELF_CHECK_SIGMAS: f64 = 5.0;
 /// Bits of a block: a cache line.
 const BLOCK_BITS: f64 = 512.0;
 
+/// Below so many clear bits the estimate is no comparison: its logarithm then varies by far more than a normal variable.
+const MIN_CLEAR_BITS: u64 = 64;
+
 /// How many times the capacity is exceeded by the estimate, in the steps that are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(into = "String"))]
@@ -124,7 +127,7 @@ impl From<Level> for String {
 pub enum SelfCheck {
     /// They agree within their noise.
     Consistent,
-    /// There is nothing to compare: no key yet, an exact filter, all bits set, or keys that were removed or forgotten.
+    /// There is nothing to compare: no key yet, an exact filter, nearly all bits set, or keys that were removed or forgotten.
     Unknown,
     /// They differ by so many standard deviations: crafted keys, a broken hash, or a damaged filter.
     Suspicious {
@@ -194,7 +197,7 @@ impl Saturation {
             lost_noise: loss.variance().sqrt(),
             lost_by_difference,
             level: Level::of(ratio),
-            check: self_check(load, accepted, lost, lost_by_difference),
+            check: self_check(load, accepted, loss, lost_by_difference),
             bits: load.bits,
             ones: load.ones,
             hashes: load.hashes,
@@ -209,14 +212,14 @@ impl Saturation {
     /// the last one was accepted are not in it: once every bit is set, the bound stays. The rate is that of the loads that blocks are
     /// expected to have; of few blocks it may be off by a share of 1/(2·√blocks), which is part of the bound.
     pub fn lost_at_least(&self) -> u64 {
-        let blocks = (self.bits as f64 / BLOCK_BITS).max(1.0);
-        let variance = self.lost_noise * self.lost_noise + self.lost * self.lost / (4.0 * blocks);
+        let variance = loss_variance(self.lost, self.lost_noise * self.lost_noise, self.bits);
         lower_bound(self.lost, variance) as u64
     }
 
     /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
     pub fn loss_noise(&self) -> f64 {
-        loss_noise(self.estimate_noise, self.lost)
+        let variance = loss_variance(self.lost, self.lost_noise * self.lost_noise, self.bits);
+        (self.estimate_noise * self.estimate_noise + variance).sqrt()
     }
 }
 
@@ -230,14 +233,19 @@ fn lower_bound(mean: f64, variance: f64) -> f64 {
     mean * (-2.0 * log_variance.sqrt()).exp()
 }
 
-fn loss_noise(estimate_noise: f64, lost: f64) -> f64 {
-    (estimate_noise * estimate_noise + lost).sqrt()
+/// The variance of the keys lost about their estimate: that of their number, and that of the rate, which is the one of the loads that
+/// blocks are expected to have.
+fn loss_variance(lost: f64, variance_of_number: f64, bits: u64) -> f64 {
+    let blocks = (bits as f64 / BLOCK_BITS).max(1.0);
+    variance_of_number + lost * lost / (4.0 * blocks)
 }
 
-fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) -> SelfCheck {
-    if accepted == 0 || load.bits == 0 || load.ones >= load.bits || load.forgets {
+fn self_check(load: &Load, accepted: u64, loss: &LossMeter, lost_by_difference: f64) -> SelfCheck {
+    let clear = load.bits.saturating_sub(load.ones);
+    if accepted == 0 || clear < MIN_CLEAR_BITS || load.forgets {
         return SelfCheck::Unknown;
     }
+    let lost = loss.lost();
     // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
     let mut bias = load.estimated_len * f64::from(load.hashes) / (2.0 * load.bits as f64);
     if load.layers > 1 {
@@ -246,7 +254,8 @@ fn self_check(load: &Load, accepted: u64, lost: f64, lost_by_difference: f64) ->
         bias += load.estimated_len * load.false_positive_rate * load.false_positive_rate / 8.0;
     }
     let excess = (lost_by_difference - lost).abs() - bias;
-    let sigmas = excess.max(0.0) / loss_noise(load.estimate_noise, lost).max(1.0);
+    let variance = load.estimate_noise * load.estimate_noise + loss_variance(lost, loss.variance(), load.bits);
+    let sigmas = excess.max(0.0) / variance.sqrt().max(1.0);
     if sigmas > SELF_CHECK_SIGMAS {
         SelfCheck::Suspicious {
             sigmas: sigmas.copysign(lost_by_difference - lost),

@@ -282,3 +282,21 @@ fn tiny_filters_raise_no_false_alarm() {
         }
     }
 }
+
+#[test]
+fn no_healthy_filter_is_accused_however_full_it_is() {
+    for (capacity, rate) in [(1_000_u64, 1e-6), (1_000, 0.01), (3_000, 0.01)] {
+        for seed in 0..60 {
+            let builder = Sieve::builder().capacity(capacity).false_positive_rate(rate);
+            let mut sieve = builder.seed(seed).build().unwrap();
+            for key in 0..capacity * 30 {
+                sieve.push(format!("{seed} {key}"));
+                if key % (capacity / 4) == 0 {
+                    let saturation = sieve.saturation();
+                    let is_accused = matches!(saturation.check, SelfCheck::Suspicious { .. });
+                    assert!(!is_accused, "{saturation}");
+                }
+            }
+        }
+    }
+}
