@@ -1,4 +1,4 @@
-//! The one loop. It owns the frontier, and what is in flight.
+//! The crawl loop: one task that owns the frontier and the requests in flight.
 
 pub(crate) mod clock;
 mod conclusions;
@@ -34,17 +34,17 @@ use crate::recrawl::PreviousCrawl;
 use crate::summary::{Counts, Ending, Summary};
 use seeding::{PreviousPages, Recrawl};
 
-/// How often observers get the progress.
+/// How often observers get a progress event.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// One crawl: [`run`](Self::run) takes it to its end.
+/// One crawl. [`run`](Self::run) runs it until it ends.
 pub struct Crawl<S = HttpFetcher> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
     frontier: Frontier,
     seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
-    /// The pages of a previous crawl that are still to be offered.
+    /// The previous crawl, while some of its pages are not offered yet.
     recrawl: Option<Recrawl>,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
@@ -67,7 +67,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// A frontier or an HTTP client that cannot be set up.
+    /// Fails if the frontier or the HTTP client cannot be set up.
     pub fn new(config: CrawlConfig) -> Result<Self, StartError> {
         Self::with_http(config, &HttpOptions::default())
     }
@@ -76,7 +76,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// HTTP options that cannot be used; a frontier or an HTTP client that cannot be set up.
+    /// Fails if an HTTP option cannot be used, or if the frontier or the HTTP client cannot be set up.
     pub fn with_http(config: CrawlConfig, http: &HttpOptions) -> Result<Self, StartError> {
         let fetcher = HttpFetcher::new(&config, http)?;
         Self::with_fetcher(config, fetcher)
@@ -86,8 +86,8 @@ impl Crawl {
 /// What the loop does next.
 enum Next {
     Wait(Option<Instant>),
-    /// Entries were dropped, and there may be more: a stop or a task must not wait until a long queue of forbidden pages is gone
-    /// through.
+    /// The frontier dropped entries, and more may follow. The loop looks at stops and finished tasks first, so that a
+    /// long queue of forbidden pages does not delay them.
     LeaseMore,
     End(Ending),
 }
@@ -97,7 +97,7 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// # Errors
     ///
-    /// A frontier that cannot be set up.
+    /// Fails if the frontier cannot be set up.
     pub fn with_fetcher(config: CrawlConfig, fetcher: S) -> Result<Self, StartError> {
         let mut options = config.options().frontier.clone();
         if config.options().fingerprints {
@@ -107,8 +107,11 @@ impl<S: Fetcher> Crawl<S> {
         Ok(Self::with_parts(config, frontier, fetcher))
     }
 
-    /// Prepares a crawl with a frontier and a fetcher of your own. The frontier has its own configuration:
-    /// [`CrawlOptions::frontier`](crate::CrawlOptions::frontier) should be the same, since robots.txt and sitemaps are handled by it.
+    /// Prepares a crawl with a frontier and a fetcher of your own.
+    ///
+    /// The frontier brings its own configuration. Give the same one as
+    /// [`CrawlOptions::frontier`](crate::CrawlOptions::frontier): the crawl handles robots.txt and sitemaps by the
+    /// latter.
     pub fn with_parts(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
         Self {
             config: Arc::new(config),
@@ -133,9 +136,10 @@ impl<S: Fetcher> Crawl<S> {
         self
     }
 
-    /// Fetches all pages of a previous crawl again, besides what the seeds lead to. Servers send only what has changed.
+    /// Fetches all pages of a previous crawl again, besides the pages that links from the seeds reach.
     ///
-    /// Pages outside the scope or over a budget are refused, as links to them are.
+    /// Requests are conditional, so a server sends only changed pages. Pages outside the scope or over a budget are
+    /// refused, as links to them are.
     #[must_use]
     pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
         self.recrawl = Some(Recrawl::new(previous));
@@ -152,11 +156,12 @@ impl<S: Fetcher> Crawl<S> {
         StopHandle::new(self.stop.clone())
     }
 
-    /// Crawls to the end: until nothing is left, a budget is spent, or a stop is asked for.
+    /// Runs the crawl until the queue is empty, a budget is spent, or a stop is requested.
     ///
     /// # Errors
     ///
-    /// An observer that failed, after what was in flight has come back; an earlier crawl that can no longer be read.
+    /// Fails if an observer fails; the requests in flight finish first. Fails if the file of the previous crawl can no
+    /// longer be read.
     pub async fn run(mut self) -> Result<Summary, CrawlError> {
         self.clock = Clock::start();
         self.begin()?;
@@ -164,7 +169,7 @@ impl<S: Fetcher> Crawl<S> {
         stop.mark_changed();
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A time too long to be written down is none.
+        // A maximum time that overflows `Instant` is no limit.
         let max_time = self.config.options().max_time;
         let deadline = max_time.and_then(|time| Instant::now().checked_add(time));
         let ending = loop {
@@ -176,8 +181,8 @@ impl<S: Fetcher> Crawl<S> {
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => {
-                    let asked = *stop.borrow_and_update();
-                    self.stop_as_asked(asked);
+                    let requested = *stop.borrow_and_update();
+                    self.apply_stop(requested);
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && self.ending.is_none() => {
                     self.ending = Some(Ending::TimeUp);
@@ -194,14 +199,14 @@ impl<S: Fetcher> Crawl<S> {
         self.end(ending)
     }
 
-    /// Starts what can be started now, and says what to wait for.
+    /// Starts the requests that can start now, and returns what to wait for.
     fn start_requests(&mut self) -> Result<Next, CrawlError> {
         loop {
             if let Some(ending) = self.ending {
                 if !self.ledger.is_empty() {
                     return Ok(Next::Wait(None));
                 }
-                // What was dropped by then is reported; nothing more is started.
+                // Reports the entries that the frontier has dropped so far. No request starts any more.
                 let Leasing::Dropped(dropped) = self.frontier.lease(self.clock.now(), 0)? else {
                     return Ok(Next::End(ending));
                 };
@@ -233,7 +238,7 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Settles what has come back in one commit, and reports it.
+    /// Settles finished tasks in one commit, and reports them.
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
         let now = self.clock.just_after();
         let concluded = conclusions.into_iter().map(|one| (one.settlement, one.report));
@@ -255,12 +260,12 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    fn stop_as_asked(&mut self, asked: Stop) {
-        if asked == Stop::No {
+    fn apply_stop(&mut self, requested: Stop) {
+        if requested == Stop::No {
             return;
         }
         self.ending = Some(Ending::Stopped);
-        if asked == Stop::Now {
+        if requested == Stop::Now {
             self.counts.cut_short += self.ledger.abort_all() as u64;
         }
     }
@@ -276,7 +281,9 @@ impl<S: Fetcher> Crawl<S> {
         self.notify(&Event::Tick(&progress));
     }
 
-    /// Notifies all observers. The first error ends the crawl; an observer that failed is notified no more.
+    /// Notifies all observers.
+    ///
+    /// The first error ends the crawl. An observer that failed gets no further events.
     pub(crate) fn notify(&mut self, event: &Event<'_>) {
         self.counts.count(event);
         self.observers.retain_mut(|observer| match observer.on(event) {

@@ -1,4 +1,4 @@
-//! The one clock: monotonic, anchored once to the Unix epoch.
+//! The clock of a crawl: monotonic, and set once to the time of day at the start.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::timestamp::rfc3339;
 
-/// Returns the frontier's time.
+/// Converts between the timer's instants and the frontier's times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     epoch: Duration,
@@ -23,14 +23,15 @@ impl Clock {
         }
     }
 
-    /// Returns the present millisecond, which has begun: what may start now.
+    /// Returns the current millisecond, rounded down. Requests that start now start at this time.
     pub(crate) fn now(&self) -> Time {
         let millis = (self.epoch + self.started.elapsed()).as_millis();
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// Returns the next millisecond: what has ended by now has ended before it, so that a delay from there on is whole.
-    pub(crate) fn just_after(&self) -> Time {
+    /// Returns the next millisecond. A request that has ended by now ended before it, so a delay counted from it is
+    /// never too short.
+    pub(crate) fn next_millisecond(&self) -> Time {
         self.now() + Duration::from_millis(1)
     }
 
@@ -38,7 +39,7 @@ impl Clock {
     pub(crate) fn instant_of(&self, time: Time) -> Instant {
         let since_epoch = Duration::from_millis(time.as_millis());
         let wait = since_epoch.saturating_sub(self.epoch);
-        // Far-off times are cut to what the timer can hold; waking early does no harm.
+        // The timer cannot hold times far off, so the wait is capped. Waking early does no harm.
         self.started + wait.min(Duration::from_secs(86_400 * 365))
     }
 

@@ -1,6 +1,6 @@
-//! What a task that came back means: the settlement for the frontier, and what is to be reported once that is made.
+//! From a finished task to its conclusion: the settlement for the frontier, and the report that follows it.
 //!
-//! Pure, and done in the fetch task: it looks at nothing but its arguments.
+//! Every function here is pure and runs in the fetch task, so that the loop has little work.
 
 mod failures;
 mod pages;
@@ -21,7 +21,7 @@ use crate::fetch::{FetchError, Response};
 use crate::page::links::resolve_reference;
 pub(crate) use pages::PageReport;
 
-/// How long the address of a host counts before it is looked up again.
+/// How long the address of a host is valid before it is looked up again.
 const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// What a fetch task returns.
@@ -30,14 +30,14 @@ pub(crate) struct Conclusion {
     pub(crate) report: PendingReport,
 }
 
-/// What came of a lease: a value, or the message of a panic.
-pub(crate) struct Returned {
+/// A finished task: what it fetched, or the message of its panic.
+pub(crate) struct FinishedTask {
     pub(crate) lease: Lease,
     pub(crate) started: Time,
     pub(crate) result: Result<Fetched, String>,
 }
 
-/// What is to be reported once a settlement is made.
+/// The report of a task, to be sent once its settlement is made.
 pub(crate) struct PendingReport {
     pub(crate) entry: Entry,
     pub(crate) subject: Subject,
@@ -49,17 +49,17 @@ pub(crate) struct PendingReport {
 pub(crate) enum Subject {
     Page(Box<PageReport>),
     Sitemap(Box<SitemapRecord>),
-    /// A robots.txt, or an address: the frontier says what there is to say.
+    /// A robots.txt or an address: the frontier's notices cover it.
     Nothing,
 }
 
-/// Concludes what a task that came back means.
-pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
+/// Turns a finished task into a settlement and a report.
+pub(crate) fn conclude(returned: FinishedTask, config: &CrawlConfig) -> Conclusion {
     let task = returned.lease.task();
     let entry = returned.lease.entry;
     let mut fetched = returned
         .result
-        .unwrap_or_else(|panic| Fetched::unread(Err(FetchError::Panicked(panic))));
+        .unwrap_or_else(|panic| Fetched::not_parsed(Err(FetchError::Panicked(panic))));
     let (settlement, subject) = match task {
         Task::Page(page) => {
             let is_compared = returned.lease.wants_fingerprint || config.options().fingerprints;
@@ -88,7 +88,7 @@ pub(crate) fn conclude(returned: Returned, config: &CrawlConfig) -> Conclusion {
     }
 }
 
-/// Resolves a `Location` (RFC 9110, section 10.2.2) as the links of a page are resolved.
+/// Resolves a `Location` (RFC 9110, section 10.2.2) by the same rules as the links of a page.
 fn redirect_target(entry: &Entry, answer: &Response, canonicalizer: &Canonicalizer) -> Option<CanonicalUrl> {
     let from = Url::parse(&entry.url).ok()?;
     let to = resolve_reference(&from, answer.location.as_deref()?).ok()?;

@@ -1,9 +1,9 @@
-//! What an answer means for the frontier. What follows from a failure is the frontier's business: see [`frontier::failure`].
+//! From an answer to its outcome. The frontier decides about retries and back-off: see [`frontier::failure`].
 //!
 //! | answer | outcome |
 //! |---|---|
 //! | 2xx, 304 | done |
-//! | 2xx whose body broke off or did not end in time | failed: `incomplete`; in the end, done with what came |
+//! | 2xx with a body that is incomplete | failed: `incomplete`; after the last attempt, done with the partial body |
 //! | 3xx with a `Location` | redirected: its target is a new link |
 //! | 429, 503 with `Retry-After` | failed: `throttled` |
 //! | 408, 425, 5xx | failed: `status` |
@@ -15,7 +15,7 @@ use frontier::{Failure, FailureKind, NotFetched, Outcome};
 
 use crate::fetch::{FetchError, Response};
 
-/// Says how a page ended, by what came of its request.
+/// Returns the outcome of a request.
 pub(crate) fn outcome_of(result: &Result<Response, FetchError>) -> Outcome {
     match result {
         Ok(answer) => outcome_of_answer(answer),
@@ -36,7 +36,7 @@ fn outcome_of_answer(answer: &Response) -> Outcome {
     }
 }
 
-/// What is wrong with an answer that asks for another try; `None` if it is final.
+/// Returns the failure of an answer that should be retried; `None` if the answer is final.
 pub(crate) fn failure_of(answer: &Response) -> Option<Failure> {
     let status = answer.status;
     match status {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_when_to_come_back_is_left_alone_until_then() {
+    fn retry_after_is_passed_on_with_429_and_503() {
         let wait = Some(Duration::from_secs(77));
         for code in [429, 503] {
             match outcome(code, wait) {

@@ -1,4 +1,4 @@
-//! What runs in a fetch task: fetch, then read. It changes nothing that is shared, and returns one value.
+//! The work of a fetch task: fetch, then parse. It changes no shared state, and returns one value.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::fetch::{FetchError, Fetcher, Request, ResourceKind, Response, Truncat
 use crate::page::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
 use crate::page::{self, Page, Wanted};
 
-/// A body above this many bytes is parsed off the threads that wait for sockets.
+/// Larger bodies, in bytes, are parsed on a blocking thread, so that parsing does not delay other sockets.
 const INLINE_PARSE_BYTES: usize = 1024 * 1024;
 
-/// So is a sitemap above this many, for it may be packed.
+/// The same limit for sitemaps. It is lower, because a sitemap may be compressed.
 const INLINE_SITEMAP_BYTES: usize = 64 * 1024;
 
-/// What a fetch task returns.
+/// What was fetched, and what was parsed from it.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) result: Result<Response, FetchError>,
     pub(crate) page: Page,
-    /// What a sitemap lists, if one was asked for and answered.
+    /// The sitemap, if the request was for one and the answer was 2xx.
     pub(crate) sitemap: Option<Result<Sitemap, NotASitemap>>,
-    /// The address of a host, if one was looked up and found.
+    /// The address of a host, if the task was to look one up and found it.
     pub(crate) address: Option<IpAddr>,
 }
 
 impl Fetched {
-    pub(crate) fn unread(result: Result<Response, FetchError>) -> Self {
+    pub(crate) fn not_parsed(result: Result<Response, FetchError>) -> Self {
         Self {
             result,
             page: Page::default(),
@@ -40,10 +40,10 @@ impl Fetched {
 }
 
 /// Looks up the address of a host.
-pub(crate) async fn look_up<S: Fetcher>(fetcher: Arc<S>, host: HostKey) -> Fetched {
+pub(crate) async fn look_up_address<S: Fetcher>(fetcher: Arc<S>, host: HostKey) -> Fetched {
     Fetched {
         address: fetcher.address(host.as_str()).await,
-        ..Fetched::unread(Ok(Response::default()))
+        ..Fetched::not_parsed(Ok(Response::default()))
     }
 }
 
@@ -57,15 +57,15 @@ pub(crate) async fn fetch<S: Fetcher>(
     let url = request.url.clone();
     let answer = match fetcher.fetch(request).await {
         Ok(answer) => answer,
-        Err(error) => return Fetched::unread(Err(error)),
+        Err(error) => return Fetched::not_parsed(Err(error)),
     };
     let inline = match kind {
         ResourceKind::Page => INLINE_PARSE_BYTES,
         ResourceKind::Sitemap => INLINE_SITEMAP_BYTES,
-        ResourceKind::Robots => return Fetched::unread(Ok(answer)),
+        ResourceKind::Robots => return Fetched::not_parsed(Ok(answer)),
     };
     if !(200..300).contains(&answer.status) {
-        return Fetched::unread(Ok(answer));
+        return Fetched::not_parsed(Ok(answer));
     }
     if answer.body.len() <= inline {
         return read(answer, kind, &wanted, &url, &config);
@@ -74,7 +74,7 @@ pub(crate) async fn fetch<S: Fetcher>(
         Ok(fetched) => fetched,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Fetched::unread(Err(FetchError::Broken("parsing was cancelled".to_owned()))),
+            Err(_) => Fetched::not_parsed(Err(FetchError::Broken("parsing was cancelled".to_owned()))),
         },
     }
 }
@@ -85,33 +85,36 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &Wanted, url: &Url, co
         let page = page::read(&answer, url, config, wanted);
         return Fetched {
             page,
-            ..Fetched::unread(Ok(answer))
+            ..Fetched::not_parsed(Ok(answer))
         };
     }
     let limits = SitemapLimits {
         max_bytes: options.max_sitemap_bytes,
         max_urls: options.max_sitemap_urls,
     };
-    let body = whole_lines(&answer);
+    let body = complete_part(&answer);
     let mut sitemap = sitemap::read(body, answer.content_type.as_deref(), url, &limits);
     if let (Some(cut), Ok(sitemap)) = (answer.truncation, &mut sitemap) {
         sitemap
             .broken
-            .get_or_insert_with(|| format!("it was cut: {}", cut.name()));
+            .get_or_insert_with(|| format!("the body is truncated: {}", cut.name()));
     }
     if answer.exchange.is_none() {
-        // Nobody else wants the body, which may be large.
+        // Only an archive needs the body now, which may be large.
         answer.body = Vec::new();
     }
     Fetched {
         sitemap: Some(sitemap),
-        ..Fetched::unread(Ok(answer))
+        ..Fetched::not_parsed(Ok(answer))
     }
 }
 
-/// The body of an answer; of one that was cut, up to the end of the last line or tag: the beginning of a URL is another URL.
-fn whole_lines(answer: &Response) -> &[u8] {
-    // One that is too long is cut by whoever reads it, who says so.
+/// Returns the part of the body that can be read safely.
+///
+/// If the body was truncated, that part ends with the last complete line or tag. A truncated URL would be a different
+/// URL.
+fn complete_part(answer: &Response) -> &[u8] {
+    // A body over the size limit stays as it is: the sitemap parser stops at the limit and reports it.
     if answer.truncation.is_none_or(|cut| cut == TruncationReason::Size) {
         return &answer.body;
     }

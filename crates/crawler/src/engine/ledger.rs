@@ -1,4 +1,4 @@
-//! What is in flight: the tasks, the leases that they work on, and what came of earlier attempts.
+//! What is in flight: tasks, their leases, and the links of earlier attempts at the same pages.
 
 mod earlier_attempts;
 
@@ -9,19 +9,19 @@ use frontier::{Lease, Purpose, Time};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::config::CrawlConfig;
-use crate::engine::conclusions::{Conclusion, Returned, conclude};
+use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 pub(crate) use earlier_attempts::EarlierAttempts;
 
-/// What is in flight.
+/// The tasks in flight.
 #[derive(Default)]
 pub(crate) struct Ledger {
     tasks: JoinSet<Conclusion>,
-    /// The lease of each task, and when it started: what is left of a task that panics.
+    /// The lease of each task and its start time. If the task panics, nothing else is left of it.
     leases: HashMap<Id, (Lease, Time)>,
     pub(crate) earlier: EarlierAttempts,
 }
 
-/// A task that came back, or panicked.
+/// A task that returned or panicked.
 pub(crate) type TaskResult = Result<(Id, Conclusion), JoinError>;
 
 impl Ledger {
@@ -30,7 +30,7 @@ impl Ledger {
         self.tasks.len()
     }
 
-    /// Says whether none is.
+    /// Returns whether no task is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
@@ -45,7 +45,7 @@ impl Ledger {
         self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
     }
 
-    /// Waits for the next task; never ends while there is none.
+    /// Waits for the next task to finish. Never returns while no task is in flight.
     pub(crate) async fn next(&mut self) -> TaskResult {
         match self.tasks.join_next_with_id().await {
             Some(result) => result,
@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// Takes out all tasks that have ended. What panicked is concluded as such.
+    /// Removes all finished tasks and returns their conclusions. A panic becomes a failed request.
     pub(crate) fn collect_ended(&mut self, first: TaskResult, config: &CrawlConfig) -> Vec<Conclusion> {
         let mut conclusions = Vec::new();
         let mut next = Some(first);
@@ -63,7 +63,7 @@ impl Ledger {
                 conclusions.push(result.map_or_else(
                     |error| {
                         let result = Err(error.to_string());
-                        conclude(Returned { lease, started, result }, config)
+                        conclude(FinishedTask { lease, started, result }, config)
                     },
                     |(_, conclusion)| conclusion,
                 ));
@@ -73,7 +73,7 @@ impl Ledger {
         conclusions
     }
 
-    /// Drops all tasks, and returns how many pages were in flight.
+    /// Aborts all tasks, and returns how many of them were fetching pages.
     pub(crate) fn abort_all(&mut self) -> usize {
         let is_page = |(lease, _): &&(Lease, Time)| lease.entry.purpose == Purpose::Page;
         let count = self.leases.values().filter(is_page).count();

@@ -1,9 +1,9 @@
-//! What is reported once a settlement is made, or an entry was dropped.
+//! What observers get once a settlement is made or an entry is dropped.
 
 use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
 
 use super::Crawl;
-use crate::engine::conclusions::sitemaps::lost;
+use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport, Subject};
 use crate::event::{Event, PageBody};
 use crate::fetch::Fetcher;
@@ -11,7 +11,7 @@ use crate::page::link_graph;
 use crate::page::links::LinkKey;
 
 impl<S: Fetcher> Crawl<S> {
-    /// Reports what became of a lease.
+    /// Reports a settled lease.
     pub(super) fn report(&mut self, pending: PendingReport, settled: &Settled) {
         let PendingReport {
             entry,
@@ -35,10 +35,10 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Reports a page. What became of its links is reported once, when it does not come again.
+    /// Reports a page. Its record and its links are reported once, after the last attempt.
     fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_over: bool) {
         let mut links = page.links;
-        self.remember(&page.link_keys, &settled.verdicts);
+        self.remember_seen_links(&page.link_keys, &settled.verdicts);
         link_graph::set_verdicts(&mut links, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
         let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut links);
@@ -91,24 +91,24 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Reports redirects that lead to no page: nobody else would.
+    /// Reports each URL of a redirect loop as failed. Their pages are never fetched, so no other report names them.
     fn report_redirect_loop(&mut self, entry: &Entry, settled: &Settled) {
         if settled.redirect_loop.is_empty() {
             return;
         }
-        let mut lost = settled.redirect_loop.clone();
+        let mut looped = settled.redirect_loop.clone();
         let first = entry.metadata.redirected_from.as_deref();
-        lost.extend(
+        looped.extend(
             first
-                .filter(|first| !lost.iter().any(|url| **url == **first))
+                .filter(|first| !looped.iter().any(|url| **url == **first))
                 .map(Box::from),
         );
-        for url in lost {
+        for url in looped {
             let mut entry = entry.clone();
             entry.url = url;
             self.notify(&Event::Failed {
                 url: &entry.url,
-                why: "its redirects lead back to themselves",
+                why: "redirect loop: the redirects lead back to an earlier URL",
                 kind: FailureKind::Redirect,
                 fate: Fate::Final,
                 entry: &entry,
@@ -116,14 +116,14 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Reports entries that left the queue without being fetched.
+    /// Reports entries that left the queue without a request.
     pub(super) fn report_dropped(&mut self, dropped: Vec<Dropped>) {
         for Dropped { entry, why, cause, .. } in dropped {
             self.ledger.earlier.forget(&entry.url);
             match entry.purpose {
                 Purpose::Sitemap(_) => {
                     let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
-                    self.notify(&Event::Sitemap(&lost(&entry, why)));
+                    self.notify(&Event::Sitemap(&unfetched_record(&entry, why)));
                 }
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.notify(&Event::NotFetched {
                     url: &entry.url,
@@ -135,8 +135,8 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// What the frontier has seen need not be offered again.
-    fn remember(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
+    /// Puts links that the frontier has seen into the cache, so that later pages do not offer them again.
+    fn remember_seen_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
         let written = link_keys.iter().zip(verdicts);
         let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
         seen.for_each(|(link_key, _)| self.seen_links.remember(*link_key));

@@ -1,4 +1,4 @@
-//! What a crawl starts from: its seeds, sitemaps that nobody names, and the pages of an earlier crawl, as they come in reach.
+//! What a crawl starts from: seeds, the sitemaps of their origins, and the pages of a previous crawl.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::event::Event;
 use crate::fetch::Fetcher;
 use crate::recrawl::{PreviousCrawl, shared};
 
-/// Links to pages of a previous crawl that are offered at once.
+/// How many links to pages of a previous crawl are offered in one batch.
 const LINKS_AT_ONCE: usize = 256;
 
 /// Which pages of a previous crawl are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PreviousPages {
-    /// Those that belong to a seed, or to where one was redirected.
+    /// Pages in the reach of a seed, or of the target of a redirected seed.
     InReach,
-    /// All, so that the others are refused and reported.
+    /// All pages. The frontier refuses those out of reach, so that they are reported.
     All,
 }
 
@@ -28,10 +28,10 @@ pub(super) enum PreviousPages {
 #[derive(Debug)]
 pub(super) struct Recrawl {
     previous: PreviousCrawl,
-    /// Of each page, whether it was offered.
+    /// Whether each page was offered, by its position in the file.
     offered: Vec<bool>,
-    /// How often a seed was redirected.
-    growths: u64,
+    /// How many redirected seeds have extended the reach so far.
+    reach_extensions: u64,
 }
 
 impl Recrawl {
@@ -39,13 +39,13 @@ impl Recrawl {
         Self {
             previous,
             offered: Vec::new(),
-            growths: 0,
+            reach_extensions: 0,
         }
     }
 }
 
 impl<S: Fetcher> Crawl<S> {
-    /// Offers the seeds, the pages of an earlier crawl, and the sitemaps that nobody will name.
+    /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
         for seed in config.seeds() {
@@ -56,25 +56,27 @@ impl<S: Fetcher> Crawl<S> {
             });
         }
         self.offer_previous(PreviousPages::InReach)?;
-        self.look_for_sitemaps()?;
+        self.offer_well_known_sitemaps()?;
         Ok(())
     }
 
-    /// A seed was redirected, so that more is in reach: earlier pages are offered before those where it leads to are read.
+    /// Offers more pages of the previous crawl after a redirected seed has extended the reach.
     ///
-    /// With many seeds the file is not read for each of them, but for the first, the second, the fourth and so on.
+    /// It runs before the target of the redirect is fetched, so that these pages are offered with their stored
+    /// validators. Each call reads the whole file. So with many seeds it runs after redirects 1, 2, 4, 8 and so on
+    /// only.
     pub(super) fn offer_previous_in_new_reach(&mut self) -> Result<(), CrawlError> {
         let Some(recrawl) = &mut self.recrawl else {
             return Ok(());
         };
-        recrawl.growths += 1;
-        if recrawl.growths.is_power_of_two() {
+        recrawl.reach_extensions += 1;
+        if recrawl.reach_extensions.is_power_of_two() {
             self.offer_previous(PreviousPages::InReach)?;
         }
         Ok(())
     }
 
-    /// Offers the pages of an earlier crawl that were not offered before.
+    /// Offers the pages of the previous crawl that were not offered yet.
     pub(super) fn offer_previous(&mut self, which: PreviousPages) -> Result<(), CrawlError> {
         let Some(mut recrawl) = self.recrawl.take() else {
             return Ok(());
@@ -127,8 +129,9 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    /// Where robots.txt is not asked for, it can name no sitemap: those of the seeds are looked for where they use to be.
-    fn look_for_sitemaps(&mut self) -> Result<(), FrontierError> {
+    /// Offers the well-known sitemaps of the seeds' origins if robots.txt is off, because then no robots.txt can name
+    /// any.
+    fn offer_well_known_sitemaps(&mut self) -> Result<(), FrontierError> {
         let config = Arc::clone(&self.config);
         let options = config.options();
         if !options.sitemaps || options.frontier.ask_robots {

@@ -1,4 +1,4 @@
-//! From a lease to a task.
+//! From a lease to a running task.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use url::Url;
 
 use super::Crawl;
 use crate::config::CrawlConfig;
-use crate::engine::conclusions::{Conclusion, Returned, conclude};
-use crate::engine::fetch_task::{Fetched, fetch, look_up};
+use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
+use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request, ResourceKind};
 use crate::page::Wanted;
 
@@ -22,23 +22,23 @@ impl<S: Fetcher> Crawl<S> {
             Purpose::Robots(_) => ResourceKind::Robots,
             Purpose::Sitemap(_) => ResourceKind::Sitemap,
             Purpose::Address => {
-                let looked_up = look_up(fetcher, lease.entry.queue.clone());
-                let task = concluded(looked_up, lease.clone(), started, config);
+                let looked_up = look_up_address(fetcher, lease.entry.queue.clone());
+                let task = run_and_conclude(looked_up, lease.clone(), started, config);
                 return self.ledger.spawn(lease, started, task);
             }
         };
         let Ok(url) = Url::parse(&lease.entry.url) else {
-            // An entry is made of a URL; that it is none any more is nobody's fault but ours.
-            let broken = async { Fetched::unread(Err(FetchError::Broken("its URL cannot be read".to_owned()))) };
-            let task = concluded(broken, lease.clone(), started, config);
+            // Every entry is made from a URL, so only a bug in the frontier leads here.
+            let broken = async { Fetched::not_parsed(Err(FetchError::Broken("its URL cannot be read".to_owned()))) };
+            let task = run_and_conclude(broken, lease.clone(), started, config);
             return self.ledger.spawn(lease, started, task);
         };
         let request = Request {
-            validators: known_version(&lease.entry),
+            validators: stored_validators(&lease.entry),
             ..Request::new(url, kind)
         };
         let fetched = fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease));
-        let task = concluded(fetched, lease.clone(), started, config);
+        let task = run_and_conclude(fetched, lease.clone(), started, config);
         self.ledger.spawn(lease, started, task);
     }
 
@@ -52,19 +52,20 @@ impl<S: Fetcher> Crawl<S> {
     }
 }
 
-/// Returns the validators that a previous crawl stored for a page.
-fn known_version(entry: &Entry) -> Option<Validators> {
+/// Returns the validators that the previous crawl stored for a page.
+fn stored_validators(entry: &Entry) -> Option<Validators> {
     let earlier = entry.metadata.previous.as_ref()?;
     (!earlier.validators.is_empty()).then(|| earlier.validators.clone())
 }
 
-/// All that needs no frontier is done in the task: so the links of a page are made canonical beside the loop, not in it.
-async fn concluded(
+/// Runs a fetch and its conclusion in the task. Canonicalizing the links of a page, for instance, then costs the loop
+/// nothing.
+async fn run_and_conclude(
     fetched: impl Future<Output = Fetched>,
     lease: Lease,
     started: Time,
     config: Arc<CrawlConfig>,
 ) -> Conclusion {
     let result = Ok(fetched.await);
-    conclude(Returned { lease, started, result }, &config)
+    conclude(FinishedTask { lease, started, result }, &config)
 }

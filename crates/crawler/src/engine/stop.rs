@@ -1,8 +1,8 @@
-//! How a crawl is stopped from outside.
+//! Stopping a crawl from outside.
 
 use tokio::sync::watch;
 
-/// How much longer a crawl may go on.
+/// Whether, and how, a crawl was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     No,
@@ -10,7 +10,7 @@ pub(crate) enum Stop {
     Now,
 }
 
-/// Stops a crawl from outside. It can be cloned, and outlives the crawl without harm.
+/// Stops a crawl from outside. Clones stop the same crawl. After the crawl has ended, a handle does nothing.
 #[derive(Debug, Clone)]
 pub struct StopHandle(watch::Sender<Stop>);
 
@@ -19,7 +19,7 @@ impl StopHandle {
         Self(stop)
     }
 
-    /// Ends the crawl once the requests in flight are finished; no request is started.
+    /// Ends the crawl once the requests in flight have finished. No new request starts.
     pub fn finish(&self) {
         self.0.send_if_modified(|stop| {
             let is_first = *stop == Stop::No;

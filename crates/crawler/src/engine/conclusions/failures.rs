@@ -1,14 +1,14 @@
-//! What went wrong with an answer that did come.
+//! Failures of requests that did get an answer.
 
 use frontier::{Failure, FailureKind};
 
 use crate::fetch::Response;
 
-/// Characters of a `Location` that a message repeats: it is a stranger's, and may be of any length.
+/// Maximum number of characters of a `Location` in a message. The server chooses the text, and it may be of any length.
 const SHOWN_LOCATION: usize = 200;
 
-/// A redirect to what cannot be crawled.
-pub(super) fn no_target(answer: &Response) -> Failure {
+/// Returns the failure of a redirect whose target cannot be crawled.
+pub(super) fn bad_redirect(answer: &Response) -> Failure {
     let location = answer.location.as_deref().unwrap_or_default();
     let location: String = location.chars().take(SHOWN_LOCATION).collect();
     let why = format!(

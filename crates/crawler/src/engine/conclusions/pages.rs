@@ -1,10 +1,10 @@
-//! What the answer to a request for a page means, and what is to be reported of it.
+//! From the answer to a page request to its settlement and report.
 
 use std::sync::Arc;
 
 use frontier::{Canonicalizer, Entry, Failure, Link, NotFetched, Outcome, PageTask, Settlement, Time, Validators};
 
-use super::failures::no_target;
+use super::failures::bad_redirect;
 use super::redirect_target;
 use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
@@ -18,13 +18,13 @@ use crate::page::links::{LinkKey, Uncrawlable};
 use crate::page::select::Selected;
 use crate::page::sitemap;
 
-/// What is left of a page once its links are offered.
+/// What is reported of a page once its links are offered.
 pub(crate) struct PageReport {
     pub(crate) record: Option<PageRecord>,
-    /// The body of the record's page, if the crawl keeps bodies and it has one.
+    /// The body, if the crawl keeps bodies and the page has one.
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) failure: Option<Failure>,
-    /// No request was made after all, for this reason.
+    /// Why the fetcher made no request, if it made none.
     pub(crate) not_fetched: Option<NotFetched>,
     /// All links, if an observer needs them.
     pub(crate) links: Vec<LinkRecord>,
@@ -69,7 +69,7 @@ pub(super) fn conclude(
     if is_redirect {
         uncrawlable.unresolvable += usize::from(links.is_empty());
     } else {
-        // Such as those to http://../, a host that is nothing but dots.
+        // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
         uncrawlable.unresolvable += found - links.len();
     }
     let mut page = std::mem::take(&mut fetched.page);
@@ -81,7 +81,7 @@ pub(super) fn conclude(
         _ => None,
     };
     let (record, failure) = match &fetched.result {
-        Ok(answer) if is_redirect => (None, links.is_empty().then(|| no_target(answer))),
+        Ok(answer) if is_redirect => (None, links.is_empty().then(|| bad_redirect(answer))),
         Ok(answer) => {
             let mut record = record(entry, answer, page, started);
             record.links_found += found + known;
@@ -119,7 +119,8 @@ pub(super) fn conclude(
     (settlement, report)
 }
 
-/// Returns the body of a page that answered 2xx, if the crawl keeps bodies. An archive that needs the same bytes has them copied.
+/// Takes the body of a page that answered 2xx, if the crawl keeps bodies. It is copied if an archive needs the same
+/// bytes.
 fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
     let is_kept = config.options().keep_bodies && (200..300).contains(&answer.status) && !answer.body.is_empty();
     let exchange = answer.exchange.as_ref();
@@ -131,7 +132,7 @@ fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
     }
 }
 
-/// The links of a page that can be crawled, and how each is written.
+/// Returns the links of a page that can be crawled, each with its key in the cache of seen links.
 fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> (Vec<Link>, Vec<LinkKey>) {
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
@@ -147,7 +148,7 @@ fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> 
 }
 
 fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRecord {
-    let Validators { etag, last_modified } = version(entry, answer);
+    let Validators { etag, last_modified } = validators_of(entry, answer);
     PageRecord {
         etag,
         last_modified,
@@ -186,8 +187,8 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
     }
 }
 
-/// Returns the validators of a page. A 304 may leave some out: then those of the previous crawl still hold.
-fn version(entry: &Entry, answer: &Response) -> Validators {
+/// Returns the validators of a page. A 304 may omit some of them; then those of the previous crawl remain valid.
+fn validators_of(entry: &Entry, answer: &Response) -> Validators {
     let now = answer.validators.clone();
     match &entry.metadata.previous {
         Some(earlier) if answer.status == 304 => Validators {

@@ -1,16 +1,18 @@
-//! What the answer to a request for a robots.txt means (RFC 9309, section 2.3.1).
+//! From the answer to a robots.txt request to its settlement (RFC 9309, section 2.3.1).
 
 use frontier::{Entry, Failure, FailureKind, NotFetched, RobotsOutcome, RobotsTask, Settlement};
 
 use super::redirect_target;
-use super::sitemaps::named_by;
+use super::sitemaps::sitemap_links;
 use crate::config::CrawlConfig;
 use crate::engine::failure_policy::failure_of;
 use crate::fetch::{FetchError, Response, TruncationReason};
 use crate::page::robots::RobotsTxt;
 
-/// 429 counts as a server error, as it does for Google's crawlers: a server that asks for less traffic has not said that
-/// everything may be fetched.
+/// Turns the answer into a settlement.
+///
+/// 429 counts as a server error, as it does for Google's crawlers. A server that asks for less traffic has not allowed
+/// everything.
 pub(super) fn conclude(
     task: &RobotsTask,
     entry: &Entry,
@@ -25,14 +27,14 @@ pub(super) fn conclude(
         Err(error) => return task.settle(RobotsOutcome::failed(error.failure())),
     };
     match answer.status {
-        // Rules that did not arrive may be those that forbid.
+        // The missing part may hold the rules that forbid.
         200..=299 if answer.truncation.is_some_and(|reason| reason != TruncationReason::Size) => {
-            let why = "the robots.txt did not arrive whole";
+            let why = "the robots.txt is incomplete";
             task.settle(RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why)))
         }
         200..=299 => {
             let rules = RobotsTxt::parse(&answer.body, config.product_token());
-            let sitemaps = named_by(entry, task.origin(), Some(&rules), config);
+            let sitemaps = sitemap_links(entry, task.origin(), Some(&rules), config);
             task.settle(RobotsOutcome::known(rules)).with_links(sitemaps)
         }
         300..=399 => match redirect_target(entry, answer, &config.options().canonicalizer) {
@@ -53,8 +55,8 @@ pub(super) fn conclude(
     }
 }
 
-/// There is none: everything is allowed, and sitemaps are looked for where they often are.
+/// Settles an unavailable robots.txt. Everything is allowed, and the well-known sitemaps are tried.
 fn unavailable(task: &RobotsTask, entry: &Entry, config: &CrawlConfig) -> Settlement {
-    let sitemaps = named_by(entry, task.origin(), None, config);
+    let sitemaps = sitemap_links(entry, task.origin(), None, config);
     task.settle(RobotsOutcome::Unavailable).with_links(sitemaps)
 }

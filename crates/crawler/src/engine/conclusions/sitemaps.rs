@@ -1,10 +1,10 @@
-//! Sitemaps: where they are looked for, and what the answer to a request for one means.
+//! Sitemaps: where they are looked for, and the settlement and record of each answer.
 
 use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
 
-use super::failures::no_target;
+use super::failures::bad_redirect;
 use super::redirect_target;
 use crate::config::CrawlConfig;
 use crate::engine::failure_policy::{failure_of, outcome_of};
@@ -14,8 +14,8 @@ use crate::fetch::Response;
 use crate::page::robots::RobotsTxt;
 use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
 
-/// The sitemaps of an origin whose robots.txt was read: those that it names, or the first well-known place.
-pub(super) fn named_by(robots: &Entry, origin: &Origin, rules: Option<&RobotsTxt>, config: &CrawlConfig) -> Vec<Link> {
+/// Returns links to the sitemaps that a robots.txt names, or to the first well-known path if it names none.
+pub(super) fn sitemap_links(robots: &Entry, origin: &Origin, rules: Option<&RobotsTxt>, config: &CrawlConfig) -> Vec<Link> {
     let options = config.options();
     if !options.sitemaps {
         return Vec::new();
@@ -33,15 +33,15 @@ pub(super) fn named_by(robots: &Entry, origin: &Origin, rules: Option<&RobotsTxt
     links
 }
 
-/// One of the places where sitemaps use to be. Such a link has no referrer.
+/// Returns a link to the well-known path with this index. It has no referrer, which marks it as guessed.
 pub(crate) fn well_known(origin: &Origin, place: usize, canonicalizer: &Canonicalizer) -> Option<Link> {
     let url = origin.robots_url().join(WELL_KNOWN.get(place)?).ok()?;
     let url = canonicalizer.canonicalize(url).ok()?;
     Some(Link::sitemap(url, origin.clone(), 0, None))
 }
 
-/// The place to look next, when there is nothing at this one.
-fn next_place(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> Option<Link> {
+/// Returns the next well-known path after the one of this entry.
+fn next_well_known(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> Option<Link> {
     let asked = entry.metadata.redirected_from.as_deref().unwrap_or(&entry.url);
     let is_asked = |link: &Link| link.url.url().as_str() == asked;
     let place = (0..WELL_KNOWN.len()).find(|&n| well_known(origin, n, canonicalizer).as_ref().is_some_and(is_asked))?;
@@ -64,13 +64,13 @@ pub(super) fn conclude(
                 record.end = SitemapEnd::Moved;
                 links.push(entry.redirected(target));
             }
-            None => record.end = SitemapEnd::Failed(no_target(answer).to_string()),
+            None => record.end = SitemapEnd::Failed(bad_redirect(answer).to_string()),
         },
-        // Also of one that is asked for again because it broke off, the beginning counts.
+        // A truncated sitemap counts as far as it was read, even if it will be retried.
         (Ok(_), _) if fetched.sitemap.is_some() => match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
             Ok(sitemap) => {
-                fill(&mut record, &sitemap);
-                links = listed(entry, task.origin(), sitemap, canonicalizer);
+                fill_counts(&mut record, &sitemap);
+                links = listed_links(entry, task.origin(), sitemap, canonicalizer);
             }
             Err(why) => {
                 if outcome == Outcome::Done {
@@ -90,11 +90,11 @@ pub(super) fn conclude(
     if was_guessed && outcome == Outcome::Rejected {
         record.end = SitemapEnd::NotThere;
     }
-    // A server may fail at one place only; this one is asked for again meanwhile.
+    // A server may fail at this path only. So the next path is tried while this one is retried.
     let has_answered = fetched.result.is_ok();
     let is_elsewhere = outcome == Outcome::Rejected || has_answered && matches!(outcome, Outcome::Failed { .. });
     if was_guessed && is_elsewhere && links.is_empty() {
-        links.extend(next_place(entry, task.origin(), canonicalizer));
+        links.extend(next_well_known(entry, task.origin(), canonicalizer));
     }
     (task.settle(outcome).with_links(links), record)
 }
@@ -113,8 +113,8 @@ fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {
     }
 }
 
-/// The record of a sitemap for which no answer came, and none will. One that nobody has named is not missed.
-pub(crate) fn lost(entry: &Entry, why: String) -> SitemapRecord {
+/// Makes the record of a sitemap that got no answer. A guessed one counts as not there, not as failed.
+pub(crate) fn unfetched_record(entry: &Entry, why: String) -> SitemapRecord {
     let was_named = entry.metadata.referrer.is_some();
     SitemapRecord {
         end: if was_named {
@@ -126,7 +126,7 @@ pub(crate) fn lost(entry: &Entry, why: String) -> SitemapRecord {
     }
 }
 
-fn fill(record: &mut SitemapRecord, sitemap: &Sitemap) {
+fn fill_counts(record: &mut SitemapRecord, sitemap: &Sitemap) {
     let count = sitemap.entries.len() as u64;
     match sitemap.lists {
         Lists::Pages => record.urls = count,
@@ -137,8 +137,8 @@ fn fill(record: &mut SitemapRecord, sitemap: &Sitemap) {
     record.broken.clone_from(&sitemap.broken);
 }
 
-/// The links of a sitemap. A page is one step away from it, as from a seed.
-fn listed(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer: &Canonicalizer) -> Vec<Link> {
+/// Makes the links of a sitemap. A page is one step from its sitemap, as it is from a seed.
+fn listed_links(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer: &Canonicalizer) -> Vec<Link> {
     let referrer: Arc<str> = (*entry.url).into();
     let indexes = entry.depth.saturating_add(1);
     let link = |url: CanonicalUrl, lastmod| match sitemap.lists {

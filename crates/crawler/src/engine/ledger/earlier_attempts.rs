@@ -1,4 +1,4 @@
-//! Pages that are retried after an attempt that had links: their links are reported once, with the last attempt.
+//! Links of pages that are retried: they are reported once, after the last attempt.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,21 +6,23 @@ use frontier::Verdict;
 
 use crate::page::link_graph::LinkRecord;
 
-/// What came of earlier attempts at pages that are still to come. As many pages as are to be asked for again.
+/// The new links of earlier attempts, by page. Memory grows with the number of pages that wait for a retry.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierAttempts(HashMap<Box<str>, ReportedLinks>);
 
 #[derive(Debug, Default)]
 struct ReportedLinks {
     new: usize,
-    /// Where the new links lead to, if a graph wants to know.
+    /// The targets of the new links, if an observer needs the link graph.
     queued: HashSet<String>,
 }
 
 impl EarlierAttempts {
-    /// Returns how many new links a page has led to in all. While it is not over, takes note of them; once it is, the links that
-    /// an earlier attempt had queued are reported as queued.
-    pub(crate) fn new_links(
+    /// Returns how many new links all attempts at a page have found so far.
+    ///
+    /// Unless the attempt is the last one, stores its new links. After the last attempt, sets the verdict of links that
+    /// an earlier attempt queued to `Queued`; the frontier now calls them seen.
+    pub(crate) fn count_new_links(
         &mut self,
         url: &str,
         is_over: bool,
@@ -46,7 +48,7 @@ impl EarlierAttempts {
         earlier.new + new
     }
 
-    /// The page does not come again.
+    /// Drops what is stored of a page that will not be fetched again.
     pub(crate) fn forget(&mut self, url: &str) {
         self.0.remove(url);
     }
