@@ -240,7 +240,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Settles finished tasks in one commit, and reports them.
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
-        let now = self.clock.just_after();
+        let now = self.clock.next_millisecond();
         let concluded = conclusions.into_iter().map(|one| (one.settlement, one.report));
         let (settlements, reports): (Vec<_>, Vec<_>) = concluded.unzip();
         let settled = self.frontier.settle(&settlements, now)?;

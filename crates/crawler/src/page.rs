@@ -1,4 +1,4 @@
-//! From an answer to what is on the page.
+//! From an answer to the contents of its page: links, title, robots directives, fields, fingerprint.
 
 pub mod charset;
 pub mod fingerprint;
@@ -24,51 +24,53 @@ use crate::page::select::Selected;
 pub(crate) struct Page {
     /// The links to follow.
     pub(crate) links: Vec<FoundLink>,
-    /// The key of each in the cache of seen links.
+    /// The key of each link in the cache of seen links.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// Links that are not among the `links`, because the cache has them.
+    /// How many links were left out, because the cache says that the frontier has seen them.
     pub(crate) known: usize,
-    /// Links beyond the limit, which were dropped.
+    /// How many links were dropped, because the page has more than `max_links`.
     pub(crate) links_dropped: usize,
-    /// Links that are not followed because the page or the link says `nofollow`.
+    /// How many links are not followed, because the page or the link has `nofollow`.
     pub(crate) links_nofollow: usize,
     /// The title.
     pub(crate) title: Option<String>,
     /// Whether the end of the page was left out, because it was too costly to parse.
     pub(crate) truncated: bool,
-    /// The links that are counted in `links_nofollow`, if the crawl reports them.
+    /// The links that `links_nofollow` counts, if an observer needs them.
     pub(crate) unfollowed: Vec<FoundLink>,
-    /// The decoded text, if it is wanted.
+    /// The decoded text, if an observer needs it.
     pub(crate) text: Option<String>,
-    /// The selected fields, if there are any to select.
+    /// The selected fields, if the crawl has any.
     pub(crate) selected: Option<Selected>,
-    /// Links that can be no page to fetch.
+    /// Links whose URLs cannot be crawled.
     pub(crate) uncrawlable: Uncrawlable,
-    /// Whether the page, or its `X-Robots-Tag`, says `noindex`.
+    /// Whether the page or its `X-Robots-Tag` has `noindex`.
     pub(crate) noindex: bool,
-    /// What it is compared with other pages by; empty unless asked for.
+    /// The fingerprint for near-duplicates; empty unless asked for.
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// What is wanted of a page besides what every page gives.
+/// What to read from a page besides its links, title and directives.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    /// Whether it is compared with others.
+pub(crate) struct ReadOptions {
+    /// Whether to compute its fingerprint.
     pub(crate) fingerprint: bool,
-    /// Whether its decoded text is kept.
+    /// Whether to keep its decoded text.
     pub(crate) text: bool,
-    /// Links that can be left out.
+    /// Links to leave out, because the frontier has seen them.
     pub(crate) known: Option<Arc<SeenLinkCache>>,
 }
 
-/// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if that is wanted. What
-/// is not HTML has only what its headers and its bytes say.
-pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
+/// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if asked for.
+///
+/// Only HTML is parsed, and style sheets if the crawl fetches assets. Other types have what their headers say, and a
+/// content hash.
+pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
     let mut page = read_body(answer, url, config, wanted);
     let refresh = answer
         .refresh
         .as_deref()
-        .and_then(|value| links::of_refresh_header(value, url));
+        .and_then(|value| links::refresh_header_link(value, url));
     if let Some(link) = refresh.filter(|link| page.links.iter().all(|known| known.url != link.url)) {
         if with_headers(RobotsMeta::default(), answer, config.product_token()).nofollow {
             page.links_nofollow += 1;
@@ -80,9 +82,9 @@ pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &
     page
 }
 
-fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted) -> Page {
+fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
     let agent = config.product_token();
-    // The beginning of a body says nothing about its end.
+    // Pages may start alike and still differ, so a truncated body is not compared.
     let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete;
     let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
     let options = config.link_options();
@@ -119,7 +121,7 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &Wanted
     }
 }
 
-/// What was found, but for the links that are not to be followed.
+/// Makes the page from what was extracted, without the links that must not be followed.
 fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());

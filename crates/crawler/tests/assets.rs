@@ -1,4 +1,4 @@
-//! What pages are made of, if it is asked for: which of it is found, and how it is crawled.
+//! Assets: which ones are found on a page, and how the crawl treats them.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn page() -> Url {
 }
 
 #[test]
-fn pages_are_made_of_what_a_browser_loads() {
+fn the_assets_of_a_page_are_what_a_browser_loads() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/assets.json")).unwrap();
     assert!(cases.len() > 40);
     for case in &cases {
@@ -56,7 +56,7 @@ fn pages_are_made_of_what_a_browser_loads() {
 }
 
 #[test]
-fn what_is_loaded_says_how_and_a_link_to_it_does_not_hide_it() {
+fn an_asset_that_is_also_linked_stays_an_asset() {
     let html = "<a href=1.png rel=nofollow><img src=1.png></a><link rel=stylesheet href=2><script src=3></script>
         <video src=4></video><p style='b:url(5)'><link rel=manifest href=6>";
     let found = extract(html, UTF_8, &page(), &OPTIONS).links;
@@ -78,7 +78,7 @@ fn what_is_loaded_says_how_and_a_link_to_it_does_not_hide_it() {
 }
 
 #[test]
-fn a_part_of_the_page_itself_is_not_loaded_and_an_icon_may_be_an_alternative() {
+fn fragments_are_not_assets_and_an_alternate_icon_is_one() {
     let html = "<base href=/other/><svg><use href='#icon'/><image xlink:href=' #icon'/></svg>";
     assert_eq!(extract(html, UTF_8, &page(), &OPTIONS).links, []);
     let found = extract("<link rel='alternate icon' href=x>", UTF_8, &page(), &OPTIONS).links;
@@ -100,7 +100,7 @@ fn a_style_sheet_that_says_nofollow_is_obeyed_like_a_page() {
 }
 
 #[test]
-fn what_a_style_sheet_names_lies_beside_it() {
+fn urls_in_a_style_sheet_are_resolved_on_its_own_url() {
     let sheet = Url::parse("http://site.test/css/main.css").unwrap();
     let found = extract_from_style_sheet("@import 'a.css'; b{c:url(../i/é.png?é)}", &sheet, &OPTIONS).links;
     let urls: Vec<&str> = found.iter().map(|link| link.url.as_str()).collect();
@@ -146,11 +146,11 @@ fn site(path: &str) -> (&'static str, String) {
 }
 
 #[test]
-fn a_page_is_fetched_with_all_that_it_is_made_of_and_no_page_below() {
+fn a_page_is_fetched_with_its_assets_but_no_deeper_pages() {
     let (mut asked, summary) = crawl(true, 0, site);
     asked.sort();
     assert_eq!(asked, ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png"]);
-    // The page below, and what the scope leaves out.
+    // Refused: the page below, and the page outside the scope.
     assert_eq!(summary.report.links.refused.values().sum::<u64>(), 2);
 
     let (mut asked, _) = crawl(true, 1, site);
@@ -162,13 +162,13 @@ fn a_page_is_fetched_with_all_that_it_is_made_of_and_no_page_below() {
 }
 
 #[test]
-fn nobody_gets_more_than_pages_who_does_not_ask() {
+fn assets_are_not_fetched_by_default() {
     let (asked, _) = crawl(false, 1, site);
     assert_eq!(asked, ["/", "/page"]);
 }
 
 #[test]
-fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
+fn an_endless_chain_of_style_sheets_ends() {
     let (asked, summary) = crawl(true, u32::MAX, |path| match path.strip_prefix("/css") {
         Some(number) => (
             "text/css",
@@ -181,7 +181,7 @@ fn style_sheets_that_name_further_ones_for_ever_come_to_an_end() {
 }
 
 #[test]
-fn a_redirected_image_may_lie_as_deep_as_the_image() {
+fn a_redirected_image_may_be_as_deep_as_the_image_itself() {
     let run = crawl_by(true, 0, |path| match path {
         "/" => scripted::page("<img src=old.png>"),
         "/old.png" => scripted::redirect("/new.png"),

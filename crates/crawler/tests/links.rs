@@ -1,4 +1,4 @@
-//! The links of nasty pages, as a browser sees them, and the guards against pages made to be costly.
+//! The links of difficult pages, compared with those of a browser, and the limits for pages written to be costly.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,21 +39,21 @@ fn urls(extracted: &Extracted) -> Vec<&str> {
     extracted.links.iter().map(|link| link.url.as_str()).collect()
 }
 
-/// The strings of an optional list in a case.
+/// The list of strings under a key of a case, if it has one.
 fn strings<'a>(case: &'a Value, key: &str) -> Option<Vec<&'a str>> {
     case[key]
         .as_array()
         .map(|list| list.iter().map(|item| item.as_str().unwrap()).collect())
 }
 
-/// The markup of a case; `PAD` in it stands for as many letters as the case says.
+/// The markup of a case. `PAD` in it is replaced by the number of letters that the case asks for.
 fn padded(case: &Value) -> String {
     let pad = case["pad"].as_u64().map_or(0, |pad| usize::try_from(pad).unwrap());
     case["html"].as_str().unwrap().replace("PAD", &"x".repeat(pad))
 }
 
-/// What a case gets wrong, in words; nothing if it holds.
-fn complaint(case: &Value) -> Option<String> {
+/// Describes how a case fails; `None` if it passes.
+fn failure_of(case: &Value) -> Option<String> {
     let body = match case["base64"].as_str() {
         Some(base64) => BASE64.decode(base64.as_bytes()).unwrap(),
         None => padded(case).into_bytes(),
@@ -89,10 +89,10 @@ fn complaint(case: &Value) -> Option<String> {
 }
 
 #[test]
-fn nasty_pages_have_the_links_that_a_browser_sees() {
+fn difficult_pages_have_the_links_that_a_browser_sees() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
     assert!(cases.len() > 400);
-    let complaints: Vec<String> = cases.iter().filter_map(complaint).collect();
+    let complaints: Vec<String> = cases.iter().filter_map(failure_of).collect();
     assert!(
         complaints.is_empty(),
         "{} of {}:\n{}",
@@ -103,7 +103,7 @@ fn nasty_pages_have_the_links_that_a_browser_sees() {
 }
 
 #[test]
-fn links_beyond_the_maximum_are_counted_and_known_ones_are_not() {
+fn links_beyond_the_maximum_are_counted_and_repeated_ones_are_not() {
     let options = LinkOptions {
         max_links: 2,
         ..OPTIONS
@@ -116,7 +116,7 @@ fn links_beyond_the_maximum_are_counted_and_known_ones_are_not() {
 }
 
 #[test]
-fn a_link_says_where_it_was_found() {
+fn a_link_has_the_kind_of_element_it_was_found_in() {
     let url = Url::parse("http://site.test/x").unwrap();
     let expected = FoundLink {
         embedded: false,
@@ -137,7 +137,7 @@ fn a_title_is_kept_to_512_characters() {
 }
 
 #[test]
-fn robots_meta_elements_count_if_they_speak_to_all_or_to_us() {
+fn robots_meta_elements_count_if_they_address_all_crawlers_or_this_one() {
     let robots = |html| links_of(html).robots;
     let both = RobotsMeta {
         nofollow: true,
@@ -160,12 +160,12 @@ fn robots_meta_elements_count_if_they_speak_to_all_or_to_us() {
 }
 
 #[test]
-fn a_page_that_forbids_following_still_gives_its_links() {
+fn a_page_with_nofollow_still_returns_its_links() {
     assert_eq!(links_of("<meta name=robots content=nofollow><a href=x>").links.len(), 1);
 }
 
 #[test]
-fn deep_nesting_is_followed_to_its_end_without_a_tree_and_ends_a_document_that_needs_one() {
+fn deep_nesting_truncates_a_document_only_if_it_needs_a_tree() {
     let html = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(100_000));
     let extracted = links_of(&html);
     assert_eq!(
@@ -179,7 +179,7 @@ fn deep_nesting_is_followed_to_its_end_without_a_tree_and_ends_a_document_that_n
 }
 
 #[test]
-fn nesting_that_no_tag_searches_is_followed_to_its_end() {
+fn deep_nesting_that_no_tag_searches_truncates_nothing() {
     let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
     for extracted in [links_of(&html), links_from_tree(&html)] {
         assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
@@ -196,7 +196,7 @@ fn reopened_formatting_does_not_multiply() {
 }
 
 #[test]
-fn a_tag_with_very_many_attributes_is_read_without_a_tree_and_ends_a_document_that_needs_one() {
+fn a_tag_with_very_many_attributes_truncates_a_document_only_if_it_needs_a_tree() {
     let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
     for tag in ["<p", "<<p", "</p", "<title></title"] {
         let html = format!("<a href=before></a>{tag}{attributes}></title><a href=after>");
@@ -212,7 +212,7 @@ fn a_tag_with_very_many_attributes_is_read_without_a_tree_and_ends_a_document_th
 }
 
 #[test]
-fn long_text_that_only_looks_like_attributes_is_no_reason_to_stop() {
+fn long_text_that_only_looks_like_attributes_truncates_nothing() {
     let words = "word ".repeat(100_000);
     for html in [
         format!("<!-- {words} --><a href=x>"),
@@ -230,7 +230,7 @@ fn long_text_that_only_looks_like_attributes_is_no_reason_to_stop() {
 }
 
 #[test]
-fn a_page_of_a_hundred_thousand_links_keeps_as_many_as_asked_for() {
+fn a_page_of_a_hundred_thousand_links_keeps_the_maximum() {
     let html: String = (0..100_000).map(|number| format!("<a href={number}></a>")).collect();
     let extracted = links_of(&html);
     assert_eq!(extracted.links.len(), 1000);
@@ -246,11 +246,11 @@ fn a_long_base_does_not_make_long_links() {
 }
 
 #[test]
-fn of_very_many_short_links_on_a_long_base_not_all_are_made_urls() {
+fn very_many_short_links_on_a_long_base_are_not_all_resolved() {
     let links: String = (0..100_000).map(|n| format!("<a href=?{n}>")).collect();
     let html = format!("<base href='/{}'>{links}<a href='?&#48;'>", "b".repeat(16_000));
     let extracted = links_of(&html);
-    // The last is the first in other words, which could be told only if it were made one.
+    // The last link equals the first one with another spelling. Only resolving it could show that.
     assert_eq!(extracted.links.len() + extracted.dropped, 100_001);
 }
 
@@ -272,7 +272,7 @@ fn short_links_on_a_long_base_do_not_fill_the_memory() {
     assert_eq!(extracted.links.len() + extracted.dropped, 10_000);
 }
 
-/// Pieces that markup is made of, so that random pages reach the odd corners of the parser.
+/// Random markup from pieces that reach the corner cases of the parser.
 fn markup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "<a href=x>",
@@ -337,7 +337,7 @@ proptest! {
     })]
 
     #[test]
-    fn no_page_makes_it_fail_and_every_link_is_a_plain_http_address_given_once(html in markup()) {
+    fn no_page_makes_extraction_fail_and_every_link_is_a_distinct_http_url_without_fragment(html in markup()) {
         let extracted = links_of(&html);
         let mut seen = std::collections::HashSet::new();
         for link in &extracted.links {
@@ -349,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn no_markup_makes_decoding_fail_wherever_it_is_cut(html in markup(), end: usize) {
+    fn no_truncated_markup_makes_decoding_fail(html in markup(), end: usize) {
         let body = html.as_bytes();
         let decoded = decode(body.get(..end % (body.len() + 1)).unwrap_or(body), None);
         prop_assert!(decoded.encoding.is_ascii_compatible());
@@ -363,7 +363,7 @@ proptest! {
 }
 
 #[test]
-fn by_default_only_what_is_said_to_all_robots_is_obeyed() {
+fn by_default_only_directives_for_all_robots_are_obeyed() {
     let found = |html: &str| extract(html, encoding_rs::UTF_8, &page(), &LinkOptions::default());
     for html in [
         "<meta name='' content=nofollow><a href=x>x</a>",

@@ -1,4 +1,4 @@
-//! What the engine makes of robots.txt, stops and limits: a scripted fetcher, and a clock that jumps.
+//! How the engine handles robots.txt, stops and limits. Uses a scripted fetcher and a paused clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -57,7 +57,7 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
 }
 
 #[test]
-fn the_longest_crawl_delay_among_the_origins_of_a_host_counts() {
+fn a_host_has_the_longest_crawl_delay_of_its_origins() {
     for (first, second) in [("10", "3"), ("3", "10")] {
         let reply = move |url: &str| match url {
             "http://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {first}\n")),
@@ -109,7 +109,7 @@ fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
 }
 
 #[test]
-fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_robots_txt_fails_by() {
+fn an_origin_that_never_answered_is_given_up_after_half_a_minute() {
     let incomplete = || {
         Ok(Response {
             truncation: Some(TruncationReason::Connection),
@@ -135,8 +135,9 @@ fn an_origin_that_never_answered_is_given_up_after_half_a_minute_whatever_its_ro
 }
 
 #[test]
-fn a_robots_txt_that_breaks_off_counts_as_an_attempt_where_the_origin_has_answered() {
-    // After a day the robots.txt is asked for again, and is broken from then on, as nothing else of the host is.
+fn a_truncated_robots_txt_counts_as_an_attempt_if_the_origin_has_answered_before() {
+    // After a day the robots.txt expires and is requested again. From then on it is truncated; the pages of the host
+    // are not.
     let first = Mutex::new(true);
     let mut options = options(&["http://a.example/0"], 3600);
     options.frontier.max_pages = Some(30);
@@ -157,7 +158,7 @@ fn a_robots_txt_that_breaks_off_counts_as_an_attempt_where_the_origin_has_answer
 }
 
 #[test]
-fn pages_wait_for_a_robots_txt_that_cannot_be_fetched_for_a_while() {
+fn pages_wait_while_their_robots_txt_cannot_be_fetched() {
     let failures = Mutex::new(6);
     let run = run(options(&["http://a.example/", "http://a.example/no"], 1), move |url| {
         let mut left = failures.lock().unwrap();
@@ -174,7 +175,7 @@ fn pages_wait_for_a_robots_txt_that_cannot_be_fetched_for_a_while() {
     assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1);
 }
 
-/// Links from a host that is asked every five minutes to one whose robots.txt cannot be fetched for the first `minutes`.
+/// Links from a host with one request every five minutes to a host whose robots.txt fails for the first `minutes`.
 fn closed_for(minutes: u64) -> Run {
     let mut options = options(&["http://slow.example/0", "http://a.example/seed"], 300);
     options.frontier.max_pages = Some(40);
@@ -195,7 +196,7 @@ fn closed_for(minutes: u64) -> Run {
 }
 
 #[test]
-fn an_origin_that_was_closed_is_asked_for_its_robots_txt_again_after_some_minutes_and_then_opened() {
+fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
     let run = closed_for(60);
     let forbidden = run.not_fetched(NotFetched::RobotsUnreachable);
     let fetched = run
@@ -218,7 +219,7 @@ fn an_origin_that_was_closed_is_asked_for_its_robots_txt_again_after_some_minute
 }
 
 #[test]
-fn the_last_rules_hold_on_when_a_robots_txt_that_has_expired_cannot_be_fetched() {
+fn expired_rules_stay_valid_while_their_robots_txt_cannot_be_fetched() {
     let asked = Mutex::new(0);
     let mut options = options(&["http://a.example/0"], 3600);
     options.frontier.max_pages = Some(28);
@@ -241,7 +242,7 @@ fn the_last_rules_hold_on_when_a_robots_txt_that_has_expired_cannot_be_fetched()
 }
 
 #[test]
-fn a_robots_txt_that_is_not_there_allows_everything() {
+fn a_missing_robots_txt_allows_everything() {
     for missing in [
         || status(404),
         || status(401),
@@ -262,7 +263,7 @@ fn a_robots_txt_that_is_not_there_allows_everything() {
 }
 
 #[test]
-fn five_redirects_of_a_robots_txt_are_followed_also_to_another_host_and_the_sixth_is_not() {
+fn five_redirects_of_a_robots_txt_are_followed_across_hosts_and_the_sixth_is_not() {
     for (redirects, asked_for, pages) in [(5, 6, 0), (6, 6, 1)] {
         let reply = move |url: &str| {
             let Some(step) = url.strip_prefix("http://other.example/robots.txt?") else {
@@ -287,7 +288,7 @@ fn five_redirects_of_a_robots_txt_are_followed_also_to_another_host_and_the_sixt
 }
 
 #[test]
-fn a_robots_txt_holds_for_a_day_and_not_longer() {
+fn a_robots_txt_is_valid_for_one_day() {
     let reply = |url: &str| {
         if url.ends_with("/robots.txt") {
             return body("");
@@ -308,7 +309,7 @@ fn a_robots_txt_holds_for_a_day_and_not_longer() {
 }
 
 #[test]
-fn a_host_that_asks_for_a_pause_is_left_alone_until_then_but_for_five_minutes_at_most() {
+fn retry_after_pauses_a_host_for_at_most_five_minutes() {
     for (asked_for, pause) in [(100, 100), (86_400, 300)] {
         let first = Mutex::new(true);
         let reply = move |url: &str| match url {
@@ -328,7 +329,7 @@ fn a_host_that_asks_for_a_pause_is_left_alone_until_then_but_for_five_minutes_at
 }
 
 #[test]
-fn the_longest_time_that_can_be_written_is_no_limit() {
+fn the_longest_duration_is_no_limit() {
     let options = CrawlOptions {
         max_time: Some(Duration::MAX),
         ..options(&["http://a.example/"], 1)
@@ -338,7 +339,7 @@ fn the_longest_time_that_can_be_written_is_no_limit() {
 }
 
 #[test]
-fn when_the_time_is_up_nothing_more_is_asked_for() {
+fn no_request_starts_after_the_time_limit() {
     let options = CrawlOptions {
         max_time: Some(Duration::from_secs(10)),
         ..options(&["http://a.example/0"], 3)
@@ -350,7 +351,7 @@ fn when_the_time_is_up_nothing_more_is_asked_for() {
 }
 
 #[test]
-fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
+fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
     let links: String = (0..5_000).map(|n| format!("<a href=/no/{n}></a>")).collect();
     let reply = move |url: &str| match url {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no/\n"),
@@ -371,7 +372,7 @@ fn a_stop_is_heard_while_a_long_queue_of_forbidden_pages_is_gone_through() {
 }
 
 #[test]
-fn a_second_stop_drops_what_is_in_flight_and_counts_it() {
+fn a_second_stop_aborts_the_requests_in_flight_and_counts_them() {
     let slow = Scripted::new(|_| body("")).taking(|request, _| match request.kind {
         ResourceKind::Robots => Duration::ZERO,
         _ => Duration::from_secs(1_000_000),
@@ -393,7 +394,7 @@ fn a_second_stop_drops_what_is_in_flight_and_counts_it() {
 }
 
 #[test]
-fn the_summary_tells_of_every_host_that_was_asked() {
+fn the_summary_lists_every_requested_host() {
     let mut options = options(&["http://a.example/"], 0);
     options.frontier.ask_robots = false;
     let first = Mutex::new(true);
@@ -408,7 +409,7 @@ fn the_summary_tells_of_every_host_that_was_asked() {
 }
 
 #[test]
-fn a_seed_that_leads_nowhere_is_reported_as_what_it_is() {
+fn the_failure_of_a_redirected_seed_names_its_cause() {
     for (target, why) in [
         ("http://a.example/", "seen before"),
         ("http://a.example/no", "an exclude pattern matches"),
@@ -427,7 +428,7 @@ fn a_seed_that_leads_nowhere_is_reported_as_what_it_is() {
 }
 
 #[test]
-fn a_page_that_fails_for_good_is_reported_with_its_last_status() {
+fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
     let run = run(options(&["http://a.example/"], 1), |url| {
         if url.ends_with("/robots.txt") {
             status(404)
@@ -442,7 +443,7 @@ fn a_page_that_fails_for_good_is_reported_with_its_last_status() {
 }
 
 #[test]
-fn a_record_counts_the_links_of_its_page_and_those_that_were_new() {
+fn a_record_counts_all_links_and_new_links() {
     let mut options = options(&["http://a.example/"], 0);
     options.max_links_per_page = 3;
     let run = run(options, |url: &str| match url {
@@ -482,7 +483,7 @@ fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
     });
     assert_eq!(run.summary.ending, Ending::Drained);
     assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
-    // Each for itself: that the dead host fails says nothing of those that name it.
+    // Each origin is closed for its own redirect. The failures of the dead host do not count for them.
     assert_eq!(run.summary.report.origins_given_up, 0);
     for url in ["http://down.example/1", "http://down.example/2"] {
         let times = run.urls().iter().filter(|asked| **asked == url).count();
@@ -492,7 +493,7 @@ fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
     assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { pages: 2 }]);
 }
 
-/// The links of a site of 200 pages.
+/// The links of a site of `count` pages.
 fn links(count: u64) -> String {
     (1..=count).map(|n| format!("<a href=/{n}></a>")).collect()
 }
@@ -508,7 +509,7 @@ fn throttling(retry_after: Option<u64>) -> Reply {
 #[test]
 fn a_site_that_throttles_for_two_minutes_loses_no_page() {
     let replies = [(1, None), (4, None), (1, Some(0)), (4, Some(1)), (4, Some(30))];
-    // A single page meets every refusal itself: more of them than it has attempts.
+    // A single page gets every 429 itself: more of them than it has attempts.
     for (per_host, retry_after, pages) in replies.into_iter().flat_map(|(n, wait)| [(n, wait, 1), (n, wait, 200)]) {
         let started = Mutex::new(None);
         let mut options = options(&["http://a.example/"], 0);
@@ -532,7 +533,7 @@ fn a_site_that_throttles_for_two_minutes_loses_no_page() {
 }
 
 #[test]
-fn a_host_that_does_nothing_but_throttle_is_given_up_after_twelve_times() {
+fn a_host_that_only_throttles_is_given_up_after_twelve_answers() {
     for retry_after in [None, Some(0), Some(86_400)] {
         let links = links(200);
         let run = run(options(&["http://a.example/"], 1), move |url| match url {
@@ -553,7 +554,7 @@ fn run_of_throttled_robots(retry_after: Option<u64>) -> Run {
 }
 
 #[test]
-fn the_rests_of_a_host_that_throttles_double_up_to_five_minutes() {
+fn the_pauses_of_a_throttling_host_double_up_to_five_minutes() {
     let run = run_of_throttled_robots(None);
     let times = run.seconds();
     let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -561,7 +562,7 @@ fn the_rests_of_a_host_that_throttles_double_up_to_five_minutes() {
 }
 
 #[test]
-fn a_page_that_always_throttles_ends_though_the_others_of_its_host_are_answered() {
+fn a_page_that_always_throttles_is_given_up_while_others_of_its_host_succeed() {
     let links = links(200);
     let run = run(options(&["http://a.example/"], 1), move |url| match url {
         "http://a.example/" => body(&links),
@@ -574,7 +575,7 @@ fn a_page_that_always_throttles_ends_though_the_others_of_its_host_are_answered(
 }
 
 #[test]
-fn having_no_file_handle_left_is_not_the_hosts_failure_and_loses_no_page() {
+fn running_out_of_file_handles_is_not_the_hosts_failure_and_loses_no_page() {
     let left = Mutex::new(8);
     let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
         let mut left = left.lock().unwrap();
@@ -598,9 +599,10 @@ fn run_without_handles() -> Run {
 }
 
 #[test]
-fn the_last_rules_hold_on_also_where_many_other_hosts_are_met_in_the_meantime() {
-    // As in the test of one host: a page an hour, and after a day the robots.txt of a.example cannot be fetched any more. While it
-    // is asked for, b.example leads to seven new hosts an hour, until what has expired is thrown away.
+fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
+    // As in the test with one host: one page an hour, and after a day the robots.txt of a.example fails.
+    //
+    // Meanwhile b.example links to seven new hosts an hour, until expired rules are evicted.
     let asked = Mutex::new(0);
     let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
     let run = run(options, move |url| {
@@ -631,7 +633,7 @@ fn the_last_rules_hold_on_also_where_many_other_hosts_are_met_in_the_meantime() 
 }
 
 #[test]
-fn what_robots_txt_forbids_and_what_moved_spends_no_host_budget() {
+fn forbidden_and_redirected_pages_cost_no_host_budget() {
     let mut options = options(&["http://a.example/"], 0);
     options.frontier.max_pages_per_host = Some(10);
     let run = run(options, |url| {
@@ -646,6 +648,6 @@ fn what_robots_txt_forbids_and_what_moved_spends_no_host_budget() {
             _ => body("a page"),
         }
     });
-    // Ten pages may be fetched, and ten can be: the first one, and the nine that are neither forbidden nor moved.
+    // Ten pages may be fetched. Ten are: the first one, and the nine that are neither forbidden nor redirected.
     assert_eq!(run.summary.pages, 10, "{}", run.summary);
 }

@@ -1,5 +1,5 @@
-//! Politeness as the servers see it: 100 000 requests to many hosts, by redirects, retries, robots.txt and sitemaps, with a clock
-//! that jumps.
+//! Politeness as servers see it: 100 000 requests to many hosts, with redirects, retries, robots.txt and sitemaps. The
+//! clock is paused.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,68 +24,69 @@ use tokio::time::{Instant, sleep};
 
 const DELAY: Duration = Duration::from_secs(1);
 
-/// A web of hosts that all have robots.txt, sitemaps, and pages that answer in every way.
+/// A web of hosts with robots.txt, sitemaps, and pages with every kind of answer.
 struct Web {
     hosts: usize,
     pages_per_host: usize,
     per_host: u32,
-    seen: Mutex<Seen>,
+    log: Mutex<ServerLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ServerLog {
     hosts: HashMap<String, Host>,
     failed_once: HashSet<String>,
     by_kind: HashMap<&'static str, u64>,
-    complaints: Vec<String>,
+    violations: Vec<String>,
     requests: u64,
 }
 
 #[derive(Default)]
 struct Host {
-    out: u32,
-    most_out: u32,
+    in_flight: u32,
+    max_in_flight: u32,
     last_start: Option<Instant>,
     last_end: Option<Instant>,
 }
 
 impl Web {
-    /// Notes that a request has come in; returns how long it will take.
+    /// Records a request, and returns how long it takes.
     fn start(&self, host: &str, kind: &'static str) -> Duration {
-        let mut seen = self.seen.lock().unwrap();
-        seen.requests += 1;
-        *seen.by_kind.entry(kind).or_default() += 1;
-        let milliseconds = 1 + (seen.requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54);
-        let known = seen.hosts.entry(host.to_owned()).or_default();
-        known.out += 1;
-        known.most_out = known.most_out.max(known.out);
-        let too_many = known.out > self.per_host;
+        let mut log = self.log.lock().unwrap();
+        log.requests += 1;
+        *log.by_kind.entry(kind).or_default() += 1;
+        let milliseconds = 1 + (log.requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54);
+        let known = log.hosts.entry(host.to_owned()).or_default();
+        known.in_flight += 1;
+        known.max_in_flight = known.max_in_flight.max(known.in_flight);
+        let too_many = known.in_flight > self.per_host;
         let since = [known.last_start, known.last_end].into_iter().flatten().max();
-        // With several at a time, one may end in the instant in which another starts, before anybody can know.
+        // With several requests in flight, one may end in the instant in which another starts. The crawl cannot know of
+        // it yet.
         let gap = since
             .map(|since| since.elapsed())
             .filter(|gap| self.per_host == 1 || !gap.is_zero());
         known.last_start = Some(Instant::now());
-        let out = known.out;
+        let in_flight = known.in_flight;
         if too_many {
-            seen.complaints.push(format!("{host}: {out} requests at a time"));
+            log.violations.push(format!("{host}: {in_flight} requests in flight"));
         }
         if let Some(gap) = gap.filter(|gap| *gap < DELAY) {
-            seen.complaints
-                .push(format!("{host}: asked {gap:?} after the last request"));
+            log.violations
+                .push(format!("{host}: requested {gap:?} after the last request"));
         }
         Duration::from_millis(milliseconds)
     }
 
     fn end(&self, host: &str) {
-        let mut seen = self.seen.lock().unwrap();
-        let known = seen.hosts.get_mut(host).unwrap();
-        known.out -= 1;
+        let mut log = self.log.lock().unwrap();
+        let known = log.hosts.get_mut(host).unwrap();
+        known.in_flight -= 1;
         known.last_end = Some(Instant::now());
     }
 
     fn fails_now(&self, url: &str) -> bool {
-        self.seen.lock().unwrap().failed_once.insert(url.to_owned())
+        self.log.lock().unwrap().failed_once.insert(url.to_owned())
     }
 
     fn answer(&self, url: &str, kind: ResourceKind) -> Result<Response, FetchError> {
@@ -99,7 +100,7 @@ impl Web {
         }
     }
 
-    /// Every fifth host's robots.txt lies with its neighbour, and every seventh fails at first.
+    /// The robots.txt of every fifth host redirects to the next host. That of every seventh fails at first.
     fn robots(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         if path == "robots.txt" && host.is_multiple_of(5) {
             return moved(format!(
@@ -113,7 +114,7 @@ impl Web {
         body("User-agent: *\nDisallow: /forbidden/\n")
     }
 
-    /// The index names two lists at its place and one with the neighbour; every third fails at first.
+    /// The index names two sitemaps on its own host and one on the next. Every third fails at first.
     fn sitemap(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         if path == "sitemap.xml" {
             let next = (host + 1) % self.hosts;
@@ -139,7 +140,7 @@ impl Web {
 
     fn page(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         let Ok(n) = path.parse::<usize>() else {
-            // The seed, and where redirects lead.
+            // The seed and the targets of redirects.
             let next = format!("<a href=http://host{}.example/>", (host + 1) % self.hosts);
             return body(if path.is_empty() { &next } else { "" });
         };
@@ -182,9 +183,9 @@ fn moved(to: String) -> Result<Response, FetchError> {
     })
 }
 
-struct Door(Arc<Web>);
+struct WebFetcher(Arc<Web>);
 
-impl Fetcher for Door {
+impl Fetcher for WebFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let host = request.url.host_str().unwrap();
         let kind = match request.kind {
@@ -199,12 +200,12 @@ impl Fetcher for Door {
     }
 }
 
-fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (Seen, Summary) {
+fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (ServerLog, Summary) {
     let web = Arc::new(Web {
         hosts,
         pages_per_host,
         per_host,
-        seen: Mutex::default(),
+        log: Mutex::default(),
     });
     let frontier = FrontierConfig {
         per_host: NonZeroU32::new(per_host).unwrap(),
@@ -229,21 +230,25 @@ fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (Seen, Summary) 
     };
     let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
     let runtime = scripted::paused_runtime();
-    let crawl = Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, Door(Arc::clone(&web)));
+    let crawl = Crawl::with_parts(
+        CrawlConfig::new(options).unwrap(),
+        frontier,
+        WebFetcher(Arc::clone(&web)),
+    );
     let summary = runtime.block_on(crawl.run()).unwrap();
-    let seen = std::mem::take(&mut *web.seen.lock().unwrap());
-    (seen, summary)
+    let log = std::mem::take(&mut *web.log.lock().unwrap());
+    (log, summary)
 }
 
 #[test]
-fn no_host_is_asked_twice_at_a_time_or_early_in_a_hundred_thousand_requests() {
-    let (seen, summary) = crawl(200, 500, 1);
-    assert_eq!(seen.complaints, Vec::<String>::new());
-    assert!(seen.requests >= 100_000, "only {} requests", seen.requests);
+fn a_hundred_thousand_requests_are_never_parallel_or_early_on_one_host() {
+    let (log, summary) = crawl(200, 500, 1);
+    assert_eq!(log.violations, Vec::<String>::new());
+    assert!(log.requests >= 100_000, "only {} requests", log.requests);
     assert!(
-        seen.by_kind["robots"] > 200 && seen.by_kind["sitemap"] > 3 * 200,
+        log.by_kind["robots"] > 200 && log.by_kind["sitemap"] > 3 * 200,
         "{:?}",
-        seen.by_kind
+        log.by_kind
     );
     let pages = &summary.report.pages;
     assert!(pages.redirected > 5_000 && pages.retries > 7_000, "{pages:?}");
@@ -252,16 +257,16 @@ fn no_host_is_asked_twice_at_a_time_or_early_in_a_hundred_thousand_requests() {
         (Ending::Drained, 0)
     );
     assert_eq!(summary.sitemaps.failed, 0);
-    let told = summary.hosts.iter().filter_map(|host| host.shortest_gap).min();
-    assert!(told >= Some(DELAY), "the receipt says {told:?}");
+    let shortest_gap = summary.hosts.iter().filter_map(|host| host.shortest_gap).min();
+    assert!(shortest_gap >= Some(DELAY), "the summary has {shortest_gap:?}");
 }
 
 #[test]
-fn a_host_is_asked_for_so_many_things_at_a_time_as_allowed_and_no_more() {
+fn no_host_has_more_requests_in_flight_than_allowed() {
     for per_host in [2, 5] {
-        let (seen, summary) = crawl(20, 100, per_host);
-        assert_eq!(seen.complaints, Vec::<String>::new());
+        let (log, summary) = crawl(20, 100, per_host);
+        assert_eq!(log.violations, Vec::<String>::new());
         assert_eq!(summary.ending, Ending::Drained);
-        assert!(seen.hosts.values().all(|host| host.most_out <= per_host));
+        assert!(log.hosts.values().all(|host| host.max_in_flight <= per_host));
     }
 }

@@ -1,4 +1,4 @@
-//! Random link graphs, a scripted fetcher and a clock that jumps: what is reachable is fetched, once, and politely.
+//! Random link graphs: reachable pages are fetched once and politely. Uses a scripted fetcher and a paused clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,11 +34,11 @@ enum End {
 #[derive(Debug, Clone)]
 struct Node {
     links: Vec<usize>,
-    /// It answers by a redirect to its first link.
+    /// It redirects to its first link.
     moved: bool,
     /// robots.txt forbids it.
     forbidden: bool,
-    /// How its first requests end; all later ones give the page.
+    /// How its first requests end. Later ones return the page.
     failures: Vec<End>,
 }
 
@@ -46,7 +46,7 @@ struct Node {
 struct World {
     nodes: Vec<Node>,
     hosts: usize,
-    /// Of how many addresses the hosts are, if that counts.
+    /// How many addresses the hosts share, if delays count per address.
     addresses: Option<usize>,
     workers: usize,
     per_host: u32,
@@ -105,23 +105,25 @@ impl World {
         format!("http://host{}.example/{place}/{n}", n % self.hosts)
     }
 
-    /// The address of a host; the fourth has none.
+    /// The address of a host. The fourth host has none.
     fn address(&self, host: &str) -> Option<IpAddr> {
         let n: usize = host.strip_prefix("host")?.strip_suffix(".example")?.parse().unwrap();
         let address = u8::try_from(n % self.addresses?).unwrap();
         (n != 3).then_some([192, 0, 2, address].into())
     }
 
-    /// How many of its first requests count as attempts for sure, and how many may: a page that times out is not to blame if its
-    /// host is away meanwhile, and a host that refuses connections is.
-    fn counted(&self, n: usize) -> (usize, usize) {
+    /// The minimum and maximum number of its first requests that count as attempts.
+    ///
+    /// A time-out may count or not: if the host is away meanwhile, the page is not to blame. A refused connection never
+    /// counts, because it is the host's failure.
+    fn attempt_bounds(&self, n: usize) -> (usize, usize) {
         let failures = &self.nodes[n].failures;
         let count = |kinds: &[End]| failures.iter().filter(|end| kinds.contains(end)).count();
         let sure = count(&[End::Busy, End::Panic]);
         (sure, sure + count(&[End::TimedOut]))
     }
 
-    /// The pages that a walk over the tables finds, and every URL it asks for, if these were given up.
+    /// The pages that a walk over the tables finds, and all URLs that it requests, if `given_up` never answer.
     fn reachable(&self, given_up: &BTreeSet<String>) -> (BTreeSet<String>, BTreeSet<String>) {
         let (mut pages, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let mut seen = BTreeSet::from([(0, 0)]);
@@ -160,7 +162,7 @@ struct Journal {
     attempts: HashMap<String, usize>,
     robots: HashMap<String, usize>,
     requests: usize,
-    complaints: Vec<String>,
+    violations: Vec<String>,
 }
 
 struct Scripted {
@@ -169,14 +171,14 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// Those that a request counts for: the host, and its address if that counts.
-    fn counted(&self, host: &str) -> Vec<String> {
+    /// The names under which politeness limits a request: its host, and its address if addresses count.
+    fn limited_names(&self, host: &str) -> Vec<String> {
         let address = self.world.address(host).map(|address| address.to_string());
         address.into_iter().chain([host.to_owned()]).collect()
     }
 
     fn start(&self, host: &str) -> Duration {
-        self.counted(host).iter().for_each(|counted| self.start_at(counted));
+        self.limited_names(host).iter().for_each(|name| self.start_at(name));
         let mut journal = self.journal.lock().unwrap();
         journal.requests += 1;
         let takes = self.world.milliseconds[journal.requests % self.world.milliseconds.len()];
@@ -188,25 +190,26 @@ impl Scripted {
         let delay = Duration::from_millis(self.world.delay_ms);
         let entry = journal.hosts.entry(host.to_owned()).or_default();
         entry.in_flight += 1;
-        let mut complaint = None;
+        let mut violation = None;
         if entry.in_flight > self.world.per_host {
-            complaint = Some(format!("{host}: {} requests at a time", entry.in_flight));
+            violation = Some(format!("{host}: {} requests in flight", entry.in_flight));
         }
-        // With several requests at a time one may end in the very instant in which another starts, before anybody can know.
+        // With several requests in flight, one may end in the instant in which another starts. The crawl cannot know of
+        // it yet.
         let known = |end: &&Instant| self.world.per_host == 1 || end.elapsed() > Duration::ZERO;
         let last_end = entry.ends.iter().rev().find(known);
         if let Some(gap) = last_end.map(Instant::elapsed).filter(|gap| *gap < delay) {
-            complaint = Some(format!(
-                "{host}: asked {gap:?} after the end of the last request, not {delay:?}"
+            violation = Some(format!(
+                "{host}: requested {gap:?} after the end of the last request, not {delay:?}"
             ));
         }
-        journal.complaints.extend(complaint);
+        journal.violations.extend(violation);
     }
 
     fn end(&self, host: &str) {
         let mut journal = self.journal.lock().unwrap();
-        for counted in self.counted(host) {
-            let entry = journal.hosts.get_mut(&counted).unwrap();
+        for name in self.limited_names(host) {
+            let entry = journal.hosts.get_mut(&name).unwrap();
             entry.in_flight -= 1;
             entry.ends.push(Instant::now());
         }
@@ -287,15 +290,15 @@ impl Fetcher for Scripted {
     }
 }
 
-/// What a crawl reported.
+/// The events of a crawl.
 #[derive(Default)]
 struct Reported {
     fetched: Vec<String>,
     given_up: BTreeSet<String>,
-    /// How often each origin went away, and how often it was back.
+    /// How often each origin went away, and how often it came back.
     away: HashMap<String, usize>,
     back: HashMap<String, usize>,
-    complaints: Vec<String>,
+    violations: Vec<String>,
 }
 
 impl Reported {
@@ -313,15 +316,15 @@ impl Reported {
                 let origin = origin.as_str().to_owned();
                 *self.away.entry(origin.clone()).or_default() += 1;
                 if self.away[&origin] != self.back.get(&origin).copied().unwrap_or_default() + 1 {
-                    self.complaints.push(format!("{origin} is away twice"));
+                    self.violations.push(format!("{origin} is away twice"));
                 }
             }
             Event::Notice(Notice::Back { origin, .. }) => {
                 *self.back.entry(origin.as_str().to_owned()).or_default() += 1;
             }
-            Event::Notice(other) => self.complaints.push(format!("{other:?}")),
+            Event::Notice(other) => self.violations.push(format!("{other:?}")),
             Event::NotFetched { url, why, .. } if !url.contains("/forbidden/") => {
-                self.complaints.push(format!("{url}: {why}"));
+                self.violations.push(format!("{url}: {why}"));
             }
             _ => {}
         }
@@ -385,13 +388,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_reachable_is_fetched_once_and_politely(world in worlds()) {
+    fn reachable_pages_are_fetched_once_and_politely(world in worlds()) {
         silence_scripted_panics();
         let (reported, journal, summary) = crawl(&world);
         let (pages, asked) = world.reachable(&reported.given_up);
         let set: BTreeSet<_> = reported.fetched.iter().cloned().collect();
-        prop_assert_eq!(&journal.complaints, &Vec::<String>::new());
-        prop_assert_eq!(&reported.complaints, &Vec::<String>::new());
+        prop_assert_eq!(&journal.violations, &Vec::<String>::new());
+        prop_assert_eq!(&reported.violations, &Vec::<String>::new());
         prop_assert_eq!(&set, &pages);
         prop_assert_eq!(reported.fetched.len(), pages.len(), "a page was reported twice");
         prop_assert_eq!(summary.pages, pages.len() as u64);
@@ -400,14 +403,15 @@ proptest! {
         prop_assert_eq!(&really_asked, &asked);
         for (url, attempts) in &journal.attempts {
             let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
-            let (sure, may) = world.counted(n);
+            let (sure, may) = world.attempt_bounds(n);
             let is_given_up = reported.given_up.contains(url);
             prop_assert!(if is_given_up { may >= ATTEMPTS } else { sure < ATTEMPTS }, "{}", url);
             let expected = world.nodes[n].failures.len() + usize::from(!is_given_up);
             prop_assert_eq!(*attempts, expected, "{}", url);
         }
         for (host, times) in &journal.robots {
-            // Once for its rules, and once for each time that it asks whether the host is back: here it always is.
+            // One request for its rules, and one for each check whether the host is back. The first check succeeds, as
+            // here it always is.
             let origin = format!("http://{host}");
             let away = reported.away.get(&origin).copied().unwrap_or_default();
             prop_assert_eq!(away, reported.back.get(&origin).copied().unwrap_or_default(), "{}", host);

@@ -1,8 +1,10 @@
 //! Runs `RobotsTxt` against the table of robots.txt cases in `tests/data/robots.json`.
 //!
-//! The table follows RFC 9309 and Google's reference parser, whose port to Rust is asked here for a second opinion (and Protego by
-//! `tests/data/robots_check.py`, which is run by hand). Where the parser we use answers otherwise, the case says
-//! why (`expected_failure`), and such a case fails the test as soon as it passes: the list cannot outlive its reasons.
+//! The table follows RFC 9309 and Google's reference parser. Its port to Rust is checked here, too, and Protego by
+//! `tests/data/robots_check.py`, which is run by hand.
+//!
+//! Where our parser deviates, the case has an `expected_failure` with the reason. Such a case fails the test as soon as
+//! it passes, so that the list stays current.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 const REPEAT_MARK: &str = "@REPEAT@";
-const FEWEST_CASES: usize = 80;
+const MIN_CASES: usize = 80;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +46,7 @@ struct Case {
     #[serde(deserialize_with = "url")]
     url: Url,
     allowed: bool,
-    /// Outer `None`: not compared. Inner `None`: there must be no delay.
+    /// The outer `None` means: not compared. The inner `None` means: there must be no delay.
     #[serde(default, deserialize_with = "present")]
     crawl_delay_ms: Option<Option<u64>>,
     sitemaps: Option<Vec<String>>,
@@ -66,7 +68,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     Url::parse(&text).map_err(serde::de::Error::custom)
 }
 
-/// Tells a field that is `null` from one that is missing.
+/// Distinguishes a field that is `null` from a missing one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
@@ -83,7 +85,7 @@ impl Case {
         }
     }
 
-    /// What `RobotsTxt` answers otherwise than the table says, one line each.
+    /// Lists the differences between `RobotsTxt` and the table, one line each.
     fn differences(&self) -> Vec<String> {
         let rules = RobotsTxt::parse(&self.body(), &self.agent);
         let mut found = Vec::new();
@@ -114,7 +116,8 @@ impl Case {
     }
 }
 
-/// Says what Google's parser, in its port to Rust, answers to a case. It takes text, and gives no answer where it panics.
+/// Returns the verdict of Google's parser, in its port to Rust. It takes text, so the body is decoded lossily. `None`
+/// if it panics.
 fn google(case: &Case) -> Option<bool> {
     let text = String::from_utf8_lossy(&case.body()).into_owned();
     let (agent, url) = (case.agent.clone(), case.url.to_string());
@@ -122,7 +125,7 @@ fn google(case: &Case) -> Option<bool> {
 }
 
 #[test]
-fn google_s_parser_agrees_but_where_the_table_says_why_not() {
+fn google_s_parser_agrees_except_where_the_table_gives_a_reason() {
     let differences: Vec<String> = table()
         .iter()
         .filter(|case| (google(case) != Some(case.allowed)) != case.google_differs.is_some())
@@ -145,7 +148,7 @@ fn table() -> Vec<Case> {
 }
 
 #[test]
-fn every_case_is_judged_as_the_table_says() {
+fn every_case_has_the_verdict_of_the_table() {
     let failures: Vec<String> = table()
         .iter()
         .filter(|case| case.expected_failure.is_none())
@@ -166,13 +169,13 @@ fn every_expected_failure_still_fails() {
         .collect();
     assert!(
         passing.is_empty(),
-        "these pass now, so take their expected_failure out:\n{}\n",
+        "these pass now, so remove their expected_failure:\n{}\n",
         passing.join("\n")
     );
 }
 
 #[test]
-fn a_refusal_names_its_rule() {
+fn a_verdict_that_forbids_names_its_rule() {
     let silent: Vec<String> = table()
         .into_iter()
         .filter(|case| {
@@ -185,9 +188,9 @@ fn a_refusal_names_its_rule() {
 }
 
 #[test]
-fn the_table_is_large_and_every_case_has_a_name_of_its_own() {
+fn the_table_is_large_and_every_case_has_a_unique_name() {
     let cases = table();
-    assert!(cases.len() >= FEWEST_CASES, "only {} cases", cases.len());
+    assert!(cases.len() >= MIN_CASES, "only {} cases", cases.len());
     let mut names = HashSet::new();
     for case in &cases {
         assert!(names.insert(&case.name), "twice: {}", case.name);

@@ -1,4 +1,4 @@
-//! A crawl that leaves out links which the frontier has seen finds, counts and follows what one without that does.
+//! A crawl that leaves out seen links fetches, counts and follows the same as a crawl that offers every link.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,8 +17,8 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use scripted::Scripted;
 
-/// Ways to write links: the same page in several, different pages in the same one from different places.
-const WORDS: [&str; 33] = [
+/// Spellings of links. Some pages have several; some spellings mean different pages in different directories.
+const SPELLINGS: [&str; 33] = [
     "x1",
     "x2",
     "./x1",
@@ -57,11 +57,11 @@ const WORDS: [&str; 33] = [
 const BASES: [&str; 5] = ["/a/", "http://site.example/a/b/x9?z", "../", "mailto:nobody", "x1"];
 
 #[derive(Debug, Clone)]
-struct Place {
+struct TestPage {
     path: &'static str,
-    /// Which words, and whether they say `nofollow`.
+    /// Indexes of spellings, and whether the link has `nofollow`.
     links: Vec<(usize, bool)>,
-    /// The base, and before how many links it stands.
+    /// The index of a base, and the number of links before it.
     base: Option<(usize, usize)>,
     nofollow: bool,
     latin: bool,
@@ -71,14 +71,14 @@ const PATHS: [&str; 9] = [
     "/", "/x1", "/x2", "/a/x1", "/a/x2", "/a/b/x1", "/b/x3", "/a/b/x3", "/a/a/x1",
 ];
 
-fn place(path: &'static str) -> impl Strategy<Value = Place> {
+fn test_page(path: &'static str) -> impl Strategy<Value = TestPage> {
     (
-        prop::collection::vec((0..WORDS.len(), prop::bool::weighted(0.1)), 0..12),
+        prop::collection::vec((0..SPELLINGS.len(), prop::bool::weighted(0.1)), 0..12),
         prop::option::weighted(0.3, (0..BASES.len(), 0_usize..4)),
         prop::bool::weighted(0.1),
         prop::bool::ANY,
     )
-        .prop_map(move |(links, base, nofollow, latin)| Place {
+        .prop_map(move |(links, base, nofollow, latin)| TestPage {
             path,
             links,
             base,
@@ -87,7 +87,7 @@ fn place(path: &'static str) -> impl Strategy<Value = Place> {
         })
 }
 
-impl Place {
+impl TestPage {
     fn answer(&self) -> Response {
         let mut html = String::new();
         if self.nofollow {
@@ -97,9 +97,9 @@ impl Place {
             if let Some((base, _)) = self.base.filter(|(_, before)| *before == at) {
                 html += &format!("<base href=\"{}\">", BASES[base]);
             }
-            if let Some((words, nofollow)) = self.links.get(at) {
+            if let Some((spelling, nofollow)) = self.links.get(at) {
                 let rel = if *nofollow { " rel=nofollow" } else { "" };
-                html += &format!("<a href=\"{}\"{rel}>x</a>", WORDS[*words]);
+                html += &format!("<a href=\"{}\"{rel}>x</a>", SPELLINGS[*spelling]);
             }
         }
         let charset = if self.latin { "windows-1252" } else { "utf-8" };
@@ -117,10 +117,11 @@ impl Place {
     }
 }
 
-/// What a crawl has asked for, what it says of each page and of all, and how many links it has offered.
+/// The requested URLs, the links found and new on each page, the totals of the summary, and the number of offered
+/// links.
 type Run = (Vec<String>, Vec<(String, usize, usize)>, String, usize);
 
-fn told(summary: &Summary) -> String {
+fn totals(summary: &Summary) -> String {
     let mut links = summary.report.links.clone();
     links.refused.retain(|_, count| *count > 0);
     format!(
@@ -129,8 +130,8 @@ fn told(summary: &Summary) -> String {
     )
 }
 
-/// With the edges told, every link of every page is offered.
-fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links: bool) -> Run {
+/// With `report_links` every link of every page is offered.
+fn run(test_pages: &[TestPage], max_links: usize, max_depth: Option<u32>, report_links: bool) -> Run {
     let options = CrawlOptions {
         seeds: vec!["http://site.example/".to_owned()],
         concurrency: NonZeroUsize::MIN,
@@ -147,16 +148,16 @@ fn run(places: &[Place], max_links: usize, max_depth: Option<u32>, report_links:
         },
         ..CrawlOptions::default()
     };
-    let places = places.to_vec();
+    let test_pages = test_pages.to_vec();
     let run = Scripted::new(move |call| {
-        let place = places.iter().find(|place| place.path == call.path());
-        Ok(place.map_or_else(|| scripted::status(404), Place::answer))
+        let test_page = test_pages.iter().find(|test_page| test_page.path == call.path());
+        Ok(test_page.map_or_else(|| scripted::status(404), TestPage::answer))
     })
     .crawl(options);
     let page = |page: &PageRecord| (page.url.clone(), page.links_found, page.links_new);
-    let asked = run.urls().into_iter().map(str::to_owned).collect();
+    let requested = run.urls().into_iter().map(str::to_owned).collect();
     let pages = run.reports.pages.iter().map(page).collect();
-    (asked, pages, told(&run.summary), run.reports.offered)
+    (requested, pages, totals(&run.summary), run.reports.offered)
 }
 
 proptest! {
@@ -167,31 +168,31 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_known_changes_nothing_that_is_told(
-        places in PATHS.map(|path| place(path).boxed()).to_vec(),
+    fn the_cache_changes_no_request_and_no_count(
+        test_pages in PATHS.map(|path| test_page(path).boxed()).to_vec(),
         max_links in prop_oneof![Just(1000_usize), 1_usize..6],
         max_depth in prop::option::weighted(0.3, 0_u32..4),
     ) {
-        let (asked, pages, told, offered) = run(&places, max_links, max_depth, true);
-        let (asked_less, pages_less, told_less, offered_less) = run(&places, max_links, max_depth, false);
-        prop_assert_eq!(asked, asked_less);
-        prop_assert_eq!(pages, pages_less);
-        prop_assert_eq!(told, told_less);
-        prop_assert!(offered_less <= offered);
+        let (requested, pages, totals, offered) = run(&test_pages, max_links, max_depth, true);
+        let (requested_with_cache, pages_with_cache, totals_with_cache, offered_with_cache) = run(&test_pages, max_links, max_depth, false);
+        prop_assert_eq!(requested, requested_with_cache);
+        prop_assert_eq!(pages, pages_with_cache);
+        prop_assert_eq!(totals, totals_with_cache);
+        prop_assert!(offered_with_cache <= offered);
     }
 }
 
 #[test]
 fn links_of_a_menu_are_offered_once() {
-    let places = PATHS.map(|path| Place {
+    let test_pages = PATHS.map(|path| TestPage {
         path,
-        links: [5, 6, 11, 12].map(|words| (words, false)).to_vec(),
+        links: [5, 6, 11, 12].map(|spelling| (spelling, false)).to_vec(),
         base: None,
         nofollow: false,
         latin: false,
     });
-    let (_, pages, _, offered) = run(&places, 1000, None, false);
-    // The seed, what the first page says, and what the others say in its directory and in one other, each for the first time.
+    let (_, pages, _, offered) = run(&test_pages, 1000, None, false);
+    // The seed, two links of the first page, and two of the first page in the other directory.
     assert_eq!(pages.len(), 3);
     assert!(pages.iter().all(|(_, found, _)| *found == 2), "{pages:?}");
     assert_eq!(offered, 1 + 2 + 2, "{pages:?}");
@@ -199,22 +200,22 @@ fn links_of_a_menu_are_offered_once() {
 
 #[test]
 fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
-    let page = |path, words: &[usize]| Place {
+    let page = |path, spelling: &[usize]| TestPage {
         path,
-        links: words.iter().map(|words| (*words, false)).collect(),
+        links: spelling.iter().map(|spelling| (*spelling, false)).collect(),
         base: None,
         nofollow: false,
         latin: false,
     };
     // `http:?q=1` on a page of the same scheme is the page's own path with that query (URL standard, "special relative or
     // authority state"): it depends on more than the directory.
-    let places = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
+    let test_pages = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
     for report_links in [true, false] {
-        let (asked, ..) = run(&places, 1000, None, report_links);
+        let (requested, ..) = run(&test_pages, 1000, None, report_links);
         for url in ["http://site.example/a/x1?q=1", "http://site.example/a/x2?q=1"] {
             assert!(
-                asked.iter().any(|asked| asked == url),
-                "with all links offered: {report_links}: {url} is not among {asked:?}"
+                requested.iter().any(|requested| requested == url),
+                "with all links offered: {report_links}: {url} is not among {requested:?}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What is read from sitemaps, and what the crawl makes of them: a scripted fetcher, and a clock that jumps.
+//! Sitemaps: what is parsed, and what the crawl does with it. Uses a scripted fetcher and a paused clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,13 +35,13 @@ fn urls(sitemap: &Sitemap) -> Vec<&str> {
     sitemap.entries.iter().map(|entry| entry.url.as_str()).collect()
 }
 
-fn packed(body: &[u8]) -> Vec<u8> {
+fn gzipped(body: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(body).unwrap();
     packer.finish().unwrap()
 }
 
-/// An `urlset` of these `loc` elements' insides.
+/// An `urlset` with these contents of `loc` elements.
 fn urlset(locations: &[&str]) -> String {
     let urls: String = locations
         .iter()
@@ -98,7 +98,7 @@ fn an_index_lists_sitemaps() {
 }
 
 #[test]
-fn a_location_is_read_as_xml_has_it_and_where_it_is_sloppy_as_it_is_meant() {
+fn a_location_is_parsed_as_xml_and_leniently_where_it_is_invalid() {
     for (written, meant) in [
         ("\n  http://a.example/a \t", "http://a.example/a"),
         ("http://a.example/?a=1&amp;b=2", "http://a.example/?a=1&b=2"),
@@ -119,7 +119,7 @@ fn a_location_is_read_as_xml_has_it_and_where_it_is_sloppy_as_it_is_meant() {
 }
 
 #[test]
-fn what_is_no_page_is_not_taken_for_one() {
+fn only_the_first_loc_of_each_entry_is_a_page() {
     let body = "<urlset xmlns:image='x' xmlns:xhtml='y'><url><image:image><image:loc>http://a.example/i.png</image:loc>\
         </image:image><x:loc xmlns:x='z'>http://a.example/a</x:loc><loc>http://a.example/second</loc>\
         <xhtml:link rel='alternate' hreflang='de' href='http://a.example/de'/>\
@@ -132,7 +132,7 @@ fn what_is_no_page_is_not_taken_for_one() {
 }
 
 #[test]
-fn the_last_change_is_kept() {
+fn the_last_change_is_parsed() {
     let urlset = "<urlset><url><lastmod>2005-01-01</lastmod><loc>http://a.example/</loc></url>\
                   <url><loc>http://a.example/b</loc><lastmod>soon</lastmod></url></urlset>";
     let feed = "<feed><entry><updated>2005-01-01T01:00:00+01:00</updated><link href='/'/></entry></feed>";
@@ -146,13 +146,13 @@ fn the_last_change_is_kept() {
 }
 
 #[test]
-fn gzip_shows_by_its_first_bytes() {
+fn gzip_is_recognized_by_its_first_bytes() {
     let plain = urlset(&A_AND_B);
-    let once = packed(plain.as_bytes());
-    let two_members = [packed(&plain.as_bytes()[..60]), packed(&plain.as_bytes()[60..])].concat();
+    let once = gzipped(plain.as_bytes());
+    let two_members = [gzipped(&plain.as_bytes()[..60]), gzipped(&plain.as_bytes()[60..])].concat();
     let with_rest = [once.as_slice(), b"garbage"].concat();
     for (form, body) in [
-        ("twice", packed(&once)),
+        ("twice", gzipped(&once)),
         ("once", once),
         ("members", two_members),
         ("rest", with_rest),
@@ -167,7 +167,7 @@ fn gzip_shows_by_its_first_bytes() {
 }
 
 #[test]
-fn a_sitemap_is_decoded_as_it_says() {
+fn a_sitemap_is_decoded_by_mark_header_or_declaration() {
     let latin =
         "<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>http://a.example/\u{e4}</loc></url></urlset>";
     let latin_bytes: Vec<u8> = latin.chars().map(|c| c as u8).collect();
@@ -188,10 +188,10 @@ fn a_sitemap_is_decoded_as_it_says() {
 }
 
 #[test]
-fn broken_markup_keeps_what_came_before() {
+fn broken_markup_keeps_the_entries_before_the_error() {
     let whole = urlset(&A_AND_B);
     let end_of_b = whole.find("/b").unwrap();
-    let packed_whole = packed(urlset(&["http://a.example/a"; 5_000]).as_bytes());
+    let packed_whole = gzipped(urlset(&["http://a.example/a"; 5_000]).as_bytes());
     for (form, body, count) in [
         ("cut in a tag", whole.as_bytes()[..end_of_b + 5].to_vec(), 1),
         ("cut in a URL", whole.as_bytes()[..end_of_b].to_vec(), 1),
@@ -221,12 +221,12 @@ fn broken_markup_keeps_what_came_before() {
 }
 
 #[test]
-fn what_is_no_sitemap_is_told_as_what_it_is() {
+fn a_file_that_is_not_a_sitemap_has_an_error_that_says_why() {
     let limits = SitemapLimits::default();
     let of = |body: &[u8]| read_with(body, None, &limits).unwrap_err();
     assert_eq!(of(b""), NotASitemap::Empty);
     assert_eq!(of(b" \n \t"), NotASitemap::Empty);
-    assert_eq!(of(&packed(b"")), NotASitemap::Empty);
+    assert_eq!(of(&gzipped(b"")), NotASitemap::Empty);
     assert_eq!(
         of(b"<!DOCTYPE html><html><body>404"),
         NotASitemap::OtherRoot("html".to_owned())
@@ -257,7 +257,7 @@ fn urls_beyond_the_limit_are_counted_and_dropped() {
 }
 
 #[test]
-fn bytes_beyond_the_limit_are_not_read_be_they_packed() {
+fn bytes_beyond_the_limit_are_not_read_even_if_compressed() {
     let limits = SitemapLimits {
         max_bytes: 10_000,
         ..SitemapLimits::default()
@@ -266,20 +266,20 @@ fn bytes_beyond_the_limit_are_not_read_be_they_packed() {
     let xml = urlset(&locations.iter().map(String::as_str).collect::<Vec<_>>());
     for body in [
         xml.clone().into_bytes(),
-        packed(xml.as_bytes()),
-        packed(locations.join("\n").as_bytes()),
+        gzipped(xml.as_bytes()),
+        gzipped(locations.join("\n").as_bytes()),
     ] {
         let found = read_with(&body, None, &limits).unwrap();
         assert!((100..500).contains(&found.entries.len()), "{}", found.entries.len());
         assert!(found.broken.unwrap().contains("longer than 10000 bytes"));
         let all_whole = found.entries.iter().all(|entry| entry.url.path().len() == 6);
-        assert!(all_whole, "a URL that was cut is another URL");
+        assert!(all_whole, "a truncated URL would be a different URL");
     }
 }
 
 #[test]
-fn a_bomb_costs_no_more_than_its_limit() {
-    let bomb = packed(&packed(&vec![b' '; 64 << 20]));
+fn a_compression_bomb_costs_no_more_than_the_limit() {
+    let bomb = gzipped(&gzipped(&vec![b' '; 64 << 20]));
     let limits = SitemapLimits {
         max_bytes: 1 << 20,
         ..SitemapLimits::default()
@@ -299,7 +299,7 @@ fn entities_are_not_expanded() {
 }
 
 #[test]
-fn one_tag_or_text_without_end_is_given_up_early() {
+fn an_endless_tag_or_text_ends_the_sitemap_early() {
     for monster in ["<x ", "<!--", "<![CDATA[", "&", "<?"] {
         let body = format!(
             "{}<url>{monster}{}",
@@ -319,7 +319,7 @@ fn one_tag_or_text_without_end_is_given_up_early() {
     assert_eq!((urls(&found), found.invalid), (vec![A_AND_B[0]], 1));
 }
 
-// The crawl.
+// Tests of whole crawls follow.
 
 fn options() -> CrawlOptions {
     CrawlOptions {
@@ -329,8 +329,8 @@ fn options() -> CrawlOptions {
 }
 
 impl Run {
-    /// What was requested as one kind: paths, and URLs elsewhere.
-    fn asked_for(&self, kind: ResourceKind) -> Vec<&str> {
+    /// The requests of one kind: paths on a.example, full URLs elsewhere.
+    fn requests_of(&self, kind: ResourceKind) -> Vec<&str> {
         let requests = self.requests.iter().filter(|request| request.kind == kind);
         requests
             .map(|request| request.url.trim_start_matches("http://a.example"))
@@ -357,7 +357,7 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
             body("User-agent: *\nDisallow: /no\nSitemap: http://a.example/index.xml\nSitemap: http://cdn.example/p.txt")
         }
         "/index.xml" => body("<sitemapindex><sitemap><loc>/one.xml.gz</loc></sitemap></sitemapindex>"),
-        "/one.xml.gz" => body(packed(
+        "/one.xml.gz" => body(gzipped(
             b"<urlset><url><loc>/hidden</loc><lastmod>2024-02-29</lastmod></url></urlset>",
         )),
         "http://cdn.example/p.txt" => body("http://a.example/text\nhttp://elsewhere.example/\nhttp://a.example/no"),
@@ -370,7 +370,7 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         Some(("http://a.example/index.xml", ResourceKind::Sitemap))
     );
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap),
+        run.requests_of(ResourceKind::Sitemap),
         ["/index.xml", "http://cdn.example/p.txt", "/one.xml.gz"]
     );
     assert_eq!(run.summary.pages, 3, "{:?}", run.asked);
@@ -397,7 +397,7 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
 }
 
 #[test]
-fn without_the_option_no_sitemap_is_asked_for() {
+fn without_the_option_no_sitemap_is_requested() {
     let options = CrawlOptions {
         sitemaps: false,
         ..options()
@@ -406,12 +406,12 @@ fn without_the_option_no_sitemap_is_asked_for() {
         "http://a.example/robots.txt" => body("Sitemap: http://a.example/sitemap.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.requests_of(ResourceKind::Sitemap), Vec::<&str>::new());
     assert!(!run.summary.to_string().contains("sitemaps"));
 }
 
 #[test]
-fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
+fn well_known_paths_are_tried_in_turn_if_robots_txt_names_no_sitemap() {
     let not_there = || status(404);
     let soft_404 = || body("<!DOCTYPE html><html>There is nothing here</html>");
     for missing in [not_there, soft_404] {
@@ -426,7 +426,7 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
                 _ => missing(),
             });
             assert_eq!(
-                run.asked_for(ResourceKind::Sitemap),
+                run.requests_of(ResourceKind::Sitemap),
                 ["/sitemap.xml", "/sitemap_index.xml"]
             );
             assert_eq!((run.summary.pages, run.summary.sitemaps.failed), (2, 0));
@@ -436,14 +436,14 @@ fn where_robots_txt_names_none_the_well_known_places_are_tried_in_turn() {
 }
 
 #[test]
-fn a_well_known_place_where_the_server_fails_does_not_hide_the_next_one() {
+fn a_server_error_at_a_well_known_path_does_not_prevent_the_next_one() {
     let run = run(options(), |url| match url {
         "http://a.example/sitemap.xml" => status(500),
         "http://a.example/sitemap_index.xml" => body(urlset(&["http://a.example/hidden"])),
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    let mut asked = run.asked_for(ResourceKind::Sitemap);
+    let mut asked = run.requests_of(ResourceKind::Sitemap);
     asked.sort_unstable();
     assert_eq!(
         asked,
@@ -464,7 +464,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
         _ => body("<a href=/1></a><a href=/2></a>"),
     });
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap)
+        run.requests_of(ResourceKind::Sitemap)
             .iter()
             .filter(|url| **url == "/503.xml")
             .count(),
@@ -488,7 +488,7 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
 }
 
 #[test]
-fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
+fn the_start_of_a_truncated_sitemap_counts() {
     let xml = urlset(&["/1", "/2x"]);
     let in_second = xml.find("/2").unwrap() + 2;
     for text in [
@@ -514,18 +514,18 @@ fn of_a_sitemap_that_breaks_off_the_beginning_counts() {
 }
 
 #[test]
-fn a_sitemap_that_robots_txt_forbids_is_not_asked_for() {
+fn a_sitemap_that_robots_txt_forbids_is_not_requested() {
     let run = run(options(), |url| match url {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /maps/\nSitemap: http://a.example/maps/1.xml"),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.requests_of(ResourceKind::Sitemap), Vec::<&str>::new());
     assert_eq!(run.summary.sitemaps.failed, 1);
-    assert!(run.summary.report.not_fetched.is_empty(), "it is no page");
+    assert!(run.summary.report.not_fetched.is_empty(), "a sitemap is not a page");
 }
 
 #[test]
-fn a_sitemap_that_nobody_named_is_not_missed_where_robots_txt_forbids_it() {
+fn a_guessed_sitemap_that_robots_txt_forbids_is_not_reported_as_failed() {
     let run = run(options(), |_| body("User-agent: *\nDisallow: /\n"));
     assert_eq!(run.reports.sitemaps.len(), 1);
     assert_eq!(
@@ -535,7 +535,7 @@ fn a_sitemap_that_nobody_named_is_not_missed_where_robots_txt_forbids_it() {
 }
 
 #[test]
-fn a_sitemap_is_followed_where_it_is_redirected() {
+fn redirects_of_a_sitemap_are_followed() {
     let run = run(options(), |url| match url {
         "http://a.example/sitemap.xml" => Ok(Response {
             status: 301,
@@ -546,12 +546,15 @@ fn a_sitemap_is_followed_where_it_is_redirected() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    assert_eq!(run.asked_for(ResourceKind::Sitemap), ["/sitemap.xml", "/maps/all.xml"]);
+    assert_eq!(
+        run.requests_of(ResourceKind::Sitemap),
+        ["/sitemap.xml", "/maps/all.xml"]
+    );
     assert_eq!(run.summary.pages, 2);
 }
 
 #[test]
-fn sitemaps_that_name_each_other_without_end_come_to_one() {
+fn an_endless_chain_of_sitemaps_ends() {
     let mut options = options();
     options.frontier.max_sitemaps = 100;
     let run = run(options, |url| {
@@ -568,13 +571,13 @@ fn sitemaps_that_name_each_other_without_end_come_to_one() {
         body(format!("<sitemapindex>{children}</sitemapindex>"))
     });
     assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
-    assert_eq!(run.asked_for(ResourceKind::Sitemap).len(), 100);
+    assert_eq!(run.requests_of(ResourceKind::Sitemap).len(), 100);
     let refused = &run.summary.report.sitemaps.refused;
     assert!(refused[&Refusal::TooManySitemaps] > 0);
 }
 
 #[test]
-fn an_index_in_an_index_is_followed_three_deep() {
+fn nested_sitemap_indexes_are_followed_three_levels_deep() {
     let run = run(options(), |url| {
         if url.ends_with("/robots.txt") {
             return body("Sitemap: http://a.example/0.xml");
@@ -589,14 +592,14 @@ fn an_index_in_an_index_is_followed_three_deep() {
         ))
     });
     assert_eq!(
-        run.asked_for(ResourceKind::Sitemap),
+        run.requests_of(ResourceKind::Sitemap),
         ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
     );
     assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);
 }
 
 #[test]
-fn the_page_budget_is_for_pages() {
+fn sitemaps_do_not_count_against_the_page_budget() {
     let options = CrawlOptions {
         frontier: FrontierConfig {
             max_pages: Some(2),

@@ -1,4 +1,4 @@
-//! Sites without end: the crawl ends all the same, with every honest page, and says what it left out and why.
+//! Traps: the crawl of an endless site ends, fetches every honest page, and reports what it left out and why.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,8 +23,8 @@ impl Run {
         self.reports.pages.iter().find(|page| page.url == url).expect(url)
     }
 
-    /// What waits behind everything else, and what was closed, each as often as that was reported.
-    fn places(&self) -> (Vec<&str>, Vec<&str>) {
+    /// The places that were postponed, and those that were closed, once per notice.
+    fn postponed_and_closed(&self) -> (Vec<&str>, Vec<&str>) {
         let (mut postponed, mut closed) = (Vec::new(), Vec::new());
         for notice in &self.reports.notices {
             match notice {
@@ -36,18 +36,19 @@ impl Run {
         (postponed, closed)
     }
 
-    /// The pages of the list that every crawl must find.
+    /// The honest pages that were fetched. Every crawl must find all of them.
     fn honest(&self) -> BTreeSet<&str> {
         let pages = self.reports.pages.iter().map(|page| page.url.as_str());
         pages.filter(|url| url.contains("/honest/")).collect()
     }
 }
 
-/// Near-duplicates of a page before what else is there waits, and before it is closed: a tenth of the defaults, to be quick.
+/// The number of near-duplicates after which a prefix is postponed, and closed. These are a tenth of the defaults, for
+/// speed.
 const POSTPONED: u32 = 50;
 const CLOSED: u32 = 500;
 
-/// Crawls from `http://a.example/` with the defaults of the library but for these two, in a time that jumps.
+/// Crawls from `http://a.example/` with the library's defaults except for these two, and a paused clock.
 fn run(reply: impl Fn(&Url) -> Response + Send + Sync + 'static) -> Run {
     run_with(options(), reply)
 }
@@ -97,7 +98,7 @@ fn html(text: &str, links: impl IntoIterator<Item = String>) -> Response {
     }
 }
 
-/// Forty words that no other topic has.
+/// Forty words that no other topic uses.
 fn words(topic: &str) -> String {
     (0..40_u32).fold(String::new(), |text, n| {
         let word: String = (0..4)
@@ -107,7 +108,7 @@ fn words(topic: &str) -> String {
     })
 }
 
-const HONEST: usize = 40;
+const HONEST_PAGES: usize = 40;
 
 fn letters(n: usize) -> String {
     [n / 26 / 26 % 26, n / 26 % 26, n % 26]
@@ -117,10 +118,10 @@ fn letters(n: usize) -> String {
 }
 
 fn honest_pages() -> impl Iterator<Item = String> {
-    (0..HONEST).map(|n| format!("http://a.example/honest/{}", letters(n)))
+    (0..HONEST_PAGES).map(|n| format!("http://a.example/honest/{}", letters(n)))
 }
 
-/// The home page links to the trap first and to the first honest page last; each honest page links to the next.
+/// The home page links to the trap first, then to the first honest page. Each honest page links to the next.
 fn with_honest_pages(url: &Url, doors: &[&str]) -> Option<Response> {
     if url.host_str() == Some("a.example") && url.path() == "/" {
         let doors = doors.iter().map(|door| (*door).to_owned());
@@ -130,11 +131,11 @@ fn with_honest_pages(url: &Url, doors: &[&str]) -> Option<Response> {
     Some(html(&words(&letters(at)), honest_pages().nth(at + 1)))
 }
 
-/// What holds for every trap.
+/// Checks what holds for every trap.
 #[track_caller]
-fn ends(run: &Run, most_requests: u64) {
+fn assert_crawl_ends(run: &Run, most_requests: u64) {
     assert_eq!(run.summary.ending, Ending::Drained);
-    assert_eq!(run.honest().len(), HONEST, "{}", run.summary);
+    assert_eq!(run.honest().len(), HONEST_PAGES, "{}", run.summary);
     assert!(
         run.requests.len() as u64 <= most_requests,
         "{} requests\n{}",
@@ -143,19 +144,19 @@ fn ends(run: &Run, most_requests: u64) {
     );
 }
 
-/// What holds where the trap is made of pages that resemble one another: it waits, and so the honest pages come before most of it.
+/// Checks what holds for a trap of similar pages: it is postponed, so most of it comes after the honest pages.
 #[track_caller]
-fn ends_behind_the_honest_pages(run: &Run, most_requests: u64) {
-    ends(run, most_requests);
+fn assert_trap_is_postponed(run: &Run, most_requests: u64) {
+    assert_crawl_ends(run, most_requests);
     let is_honest = |page: &PageRecord| page.url.contains("/honest/");
     let last = run.reports.pages.iter().rposition(is_honest).unwrap();
-    let before = last + 1 - HONEST;
+    let before = last + 1 - HONEST_PAGES;
     assert!(
         before < run.reports.pages.len() / 2,
         "{before} pages of the trap before the last honest one\n{}",
         run.summary
     );
-    let (postponed, closed) = run.places();
+    let (postponed, closed) = run.postponed_and_closed();
     for places in [postponed, closed] {
         let distinct: BTreeSet<_> = places.iter().collect();
         assert!(!places.is_empty(), "it is reported: {}", run.summary);
@@ -164,7 +165,7 @@ fn ends_behind_the_honest_pages(run: &Run, most_requests: u64) {
 }
 
 #[test]
-fn a_calendar_without_end() {
+fn an_endless_calendar_ends() {
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["/calendar/2026/11/"]) {
             return page;
@@ -186,7 +187,7 @@ fn a_calendar_without_end() {
             _ => html(&format!("Nothing on day {}: {}", parts.len(), words("day")), []),
         }
     });
-    ends_behind_the_honest_pages(&run, 2_500);
+    assert_trap_is_postponed(&run, 2_500);
     let closed = &run.summary.closed_prefixes;
     assert!(
         closed.iter().any(|prefix| prefix == "http://a.example/calendar/#/#/#"),
@@ -195,12 +196,12 @@ fn a_calendar_without_end() {
     assert!(run.refused(Refusal::NearDuplicates) > 0);
     assert!(
         run.not_fetched(NotFetched::NearDuplicates) > 0,
-        "what waits is left too"
+        "postponed pages count as left, too"
     );
 }
 
 #[test]
-fn session_ids_in_paths_and_in_queries() {
+fn session_ids_in_paths_and_queries_end() {
     for (door, prefix) in [
         ("/shop/list;sid=0", "http://a.example/shop/list;"),
         ("/shop/list.php?sid=0", "http://a.example/shop/list.php?"),
@@ -211,7 +212,7 @@ fn session_ids_in_paths_and_in_queries() {
             if let Some(page) = with_honest_pages(url, &[door]) {
                 return page;
             }
-            // Each answer starts sessions of its own, and the honest pages of the shop are in there too.
+            // Each answer starts new sessions, and links to the honest pages of the shop within them.
             let fresh = || {
                 format!(
                     "{:x}",
@@ -226,14 +227,14 @@ fn session_ids_in_paths_and_in_queries() {
                 links.collect::<Vec<_>>(),
             )
         });
-        ends_behind_the_honest_pages(&run, 1_000);
+        assert_trap_is_postponed(&run, 1_000);
         assert_eq!(run.summary.closed_prefixes, [prefix]);
-        assert_eq!(run.places(), (vec![prefix], vec![prefix]));
+        assert_eq!(run.postponed_and_closed(), (vec![prefix], vec![prefix]));
     }
 }
 
 #[test]
-fn a_path_that_repeats_itself() {
+fn a_path_that_repeats_itself_ends() {
     let run = run(|url| {
         with_honest_pages(url, &["/maze/"]).unwrap_or_else(|| {
             html(
@@ -242,7 +243,7 @@ fn a_path_that_repeats_itself() {
             )
         })
     });
-    ends_behind_the_honest_pages(&run, 2_500);
+    assert_trap_is_postponed(&run, 2_500);
     assert!(run.refused(Refusal::NearDuplicates) > 0);
     assert!(
         run.summary.report.resemblance.exact >= 500,
@@ -252,7 +253,7 @@ fn a_path_that_repeats_itself() {
 }
 
 #[test]
-fn every_combination_of_facets() {
+fn all_combinations_of_facets_end() {
     const FACETS: u32 = 24;
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["/search?facets=0"]) {
@@ -263,7 +264,7 @@ fn every_combination_of_facets() {
         let links = (0..FACETS)
             .step_by(6)
             .map(|facet| format!("/search?facets={}", set ^ (1 << ((facet + set) % FACETS))));
-        // Every search finds something of its own, so that no page is like another.
+        // Every search finds different results, so that no two pages are alike.
         html(
             &format!(
                 "{} {}",
@@ -273,12 +274,12 @@ fn every_combination_of_facets() {
             links.collect::<Vec<_>>(),
         )
     });
-    ends(&run, 10_100);
+    assert_crawl_ends(&run, 10_100);
     assert!(run.refused(Refusal::TooManyQueries) > 0);
 }
 
 #[test]
-fn subdomains_without_end() {
+fn endless_subdomains_end() {
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["http://w0.a.example/"]) {
             return page;
@@ -288,12 +289,12 @@ fn subdomains_without_end() {
         let next = [2 * n + 1, 2 * n + 2].map(|n| format!("http://w{n}.a.example/"));
         html(&words(&letters(n as usize)), next)
     });
-    ends(&run, 2_100);
+    assert_crawl_ends(&run, 2_100);
     assert!(run.refused(Refusal::TooManySubdomains) > 0);
 }
 
 #[test]
-fn a_server_that_finds_every_page_and_always_the_same() {
+fn a_server_that_returns_the_same_page_for_every_url_ends() {
     let run = run(|url| {
         with_honest_pages(url, &["/lost/and/found"]).unwrap_or_else(|| {
             let last = url.path_segments().unwrap().next_back().unwrap();
@@ -301,12 +302,12 @@ fn a_server_that_finds_every_page_and_always_the_same() {
             html(&words("home page of everything"), deeper.collect::<Vec<_>>())
         })
     });
-    ends_behind_the_honest_pages(&run, 2_000);
+    assert_trap_is_postponed(&run, 2_000);
     assert!(run.refused(Refusal::NearDuplicates) > 0);
 }
 
 #[test]
-fn without_budgets_the_same_trap_has_no_end() {
+fn without_budgets_the_same_trap_is_endless() {
     let mut options = options();
     options.frontier.max_near_duplicates = None;
     options.frontier.max_near_duplicates_in_all = None;
@@ -318,7 +319,7 @@ fn without_budgets_the_same_trap_has_no_end() {
     assert_eq!(run.summary.ending, Ending::BudgetSpent);
     assert_eq!(
         run.summary.report.resemblance.compared, 0,
-        "nothing is compared that nobody wants to know"
+        "no fingerprint is compared without a reason"
     );
     assert!(
         run.reports
@@ -329,7 +330,7 @@ fn without_budgets_the_same_trap_has_no_end() {
 }
 
 #[test]
-fn records_say_what_a_page_repeats() {
+fn records_name_the_page_that_a_page_duplicates() {
     let options = CrawlOptions {
         fingerprints: true,
         ..options()
@@ -373,7 +374,7 @@ fn records_say_what_a_page_repeats() {
 }
 
 #[test]
-fn noindex_is_recorded_and_the_page_is_written_all_the_same() {
+fn noindex_is_recorded_and_the_page_is_reported_anyway() {
     let run = run(|url| {
         let meta = |content: &str| format!("<meta name=robots content='{content}'>");
         let mut answer = match url.path() {
@@ -416,7 +417,7 @@ fn noindex_is_recorded_and_the_page_is_written_all_the_same() {
 }
 
 #[test]
-fn links_that_can_be_no_page_are_counted_by_kind() {
+fn links_that_cannot_be_crawled_are_counted_by_reason() {
     let run = run(|url| match url.path() {
         "/" => {
             let mail = ["mailto:ann@a.example"; 3].map(str::to_owned);
@@ -458,7 +459,7 @@ fn number(url: &Url) -> u64 {
 }
 
 #[test]
-fn the_defaults_end_a_trap_too_and_keep_an_honest_catalogue() {
+fn the_defaults_end_a_trap_and_keep_an_honest_catalogue() {
     const PRODUCTS: usize = 1_000;
     let sessions = AtomicU64::new(1);
     let run = run_with(default_options(), move |url| {
@@ -474,12 +475,12 @@ fn the_defaults_end_a_trap_too_and_keep_an_honest_catalogue() {
             }
         }
     });
-    ends_behind_the_honest_pages(&run, 5_000 + PRODUCTS as u64 + 500);
+    assert_trap_is_postponed(&run, 5_000 + PRODUCTS as u64 + 500);
     let products = run.reports.pages.iter().filter(|page| page.url.contains("/product/"));
     assert_eq!(products.count(), PRODUCTS + 1);
     let (basket, product) = ("http://a.example/basket;", "http://a.example/product/#");
-    let (postponed, closed) = run.places();
-    // Whether the products are compared with one another depends on when the site becomes suspect.
+    let (postponed, closed) = run.postponed_and_closed();
+    // Whether the products are compared depends on when the site becomes suspect.
     assert!(postponed.contains(&basket) && postponed.iter().all(|place| [basket, product].contains(place)));
     assert_eq!(closed, [basket]);
 }
@@ -489,7 +490,7 @@ fn hex(n: usize) -> String {
 }
 
 #[test]
-fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
+fn similar_honest_pages_are_all_fetched_beside_three_traps() {
     const EACH: usize = 300;
     let sessions = AtomicU64::new(1);
     let run = run(move |url| {
@@ -511,7 +512,7 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
             html(&words(&format!("index{kind}")), links.collect::<Vec<_>>())
         };
         match (kind, name) {
-            // The traps.
+            // These are traps.
             ("calendar", _) => {
                 let n = name.parse::<i64>().unwrap() * 12 + parts.next().unwrap().parse::<i64>().unwrap() - 1;
                 let month = |n: i64| format!("/calendar/{}/{}/", n.div_euclid(12), n.rem_euclid(12) + 1);
@@ -528,7 +529,7 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
                     [format!("{}/", letters(last)), format!("x{}/", letters(last))],
                 )
             }
-            // Those that only look like traps.
+            // These only look like traps.
             ("hex", "") => index(hex),
             ("gallery", "") => index(|n| n.to_string()),
             ("product", "") => index(|n| n.to_string()),
@@ -541,7 +542,7 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
             (_, name) => html(&format!("{} costs {name} and weighs {name}0 g", words("product")), []),
         }
     });
-    ends_behind_the_honest_pages(&run, 4_000);
+    assert_trap_is_postponed(&run, 4_000);
     for kind in ["hex", "gallery", "product"] {
         let prefix = format!("http://a.example/{kind}/");
         let fetched = run
@@ -552,7 +553,7 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
             .count();
         assert_eq!(fetched, EACH + 1, "{kind}: {}", run.summary);
     }
-    let (_, closed) = run.places();
+    let (_, closed) = run.postponed_and_closed();
     let is_trap = |place: &&&str| {
         ["/calendar/", "/shop/", "/deep/"]
             .iter()
@@ -564,48 +565,48 @@ fn honest_pages_that_look_alike_are_fetched_whole_beside_three_traps() {
     );
 }
 
-/// Far more than any budget allows, but an end, so that the test has one.
-const WITHOUT_END: u64 = 6_000;
+/// Far more pages than any budget allows, but not endless, so that a failing test ends.
+const ENDLESS: u64 = 6_000;
 
 #[test]
-fn pages_of_a_few_words_that_lead_on_and_on() {
+fn endless_pages_of_a_few_words_end() {
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["/photo/1"]) {
             return page;
         }
-        let next = (number(url) < WITHOUT_END).then(|| format!("/photo/{}", number(url) + 1));
+        let next = (number(url) < ENDLESS).then(|| format!("/photo/{}", number(url) + 1));
         html(&format!("Photo {}", number(url)), next)
     });
-    ends_behind_the_honest_pages(&run, 1_000);
+    assert_trap_is_postponed(&run, 1_000);
 }
 
 #[test]
-fn empty_pages_that_refresh_to_others_on_and_on() {
+fn endless_refreshes_of_empty_pages_end() {
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["/wait/1"]) {
             return page;
         }
         Response {
             body: Vec::new(),
-            refresh: (number(url) < WITHOUT_END).then(|| format!("0; url=/wait/{}", number(url) + 1)),
+            refresh: (number(url) < ENDLESS).then(|| format!("0; url=/wait/{}", number(url) + 1)),
             ..html("", [])
         }
     });
-    ends_behind_the_honest_pages(&run, 1_000);
+    assert_trap_is_postponed(&run, 1_000);
 }
 
 #[test]
-fn pages_that_are_never_whole_and_lead_on_and_on() {
+fn endless_truncated_pages_end() {
     let run = run(|url| {
         if let Some(page) = with_honest_pages(url, &["/large/1"]) {
             return page;
         }
-        let next = (number(url) < WITHOUT_END).then(|| format!("/large/{}", number(url) + 1));
+        let next = (number(url) < ENDLESS).then(|| format!("/large/{}", number(url) + 1));
         Response {
             extent: crawler::fetch::BodyExtent::Truncated,
             truncation: Some(crawler::TruncationReason::Size),
             ..html(&words("large"), next)
         }
     });
-    ends_behind_the_honest_pages(&run, 1_000);
+    assert_trap_is_postponed(&run, 1_000);
 }

@@ -1,4 +1,4 @@
-//! What an answer leads to: which links are followed, who is asked again, who is left alone.
+//! What follows from an answer: which links are followed, which pages are retried, which hosts are paused.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,8 +17,9 @@ use scripted::{Reply, Run, Scripted, page};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Crawls `http://a.example/` with a delay of one second, without robots.txt. The reply is made from the path and how often
-/// it was requested before.
+/// Crawls `http://a.example/` with a delay of one second, without robots.txt.
+///
+/// The reply depends on the path and on the number of earlier requests for it.
 fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.user_agent = "ourbot/1.0".to_owned();
@@ -34,7 +35,7 @@ fn failed(code: u16) -> Reply {
 const TWO_LINKS: &str = "<a href=/1></a><a href=/2></a>";
 
 #[test]
-fn the_links_of_a_page_that_says_nofollow_are_counted_and_not_followed() {
+fn the_links_of_a_page_with_nofollow_are_counted_and_not_followed() {
     let by_header = |tag: &str| Response {
         robots_tags: vec!["noarchive".to_owned(), tag.to_owned()],
         ..page(TWO_LINKS)
@@ -91,7 +92,7 @@ fn only_html_that_answers_2xx_has_links() {
 }
 
 #[test]
-fn a_host_that_answers_429_without_a_time_is_left_alone_for_five_seconds() {
+fn a_host_that_answers_429_without_retry_after_is_paused_for_five_seconds() {
     let run = run(|path, before| match (path, before) {
         ("/", _) => Ok(page(TWO_LINKS)),
         ("/1", 0) => failed(429),
@@ -103,7 +104,7 @@ fn a_host_that_answers_429_without_a_time_is_left_alone_for_five_seconds() {
 }
 
 #[test]
-fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_is_away_does() {
+fn a_failed_page_does_not_delay_others_but_a_host_that_is_away_does() {
     let broken = || Err(FetchError::Broken("no sense".to_owned()));
     let timeout = || Err(FetchError::Timeout);
     let connect = || Err(FetchError::Connect("refused".to_owned()));
@@ -127,7 +128,7 @@ fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_is_away_does() {
         });
         assert_eq!((run.summary.pages, run.asked.len()), (10, 12), "{:?}", run.asked);
         let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
-        // One request a second is what politeness alone would make of it. Whether an origin is back is asked after one second and
+        // Politeness alone would give one request a second. Whether an origin is back is checked after one second, and
         // after two more.
         let expected: Vec<u64> = if is_away {
             (0..3).chain(4..13).collect()
@@ -135,14 +136,14 @@ fn a_page_that_fails_does_not_hold_up_others_and_a_host_that_is_away_does() {
             (0..12).collect()
         };
         assert_eq!(times, expected, "{:?}: {:?}", failure(), run.asked);
-        // What failed waits behind all that was never asked for.
+        // Failed pages come after all pages that were not requested yet.
         let again = &run.paths()[run.asked.len() - 2..];
         assert!(again == ["/1", "/2"] || is_away, "{:?}: {:?}", failure(), run.asked);
     }
 }
 
 #[test]
-fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_delay() {
+fn a_page_with_a_forbidden_address_is_reported_as_not_fetched_and_costs_no_delay() {
     let run = run(|path, _| match path {
         "/" => Ok(page(TWO_LINKS)),
         "/1" => Err(FetchError::AddressForbidden),
@@ -158,7 +159,7 @@ fn a_page_whose_address_is_forbidden_is_reported_as_not_fetched_and_spends_no_de
 }
 
 #[test]
-fn a_redirect_and_a_refresh_are_followed_to_where_a_link_in_the_same_words_leads() {
+fn redirects_and_refreshes_are_resolved_as_links_are() {
     for (text, asked) in [
         ("///a.example/x", "/x"),
         ("////a.example/x", "/x"),
@@ -190,7 +191,7 @@ fn a_redirect_and_a_refresh_are_followed_to_where_a_link_in_the_same_words_leads
 }
 
 #[test]
-fn a_redirect_to_what_cannot_be_crawled_is_reported_in_a_few_words_however_long_it_is() {
+fn a_redirect_to_an_uncrawlable_url_is_reported_in_a_short_message() {
     let run = run(|_, _| {
         Ok(Response {
             status: 302,
@@ -203,7 +204,7 @@ fn a_redirect_to_what_cannot_be_crawled_is_reported_in_a_few_words_however_long_
     assert!(failure.len() < 500, "{} bytes", failure.len());
 }
 
-/// Serves each path with what a function makes of it; whoever asks for nothing that is known gets 404.
+/// Serves each path with the result of a function; 404 if it returns `None`.
 async fn server(answer: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -254,7 +255,7 @@ async fn robots_tags_are_read_from_every_header_line_whatever_its_bytes() {
             1,
         ),
         (b"Content-Type: text/html\r\nX-Robots-Tag: noarchive\r\n", 3),
-        // In Latin-1 and in UTF-8.
+        // The value is in Latin-1 in one case, in UTF-8 in the other.
         (b"Content-Type: text/html\r\nX-Robots-Tag: caf\xe9, nofollow\r\n", 1),
         (b"Content-Type: text/html\r\nX-Robots-Tag: nofollow, caf\xc3\xa9\r\n", 1),
     ];
@@ -271,12 +272,12 @@ async fn robots_tags_are_read_from_every_header_line_whatever_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_robots_txt_is_read_whatever_its_type_and_however_long_it_may_be() {
+async fn a_long_robots_txt_of_any_type_is_read() {
     let port = server(|path| match path {
         "/robots.txt" => {
             let long = "# nothing to see\n".repeat(20_000);
             let rules = format!("{long}User-agent: *\nDisallow: /1\n");
-            // Of unknown length: it ends where the connection does.
+            // Without a length: the body ends with the connection.
             Some(http(b"Content-Type: application/octet-stream\r\n", &rules))
         }
         "/" => Some(http(b"Content-Type: text/html\r\n", TWO_LINKS)),

@@ -9,7 +9,7 @@ use url::Url;
 use crate::config::CrawlConfig;
 use crate::fetch::{FetchError, Fetcher, Request, ResourceKind, Response, TruncationReason};
 use crate::page::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
-use crate::page::{self, Page, Wanted};
+use crate::page::{self, Page, ReadOptions};
 
 /// Larger bodies, in bytes, are parsed on a blocking thread, so that parsing does not delay other sockets.
 const INLINE_PARSE_BYTES: usize = 1024 * 1024;
@@ -51,7 +51,7 @@ pub(crate) async fn fetch<S: Fetcher>(
     fetcher: Arc<S>,
     config: Arc<CrawlConfig>,
     request: Request,
-    wanted: Wanted,
+    wanted: ReadOptions,
 ) -> Fetched {
     let kind = request.kind;
     let url = request.url.clone();
@@ -79,7 +79,7 @@ pub(crate) async fn fetch<S: Fetcher>(
     }
 }
 
-fn read(mut answer: Response, kind: ResourceKind, wanted: &Wanted, url: &Url, config: &CrawlConfig) -> Fetched {
+fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if kind == ResourceKind::Page {
         let page = page::read(&answer, url, config, wanted);

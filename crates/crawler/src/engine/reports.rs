@@ -41,7 +41,7 @@ impl<S: Fetcher> Crawl<S> {
         self.remember_seen_links(&page.link_keys, &settled.verdicts);
         link_graph::set_verdicts(&mut links, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
-        let new = earlier.new_links(&entry.url, is_over, &settled.verdicts, &mut links);
+        let new = earlier.count_new_links(&entry.url, is_over, &settled.verdicts, &mut links);
         if is_over {
             self.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
             self.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;

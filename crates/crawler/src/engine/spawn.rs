@@ -10,7 +10,7 @@ use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request, ResourceKind};
-use crate::page::Wanted;
+use crate::page::ReadOptions;
 
 impl<S: Fetcher> Crawl<S> {
     /// Spawns a task for a lease.
@@ -42,9 +42,9 @@ impl<S: Fetcher> Crawl<S> {
         self.ledger.spawn(lease, started, task);
     }
 
-    fn wanted(&self, lease: &Lease) -> Wanted {
+    fn wanted(&self, lease: &Lease) -> ReadOptions {
         let options = self.config.options();
-        Wanted {
+        ReadOptions {
             fingerprint: lease.wants_fingerprint || options.fingerprints,
             text: options.report_content,
             known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),

@@ -1,8 +1,10 @@
-//! Which text a body of bytes is: the encoding sniffing of the WHATWG HTML standard.
+//! Which encoding a body has: the encoding sniffing of the WHATWG HTML standard.
 //!
-//! Source of the rules: HTML, "Determining the character encoding" (13.2.3.2), and the Encoding standard for labels
-//! and decoders. Guessing a language from byte frequencies, as some browsers do for pages that declare nothing, is
-//! left out: its answer depends on the browser.
+//! Source of the rules: HTML, "Determining the character encoding" (13.2.3.2), and the Encoding standard for labels and
+//! decoders.
+//!
+//! Some browsers guess the encoding of a page without a declaration from byte frequencies. We do not, because the
+//! result depends on the browser.
 
 mod head;
 mod prescan;
@@ -12,32 +14,31 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How many bytes of a page are searched for a declaration: the number the standard encourages.
+/// How many bytes of a page are searched for a declaration, as the standard recommends.
 const PRESCAN_BYTES: usize = 1024;
 
 /// A body as text, and the encoding it was read with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The text without its byte order mark; borrowed when the body already was UTF-8 without errors.
+    /// The text without its byte order mark; borrowed if the body is UTF-8 without errors.
     pub text: Cow<'a, str>,
-    /// What the bytes were taken for; query strings of links are encoded back into it.
+    /// The encoding of the body. The query strings of its links are written in it.
     pub encoding: &'static Encoding,
 }
 
-/// Decodes a body to text; malformed bytes become U+FFFD, and nothing fails.
+/// Decodes a body to text. Never fails: malformed bytes become U+FFFD.
 ///
 /// The first of these that names a known encoding decides:
 /// 1. the byte order mark,
 /// 2. the `charset` of the Content-Type header,
-/// 3. the first `<meta>` element in the head that declares a known one; the head reaches up to the first tag that has
-///    no place there, at least 1024 bytes and at most a mebibyte,
+/// 3. the first `<meta>` element in the head that declares a known encoding; the head ends at the first tag that cannot
+///    be in it, after 1024 bytes at the earliest and a mebibyte at the latest,
 /// 4. something like a `<meta>` element or an XML declaration in the first 1024 bytes,
-/// 5. UTF-8 if the body has bytes beyond ASCII and all of it is valid (a character that the body's end cuts is
-///    forgiven),
+/// 5. UTF-8, if the body has bytes beyond ASCII and all of it is valid (the end of the body may cut a character),
 /// 6. windows-1252.
 ///
-/// A page of pure ASCII that declares nothing is windows-1252, as in browsers. That is no matter for its text, but
-/// `<a href="?q=&eacute;">` in it asks for `?q=%E9`.
+/// A page of pure ASCII without a declaration is windows-1252, as in browsers. Its text is the same in either encoding,
+/// but its links are not: `<a href="?q=&eacute;">` requests `?q=%E9`.
 ///
 /// Costs one pass over the body, and a copy of it unless it is UTF-8.
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
@@ -54,9 +55,10 @@ fn declared_or_guessed(body: &[u8], content_type: Option<&str>) -> &'static Enco
         .unwrap_or_else(|| fallback(body))
 }
 
-/// Returns the encoding of an XML file that starts with these bytes: its byte order mark, the `charset` of the Content-Type
-/// header, the XML declaration, or UTF-8 (RFC 7303, section 3).
-pub(crate) fn of_xml(start: &[u8], content_type: Option<&str>) -> &'static Encoding {
+/// Returns the encoding of an XML file that starts with these bytes (RFC 7303, section 3).
+///
+/// The first of these decides: byte order mark, `charset` of the Content-Type header, XML declaration, UTF-8.
+pub(crate) fn xml_file_encoding(start: &[u8], content_type: Option<&str>) -> &'static Encoding {
     Encoding::for_bom(start)
         .map(|(encoding, _)| encoding)
         .or_else(|| content_type.and_then(header_charset))
@@ -65,14 +67,15 @@ pub(crate) fn of_xml(start: &[u8], content_type: Option<&str>) -> &'static Encod
         .unwrap_or(UTF_8)
 }
 
-/// Decodes a style sheet to text: its byte order mark, the `charset` of the Content-Type header, its `@charset` rule, or UTF-8 (CSS
-/// Syntax Module Level 3, section 3.2).
+/// Decodes a style sheet to text (CSS Syntax Module Level 3, section 3.2).
+///
+/// The first of these decides: byte order mark, `charset` of the Content-Type header, `@charset` rule, UTF-8.
 pub(crate) fn decode_style_sheet<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     let rule = || {
         let label = body.get(..PRESCAN_BYTES).unwrap_or(body).strip_prefix(b"@charset \"")?;
         let end = label.iter().position(|byte| *byte == b'"')?;
         let encoding = Encoding::for_label(label.get(..end)?)?;
-        // A rule that can be read is in no encoding of two bytes.
+        // The rule was readable as ASCII, so the sheet cannot be in UTF-16.
         Some(if encoding == UTF_16BE || encoding == UTF_16LE {
             UTF_8
         } else {
@@ -85,7 +88,7 @@ pub(crate) fn decode_style_sheet<'a>(body: &'a [u8], content_type: Option<&str>)
 
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
-    // What the prescan finds is tentative: a true element that contradicts it has the last word, wherever it stands.
+    // The prescan's result is tentative. A real `<meta>` element that contradicts it wins, wherever it stands.
     prescan::utf_16_of_xml(start)
         .or_else(|| head::meta_encoding(body))
         .or_else(|| prescan::meta_encoding(start))
@@ -95,13 +98,13 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
 fn fallback(body: &[u8]) -> &'static Encoding {
     let valid = match std::str::from_utf8(body) {
         Ok(_) => true,
-        // No length means that the input ended inside a character: the body was cut, not wrong.
+        // No error length means that the input ended inside a character: the body was truncated, not malformed.
         Err(error) => error.error_len().is_none(),
     };
     if valid && !body.is_ascii() { UTF_8 } else { WINDOWS_1252 }
 }
 
-/// The encoding of a Content-Type's first `charset` parameter (MIME Sniffing, "parse a MIME type").
+/// Returns the encoding of the first `charset` parameter of a Content-Type (MIME Sniffing, "parse a MIME type").
 fn header_charset(content_type: &str) -> Option<&'static Encoding> {
     let mut rest = content_type.split_once(';')?.1;
     loop {
@@ -117,7 +120,7 @@ fn header_charset(content_type: &str) -> Option<&'static Encoding> {
     }
 }
 
-/// A parameter's value, unquoted, and what follows it.
+/// Splits a parameter's value, unquoted, from the text after it.
 fn parameter_value(input: &str) -> (Cow<'_, str>, &str) {
     let Some(quoted) = input.strip_prefix('"') else {
         let (value, rest) = input.split_at(input.find(';').unwrap_or(input.len()));
@@ -183,19 +186,19 @@ mod tests {
     }
 
     #[test]
-    fn a_header_charset_nobody_knows_leaves_the_word_to_the_meta_element() {
+    fn the_meta_element_decides_when_the_header_charset_is_unknown() {
         assert_eq!(name(b"<meta charset=gbk>", Some("text/html; charset=klingon")), "GBK");
     }
 
     #[test]
-    fn text_that_declares_nothing_is_utf_8_only_if_it_can_be() {
+    fn text_without_a_declaration_is_utf_8_only_if_it_is_valid_utf_8() {
         assert_eq!(name("é".as_bytes(), None), "UTF-8");
         assert_eq!(name(b"\xE9t\xE9", None), "windows-1252");
         assert_eq!(name(b"plain", None), "windows-1252");
     }
 
     #[test]
-    fn a_character_cut_by_the_end_of_the_body_does_not_spoil_utf_8() {
+    fn a_body_that_ends_inside_a_character_is_still_utf_8() {
         assert_eq!(name(b"\xC3\xA9\xC3", None), "UTF-8");
         assert_eq!(name(b"\xC3\xA9\xC3\xC3", None), "windows-1252");
     }
@@ -211,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_beyond_the_first_1024_bytes_counts_in_the_head_only() {
+    fn a_declaration_beyond_the_first_1024_bytes_counts_only_in_the_head() {
         let page = |before: &str| format!("{before}{}<meta charset=gbk>", " ".repeat(1024));
         assert_eq!(name(page("<title>x</title>").as_bytes(), None), "GBK");
         assert_eq!(name(page("<p>").as_bytes(), None), "windows-1252");
     }
 
     #[test]
-    fn an_element_beats_what_only_looks_like_one() {
+    fn a_meta_element_beats_text_that_only_looks_like_one() {
         let script = "<script>'<meta charset=koi8-r>'</script>";
         assert_eq!(name(script.as_bytes(), None), "KOI8-R");
         assert_eq!(name(format!("{script}<meta charset=gbk>").as_bytes(), None), "GBK");

@@ -1,43 +1,43 @@
-//! Makes what a page is compared by: a hash of its bytes, and a simhash of its visible text.
+//! Fingerprints of pages: a hash of the bytes, and a simhash of the visible text.
 //!
-//! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) turns texts that
-//! have most of their features in common into numbers that have most of their bits in common. Features are runs of
-//! three words, each counted once. The [`frontier`] compares the results.
+//! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) maps texts with many
+//! common features to numbers with many common bits. Features are runs of three words, each counted once. The
+//! [`frontier`] compares the fingerprints.
 //!
-//! Visible text is what a plain pass over the markup leaves: without tags, comments, scripts and styles. No tree is
-//! built, references such as `&amp;` stay as they are written, and style sheets hide nothing. A word is a run of
-//! letters and digits, without the case of ASCII letters; an ideograph or a kana is a word of its own.
+//! Visible text is the markup without tags, comments, scripts and styles, found in one pass without a tree. References
+//! such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters and digits, with ASCII
+//! letters in lower case. An ideograph or a kana is a word of its own.
 //!
-//! **Runs of ASCII digits count as equal**, because what differs in dates, counts and numbers only is what traps are
-//! made of. `2031` and `17` are the same word, and so are `3fa9c1` and `7fa2c8`, both `#fa#c#`. But `3fa9c1` and
-//! `9bd3e2` differ: letters count. Words of digits only that follow one another count as one word, so that it does not
-//! matter how many days a month has. A word of sixteen and more letters and digits counts as "some identifier": sessions have
-//! such names, words do not.
+//! **Runs of ASCII digits are equal**, because the pages of a trap often differ only in dates, counts and numbers:
+//! - `2031` and `17` are the same word, and so are `3fa9c1` and `7fa2c8`, both `#fa#c#`.
+//! - `3fa9c1` and `9bd3e2` differ, because letters count.
+//! - Consecutive words of digits only count as one word, so that the number of days in a month does not matter.
+//! - A word of sixteen or more letters and digits, with at least one of each, counts as "some identifier". Session
+//!   names look like that; words do not.
 //!
-//! Neither hash resists a page that is made to collide, and none has to: whoever wants two pages taken for the same can
-//! as well serve the same bytes.
+//! Both hashes can be made to collide on purpose. That gains nothing: the same server could serve the same bytes twice.
 
 use frontier::{ContentHash, SimHash};
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Words in a row that make one feature.
-const SHINGLE: usize = 3;
+/// Number of consecutive words in one feature.
+const SHINGLE_WORDS: usize = 3;
 
-/// A text of fewer words has too few features for a simhash.
-const FEWEST_WORDS: usize = 16;
+/// Minimum number of words of a text with a simhash. Shorter texts have too few features.
+const MIN_WORDS: usize = 16;
 
-/// Returns the XXH3 hash (Y. Collet, 128 bits, seed 0) of a body after decompression; `None` for an empty body, whose
-/// equals say nothing.
+/// Returns the XXH3 hash (Y. Collet, 128 bits, seed 0) of a decompressed body; `None` if it is empty, because empty
+/// bodies are no duplicates of each other.
 ///
-/// It tells pages apart. It does not prove who wrote them.
+/// The hash is not cryptographic: it finds equal pages, and proves nothing.
 pub fn content_hash(body: &[u8]) -> Option<ContentHash> {
     (!body.is_empty()).then(|| ContentHash::from(xxh3_128(body)))
 }
 
 /// Returns the simhash of the visible text of markup; `None` for a text of fewer than 16 words.
 ///
-/// Never fails. One pass, in constant memory.
+/// Never fails. Costs one pass and constant memory.
 pub fn simhash(markup: &str) -> Option<SimHash> {
     let mut features = Features::default();
     let mut rest = markup.as_bytes();
@@ -48,22 +48,24 @@ pub fn simhash(markup: &str) -> Option<SimHash> {
     features.finish()
 }
 
-/// Skips what begins with this `<`: a tag, a comment, a script or a style with its content, or the bare character. What
-/// is left open hides all that follows, as it mostly does in a browser.
+/// Returns the rest of the markup after the construct that starts with this `<`.
+///
+/// That is a tag, a comment, a script or style with its content, or a bare `<`. One that is never closed hides the
+/// rest, as it mostly does in a browser.
 fn after_tag(tag: &[u8]) -> &[u8] {
     match tag.get(1) {
         Some(b'!') if tag.starts_with(b"<!--") => after(tag, memmem::find(tag, b"-->"), 3),
-        Some(b's' | b'S') => match RAW.iter().find(|name| starts_with(&tag[1..], name)) {
-            Some(name) => after_raw(tag, name),
-            None => after_mark(tag),
+        Some(b's' | b'S') => match RAW_ELEMENTS.iter().find(|name| starts_with(&tag[1..], name)) {
+            Some(name) => after_raw_element(tag, name),
+            None => after_tag_end(tag),
         },
-        Some(b'!' | b'/' | b'?' | b'a'..=b'z' | b'A'..=b'Z') => after_mark(tag),
+        Some(b'!' | b'/' | b'?' | b'a'..=b'z' | b'A'..=b'Z') => after_tag_end(tag),
         _ => after(tag, Some(0), 1),
     }
 }
 
-/// Elements whose content is no text.
-const RAW: [&[u8]; 2] = [b"script", b"style"];
+/// Elements whose content is not text.
+const RAW_ELEMENTS: [&[u8]; 2] = [b"script", b"style"];
 
 fn starts_with(bytes: &[u8], name: &[u8]) -> bool {
     let begins = bytes
@@ -72,30 +74,30 @@ fn starts_with(bytes: &[u8], name: &[u8]) -> bool {
     begins && !bytes.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-fn after_raw<'m>(tag: &'m [u8], name: &[u8]) -> &'m [u8] {
+fn after_raw_element<'m>(tag: &'m [u8], name: &[u8]) -> &'m [u8] {
     let mut rest = tag;
     while let Some(at) = memmem::find(rest, b"</") {
         rest = after(rest, Some(at), 2);
         if starts_with(rest, name) {
-            return after_mark(rest);
+            return after_tag_end(rest);
         }
     }
     &[]
 }
 
-fn after_mark(tag: &[u8]) -> &[u8] {
+fn after_tag_end(tag: &[u8]) -> &[u8] {
     after(tag, memchr(b'>', tag), 1)
 }
 
-/// What follows so many bytes from here; nothing if there is no such place.
+/// Returns the text `length` bytes after `at`; empty if `at` is `None` or beyond the end.
 fn after(text: &[u8], at: Option<usize>, length: usize) -> &[u8] {
     at.and_then(|at| text.get(at + length..)).unwrap_or_default()
 }
 
-/// What a byte is to a word.
+/// The role of a byte in a word.
 #[derive(Clone, Copy)]
 struct Class {
-    /// The byte, with the case of ASCII letters folded; zero between words.
+    /// The byte, with ASCII letters in lower case; zero between words.
     folded: u64,
     kind: Kind,
 }
@@ -137,30 +139,30 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// Stands for a run of digits, and is the hash of a word that is nothing else.
+/// Stands for a run of digits. It is also the hash of a word of digits only.
 const NUMBER: u64 = b'#' as u64;
 
-/// The golden ratio as a fraction of 2⁶⁴: odd, and its bits follow no pattern.
-const SPREADER: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The golden ratio as a fraction of 2⁶⁴: an odd multiplier whose bits have no pattern.
+const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Reads words, and counts the bits of the features that they make.
+/// Reads words, and counts the bits of their features.
 #[derive(Default)]
 struct Features {
-    last: [u64; SHINGLE],
+    last: [u64; SHINGLE_WORDS],
     words: usize,
-    met: Met,
-    bits: Bits,
+    recent: RecentFeatures,
+    bits: BitCounters,
 }
 
-/// Letters and digits, both, that make a word an identifier.
+/// Minimum length in bytes of an identifier, which has both letters and digits.
 const IDENTIFIER_BYTES: usize = 16;
 
-/// What all identifiers hash to.
+/// The hash of every identifier.
 const IDENTIFIER: u64 = 0xD1B5_4A32_D192_ED03;
 
-/// The hash of a word, by its letters and runs of digits; of an identifier that of all.
+/// Returns the hash of a word from that of its letters and runs of digits. All identifiers have the same hash.
 #[inline]
-fn word_of(hash: u64, length: usize, after_digit: usize, start: usize) -> u64 {
+fn word_hash(hash: u64, length: usize, after_digit: usize, start: usize) -> u64 {
     let has_digit = after_digit != usize::MAX && after_digit > start;
     if length >= IDENTIFIER_BYTES && has_digit && hash != NUMBER {
         IDENTIFIER
@@ -170,7 +172,7 @@ fn word_of(hash: u64, length: usize, after_digit: usize, start: usize) -> u64 {
 }
 
 impl Features {
-    /// Reads text up to the next `<`, and returns how many bytes that are. No word goes on behind it.
+    /// Reads text up to the next `<`, and returns the number of bytes read. Every word ends there.
     fn read_text(&mut self, text: &[u8]) -> usize {
         let mut hash = 0_u64;
         let (mut start, mut after_digit) = (0, usize::MAX);
@@ -189,7 +191,7 @@ impl Features {
                 continue;
             }
             if hash != 0 {
-                self.word(word_of(hash, at - start, after_digit, start));
+                self.word(word_hash(hash, at - start, after_digit, start));
             }
             hash = class.folded;
             start = at + usize::from(hash == 0);
@@ -199,7 +201,7 @@ impl Features {
             }
         }
         if hash != 0 {
-            self.word(word_of(hash, read - start, after_digit, start));
+            self.word(word_hash(hash, read - start, after_digit, start));
         }
         read
     }
@@ -207,71 +209,71 @@ impl Features {
     #[inline]
     fn word(&mut self, word: u64) {
         let [_, second, third] = self.last;
-        // The days of a month and the rows of a table are as many as they are.
+        // Calendars and tables differ in how many numbers follow each other.
         if word == NUMBER && third == NUMBER {
             return;
         }
         self.last = [second, third, word];
         self.words += 1;
-        if self.words >= SHINGLE {
-            let feature = mixed(
-                second.rotate_left(42) ^ third.rotate_left(21).wrapping_mul(SPREADER) ^ word.wrapping_mul(SPREADER),
-            );
-            if self.met.is_new(feature) {
+        if self.words >= SHINGLE_WORDS {
+            let feature = mix(second.rotate_left(42)
+                ^ third.rotate_left(21).wrapping_mul(GOLDEN_RATIO)
+                ^ word.wrapping_mul(GOLDEN_RATIO));
+            if self.recent.is_new(feature) {
                 self.bits.add(feature);
             }
         }
     }
 
     fn finish(&mut self) -> Option<SimHash> {
-        (self.words >= FEWEST_WORDS).then(|| SimHash::from(self.bits.majority()))
+        (self.words >= MIN_WORDS).then(|| SimHash::from(self.bits.majority()))
     }
 }
 
-/// Features that were met lately, so that each counts once: else what a page says a hundred times would be all that
-/// counts.
+/// Recent features, so that a repeated one counts once. Otherwise text that a page repeats a hundred times would decide
+/// alone.
 ///
-/// Two features of one slot push each other out, and may count again then.
-struct Met([u32; MET_SLOTS]);
+/// Two features that share a slot evict each other. They may then count again.
+struct RecentFeatures([u32; RECENT_SLOTS]);
 
-/// A power of two; 32 KiB, on the stack, which is in the cache.
-const MET_SLOTS: usize = 8192;
+/// A power of two. The table takes 32 KiB of stack, which stays in the CPU cache.
+const RECENT_SLOTS: usize = 8192;
 
-impl Default for Met {
+impl Default for RecentFeatures {
     fn default() -> Self {
-        Self([0; MET_SLOTS])
+        Self([0; RECENT_SLOTS])
     }
 }
 
-impl Met {
+impl RecentFeatures {
     #[inline]
     fn is_new(&mut self, feature: u64) -> bool {
         let tag = (feature >> 32) as u32;
-        let slot = &mut self.0[feature as usize % MET_SLOTS];
+        let slot = &mut self.0[feature as usize % RECENT_SLOTS];
         std::mem::replace(slot, tag) != tag
     }
 }
 
-/// The finalizer of MurmurHash3 (A. Appleby): every bit of the result depends on every bit.
+/// The finalizer of MurmurHash3 (A. Appleby): every bit of the result depends on every bit of the input.
 #[inline]
-fn mixed(mut hash: u64) -> u64 {
+fn mix(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     hash ^ (hash >> 33)
 }
 
-/// Counts, for each of 64 places, how many numbers have a one there.
+/// Counts, for each of 64 bit positions, how many numbers have a one there.
 ///
-/// Eight words of eight small counters each take up to 255 numbers, a table look-up and an addition per byte, before
-/// they are added to the large counters.
-struct Bits {
+/// Eight words hold eight byte-sized counters each. Adding a number costs one table look-up and one addition per byte.
+/// After 255 numbers the small counters are added to the large ones.
+struct BitCounters {
     small: [u64; 8],
     in_small: u8,
     large: [u32; 64],
     total: u32,
 }
 
-impl Default for Bits {
+impl Default for BitCounters {
     fn default() -> Self {
         Self {
             small: [0; 8],
@@ -282,7 +284,7 @@ impl Default for Bits {
     }
 }
 
-/// The bits of a byte, each in a byte of its own.
+/// For each byte its eight bits, each in a byte of its own.
 const SPREAD: [u64; 256] = {
     let mut spread = [0; 256];
     let mut byte = 0;
@@ -297,7 +299,7 @@ const SPREAD: [u64; 256] = {
     spread
 };
 
-impl Bits {
+impl BitCounters {
     #[inline]
     fn add(&mut self, number: u64) {
         for (small, byte) in self.small.iter_mut().zip(number.to_le_bytes()) {
@@ -318,7 +320,7 @@ impl Bits {
         (self.small, self.in_small) = ([0; 8], 0);
     }
 
-    /// The number that has a one where more than half have one.
+    /// Returns the number whose bits are one where more than half of the numbers have a one.
     fn majority(&mut self) -> u64 {
         self.carry();
         let ones = self
@@ -334,10 +336,10 @@ impl Bits {
 mod tests {
     use super::*;
 
-    /// A text of so many words, each like no other.
+    /// A text of `count` words, which differ from each other and from those of another salt.
     fn words(count: u32, salt: u32) -> String {
         let word = |n: u32| {
-            let mut number = mixed(u64::from(n) << 32 | u64::from(salt));
+            let mut number = mix(u64::from(n) << 32 | u64::from(salt));
             let letters = (0..7).map(|_| {
                 number /= 26;
                 char::from(b'a' + (number % 26) as u8)
@@ -347,14 +349,14 @@ mod tests {
         (0..count).map(word).collect()
     }
 
-    /// The simhash of a text that is long enough.
+    /// The simhash of a text of at least 16 words.
     #[track_caller]
     fn simhash(markup: &str) -> SimHash {
         super::simhash(markup).unwrap()
     }
 
     #[test]
-    fn markup_scripts_styles_comments_case_and_spaces_do_not_count() {
+    fn the_simhash_ignores_markup_scripts_styles_comments_case_and_spaces() {
         let text = words(50, 1);
         let plain = simhash(&text);
         let (first, last) = text.split_at(text.find(' ').unwrap());
@@ -379,13 +381,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_differ_in_little_are_near_and_others_are_not() {
+    fn texts_with_few_differences_are_near_and_unrelated_texts_are_not() {
         for salt in 0..50 {
             let text = words(2_000, salt);
             let changed = text.replacen(words(1, salt).trim(), "another", 1);
             assert_ne!(text, changed);
             assert!(simhash(&text).is_near(simhash(&changed)), "one word of two thousand");
-            // For texts without a feature in common the distance is binomial: 16 or less has a chance of 4e-5.
+            // The distance of texts without a common feature is binomial: 16 or less has a probability of 4e-5.
             assert!(simhash(&text).distance(simhash(&words(2_000, salt + 1_000))) > 16);
         }
     }
@@ -428,12 +430,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_a_row_count_once() {
+    fn consecutive_numbers_count_as_one_word() {
         let text = words(30, 1);
         let with = |numbers: &str| simhash(&format!("{text}{numbers} {text}"));
         assert_eq!(with("1"), with("27. 28/29 30 31"));
         assert_eq!(with("x1 2"), with("x7 8 9"));
-        assert_ne!(with("x1"), with("x1 x2"), "only words of nothing but digits do");
+        assert_ne!(with("x1"), with("x1 x2"), "this holds for words of digits only");
     }
 
     #[test]
@@ -449,13 +451,13 @@ mod tests {
     #[test]
     fn one_in_fifty_of_short_texts_that_differ_in_a_hexadecimal_word_is_near() {
         let [before, after] = [words(20, 1), words(19, 2)];
-        let text = |n: u64| format!("{before}{:08x} {after}", mixed(n) as u32);
+        let text = |n: u64| format!("{before}{:08x} {after}", mix(n) as u32);
         let simhashes: Vec<_> = (1..=3_000).map(|n| simhash(&text(n))).collect();
         let near_to = |one: &SimHash| simhashes.iter().filter(|other| other.is_near(*one)).count();
         let pairs = simhashes.len() * (simhashes.len() - 1);
         let near = simhashes.iter().map(near_to).sum::<usize>() - simhashes.len();
-        // Three features of 38 differ, which turns 8 bits on average. Measured: 1.8 % of the pairs, and between 16 and
-        // 174 of the texts for one of the first five.
+        // Three of 38 features differ, which changes 8 bits on average. Measured: 1.8 % of all pairs are near. For one
+        // of the first five texts between 16 and 174 others are near.
         assert!((pairs / 100..pairs / 33).contains(&near), "{near} of {pairs} pairs");
     }
 
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_it_fail() {
+    fn broken_markup_never_makes_a_simhash_fail() {
         let pieces = [
             "<", "</", "<!--", "<script", "<style>", ">", "é", "語", "a1", "", "<s", "</script", "\0", "&amp;",
         ];
@@ -498,7 +500,7 @@ mod tests {
     #[test]
     fn the_majority_is_exact_for_any_number_of_features() {
         for count in [1, 254, 255, 256, 1_000] {
-            let mut bits = Bits::default();
+            let mut bits = BitCounters::default();
             for n in 0..count {
                 bits.add(if n % 2 == 0 { u64::MAX } else { 0 });
             }
@@ -508,8 +510,8 @@ mod tests {
     }
 
     #[test]
-    fn the_content_hash_is_that_of_the_author_of_xxh3() {
-        // XXH3 of "a", 128 bits, as its author's program prints it.
+    fn the_content_hash_equals_the_reference_implementation_of_xxh3() {
+        // The 128-bit XXH3 of "a", as printed by its author's program.
         let hash = content_hash(b"a").unwrap();
         assert_eq!(hash.to_string(), "a96faf705af16834e6c632b61e964e1f");
         assert_eq!(content_hash(b""), None);

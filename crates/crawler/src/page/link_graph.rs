@@ -1,26 +1,27 @@
-//! The links of one answer as edges of a graph, with those that are not offered to the frontier.
+//! The links of one page as edges of the link graph, including those that are not offered to the frontier.
 
 use frontier::{Canonicalizer, Link, Verdict};
 
 use crate::page::Page;
 use crate::page::links::FoundLink;
 
-/// One link of a page, or the one of a redirect.
+/// One link of a page, or the target of a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkRecord {
-    /// Where it leads: an absolute URL without fragment.
+    /// The target: an absolute URL without fragment.
     pub to: String,
     /// The kind of link: the name of a [`LinkSource`](crate::page::links::LinkSource), or `redirect`.
     pub kind: &'static str,
-    /// Whether the link, or its page, says that it is not to be followed.
+    /// Whether the link or its page has `nofollow`.
     pub nofollow: bool,
-    /// The frontier's verdict; `None` if the link was not offered: it has `nofollow`, or its URL cannot be crawled.
+    /// The frontier's verdict; `None` if the link was not offered, because it has `nofollow` or its URL cannot be
+    /// crawled.
     pub verdict: Option<Verdict>,
 }
 
 impl LinkRecord {
-    /// Makes a record of a link that was not offered, for tests of observers.
+    /// Makes a record of a link that was not offered. Tests of observers need it.
     pub fn new(to: impl Into<String>, kind: &'static str) -> Self {
         Self {
             to: to.into(),
@@ -30,7 +31,7 @@ impl LinkRecord {
         }
     }
 
-    /// Returns what became of the link as one word in snake case: `queued`, `seen`, the name of a
+    /// Returns what happened to the link, in snake case: `queued`, `seen`, the name of a
     /// [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable`.
     pub fn verdict_name(&self) -> &'static str {
         match self.verdict {
@@ -48,7 +49,7 @@ pub(crate) fn redirect(target: &Link) -> LinkRecord {
     LinkRecord::new(target.url.url().as_str(), "redirect")
 }
 
-/// Makes the records of a page's links: first, in their order, those that are offered, then the others.
+/// Makes the records of a page's links: first the offered ones in their order, then the others.
 pub(crate) fn records_of(page: &Page, canonicalizer: &Canonicalizer) -> Vec<LinkRecord> {
     let mut records = Vec::with_capacity(page.links.len() + page.unfollowed.len());
     let mut not_crawlable = Vec::new();
@@ -70,7 +71,7 @@ fn record_of(link: &FoundLink, nofollow: bool) -> LinkRecord {
     }
 }
 
-/// Sets the verdicts of the links that were offered, which come first.
+/// Sets the verdicts of the offered links, which come first.
 pub(crate) fn set_verdicts(records: &mut [LinkRecord], verdicts: &[Verdict]) {
     for (record, verdict) in records.iter_mut().zip(verdicts) {
         record.verdict = Some(*verdict);

@@ -1,11 +1,14 @@
-//! Text to links: what a browser without scripts would find in a page.
+//! From text to links: those that a browser without scripts would find in a page.
 //!
-//! Source of the rules: the WHATWG HTML and URL standards. `tests/data/links` holds cases, and a script that asks a
-//! browser about them.
+//! Source of the rules: the WHATWG HTML and URL standards. `tests/data/links` holds test cases, and a script that
+//! compares them with a browser.
 //!
-//! Two roads lead there. A scanner follows the standard's tokenizer in one pass and keeps as little of its tree
-//! construction as links depend on: [`extract_without_tree`]. Where that is not enough it says so, and a tree is built:
-//! [`extract_with_tree`]. The tests hold each against the other.
+//! There are two extractors:
+//! - [`extract_without_tree`], the scanner, follows the standard's tokenizer in one pass. Of tree construction it
+//!   implements only what links depend on.
+//! - [`extract_with_tree`] builds a tree. It is used for documents that the scanner refuses.
+//!
+//! The tests compare the results of both.
 
 mod assets;
 mod attributes;
@@ -44,12 +47,13 @@ pub(crate) const DEFAULT_MAX_LINKS: usize = 10_000;
 /// What to extract from a page.
 #[derive(Debug, Clone)]
 pub struct LinkOptions {
-    /// The maximum number of different links of a page, 10 000 by default; they may have at most 1 KiB each on average.
+    /// Maximum number of different links of a page, 10 000 by default. Their average length is at most 1 KiB.
     pub max_links: usize,
-    /// The product token of the crawler: `<meta name=TOKEN …>` is obeyed like `<meta name=robots …>`. Empty by default: then only
-    /// the latter is.
+    /// The product token of the crawler. `<meta name=TOKEN …>` is obeyed like `<meta name=robots …>`. Empty by default:
+    /// then only `robots` is obeyed.
     pub agent: Cow<'static, str>,
-    /// Whether to extract what a page loads, too: images, media, scripts, style sheets, and what these name.
+    /// Whether to extract what a page loads, too: images, media, scripts, style sheets, and the files that style sheets
+    /// load.
     pub assets: bool,
 }
 
@@ -67,28 +71,28 @@ impl Default for LinkOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extracted {
-    /// The links in the order of the document, each URL once.
+    /// The links in document order, each URL once.
     pub links: Vec<FoundLink>,
-    /// How many times a link was met for which `max_links` left no room; they are counted, not kept. With a tree those
-    /// count again that the tree has opened a second time.
+    /// How many times a link was dropped because `max_links` was reached. With a tree, links in elements that HTML
+    /// reopens count twice.
     pub dropped: usize,
-    /// The first title, its white space collapsed, at most 512 characters of it; none if it is blank.
+    /// The first title, white space collapsed, cut at 512 characters; `None` if it is blank.
     pub title: Option<String>,
-    /// What the page's meta elements ask of robots. The links are returned all the same.
+    /// The directives in the page's robots meta elements. Links are returned even if these forbid to follow them.
     pub robots: RobotsMeta,
     /// Whether the end of the document was left out, because it was too costly to parse.
     pub truncated: bool,
-    /// Links that can be no page to fetch, each counted once, however often it is met.
+    /// Links whose URLs cannot be crawled, each counted once.
     pub uncrawlable: Uncrawlable,
 }
 
-/// Links that can be no page to fetch, by kind.
+/// How many links of a page cannot be crawled, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Uncrawlable {
     /// Neither `http` nor `https`: `mailto:`, `javascript:`, `tel:`, `ftp:`.
     pub other_scheme: usize,
-    /// What is no URL, or one of more than 16 KiB.
+    /// The text is not a URL, or the URL is longer than 16 KiB.
     pub unresolvable: usize,
 }
 
@@ -97,11 +101,11 @@ pub struct Uncrawlable {
 pub struct FoundLink {
     /// An absolute `http` or `https` URL without fragment.
     pub url: Url,
-    /// The element that the URL was first met in.
+    /// The kind of the first element with this URL.
     pub source: LinkSource,
-    /// Whether every element with this URL says `rel=nofollow`.
+    /// Whether every element with this URL has `rel=nofollow`.
     pub nofollow: bool,
-    /// Whether an element loads it as a part of the page ([`LinkSource::is_asset`]), whatever else leads there.
+    /// Whether an element loads it as a part of the page ([`LinkSource::is_asset`]), even if other elements link to it.
     pub embedded: bool,
 }
 
@@ -121,11 +125,11 @@ pub enum LinkSource {
     Next,
     /// `<link rel=canonical>`.
     Canonical,
-    /// `<link rel=alternate>`, unless it is an alternate style sheet.
+    /// `<link rel=alternate>`, except alternate style sheets.
     Alternate,
-    /// `<meta http-equiv=refresh>` with a target, or the header of that name.
+    /// `<meta http-equiv=refresh>` with a target, or a `Refresh` header.
     Refresh,
-    /// An image: `<img>`, `srcset`, `<video poster>`, icons, images of SVG.
+    /// An image: `<img>`, `srcset`, `<video poster>`, icons, images in SVG.
     Image,
     /// `<audio>`, `<video>`, `<source>`, `<track>`, `<embed>`, `<object>`.
     Media,
@@ -133,14 +137,14 @@ pub enum LinkSource {
     Script,
     /// `<link rel=stylesheet>`, or an `@import`.
     StyleSheet,
-    /// `url()` and its kin in a style sheet or a `style` attribute: images and fonts mostly.
+    /// `url()` or `image-set()` in a style sheet or a `style` attribute: mostly images and fonts.
     Style,
     /// `<link rel=preload>` or `<link rel=manifest>`.
     Preload,
 }
 
 impl LinkSource {
-    /// Returns the name for files.
+    /// Returns the name that output files use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anchor => "anchor",
@@ -160,7 +164,7 @@ impl LinkSource {
         }
     }
 
-    /// Whether it is loaded as a part of the page rather than visited from it.
+    /// Returns whether the page loads it as a part of itself, rather than linking to it.
     pub fn is_asset(self) -> bool {
         match self {
             Self::Image | Self::Media | Self::Script | Self::StyleSheet | Self::Style | Self::Preload => true,
@@ -192,31 +196,31 @@ impl LinkSource {
 /// # }
 /// ```
 ///
-/// `encoding` is that of the page as it was received: query strings are encoded in it. [`charset::decode`](super::charset::decode)
-/// returns it together with the text.
+/// `encoding` is the encoding of the page as received, because query strings are written in it.
+/// [`charset::decode`](super::charset::decode) returns it together with the text.
 ///
-/// Differences from a browser: scripts do not run, so `<noscript>` is markup; content of `<template>` and of `srcdoc`
-/// is not looked into; a page that refreshes itself without naming a target has no link to itself.
+/// Differences from a browser: Scripts do not run, so `<noscript>` holds markup. The contents of `<template>` and
+/// `srcdoc` are ignored. A page that refreshes itself without a target has no link to itself.
 ///
-/// Never fails. Time is linear in the length of `html`, and memory is that of the links that are kept, for all pages but
-/// those that need a tree ([`NeedsTree`] says which): there both are bounded by about a second and 300 MB, beyond which
-/// the document is cut and says so.
+/// Never fails. Time is linear in the length of `html`, and memory in that of the links. The exceptions are documents
+/// that need a tree ([`NeedsTree`]). For them both are bounded by about a second and 300 MB; beyond that the document
+/// is truncated, which [`Extracted::truncated`] shows.
 pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> Extracted {
     extract_without_tree(html, encoding, page_url, options)
         .unwrap_or_else(|_| extract_with_tree(html, encoding, page_url, options))
 }
 
-/// What was found in a page, but for links that are known.
+/// The links of a page without those in the cache of seen links.
 #[derive(Debug, Default)]
 pub(crate) struct NewLinks {
     pub(crate) extracted: Extracted,
-    /// How each link is written, in their order.
+    /// The key of each link, in the same order.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// Links that are known, each URL once.
+    /// How many links were left out, because the cache has them. Each URL counts once.
     pub(crate) known: usize,
 }
 
-/// Finds what [`extract`] finds, but leaves out links to follow that are known in these very words. A tree knows none.
+/// Does what [`extract`] does, but leaves out links whose text is in the cache. The tree extractor leaves out none.
 pub(crate) fn extract_new(
     html: &str,
     encoding: &'static Encoding,
@@ -234,18 +238,18 @@ pub(crate) fn extract_new(
     })
 }
 
-/// Finds what a style sheet loads: other style sheets, images, fonts.
+/// Extracts what a style sheet loads: other style sheets, images, fonts.
 ///
-/// Its own URL is what theirs are resolved on; their query strings are UTF-8 (CSS Values and Units Module Level 4, section 4.5).
-/// Never fails, and takes time linear in the length.
+/// URLs are resolved on that of the sheet, with queries in UTF-8 (CSS Values and Units Module Level 4, section 4.5).
+/// Never fails. Time is linear in the length.
 pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions) -> Extracted {
     let mut collector = Collector::new(Resolver::new(url, UTF_8), options, None);
     assets::visit_style(&mut collector, css);
     collector.into_extracted()
 }
 
-/// Reads a `Refresh` header, which browsers obey like the meta element (HTML standard, 7.4.6, "load a document").
-pub(crate) fn of_refresh_header(value: &str, page_url: &Url) -> Option<FoundLink> {
+/// Parses a `Refresh` header. Browsers obey it like the meta element (HTML standard, 7.4.6, "load a document").
+pub(crate) fn refresh_header_link(value: &str, page_url: &Url) -> Option<FoundLink> {
     let mut url = resolve_reference(page_url, refresh::parse(value)??).ok()?;
     url.set_fragment(None);
     matches!(url.scheme(), "http" | "https").then_some(FoundLink {

@@ -1,4 +1,4 @@
-//! robots.txt by RFC 9309: what an origin lets us fetch.
+//! robots.txt (RFC 9309): which URLs of an origin may be fetched.
 
 mod lines;
 
@@ -8,36 +8,36 @@ use std::time::Duration;
 use frontier::RobotsRules;
 use url::{Position, Url};
 
-/// Bytes that rules take whatever their file says.
+/// Bytes of memory that any rules take, besides the length of their file.
 const RULES_BYTES: usize = 256;
 
 /// The rules of one robots.txt that apply to one crawler.
 #[derive(Debug, Clone)]
 pub struct RobotsTxt {
     rules: robotxt::Robots,
-    /// Of the file they were read from.
+    /// Bytes of the file.
     bytes: usize,
 }
 
-/// What the rules say of one URL.
+/// The verdict of the rules on one URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RobotsVerdict {
-    /// Whether it may be fetched.
+    /// Whether the URL may be fetched.
     pub allowed: bool,
-    /// The rule that decided, as a line of the file; `None` when no rule matches.
+    /// The rule that decided, as a line of the file; `None` if no rule matches.
     pub rule: Option<String>,
 }
 
 impl RobotsTxt {
-    /// Reads a robots.txt for the crawler with this product token. Any bytes are a robots.txt; at most 500 KiB are read.
+    /// Reads the rules for the crawler with this product token. Never fails. Bytes beyond 500 KiB are ignored.
     pub fn parse(body: &[u8], product_token: &str) -> Self {
         Self {
-            rules: robotxt::Robots::parse(&lines::tidy(body, product_token), product_token),
+            rules: robotxt::Robots::parse(&lines::normalize(body, product_token), product_token),
             bytes: body.len(),
         }
     }
 
-    /// Says whether a URL may be fetched, and by which rule.
+    /// Returns whether a URL may be fetched, and which rule decides.
     pub fn verdict(&self, url: &Url) -> RobotsVerdict {
         let path = path_of(url);
         let rule = self.rules.matching_rule(&path).map(|rule| {
@@ -50,17 +50,17 @@ impl RobotsTxt {
         }
     }
 
-    /// Says whether a URL may be fetched.
+    /// Returns whether a URL may be fetched.
     pub fn allows(&self, url: &Url) -> bool {
         self.rules.is_allowed(&path_of(url))
     }
 
-    /// Returns the delay that the file asks for between requests.
+    /// Returns the `Crawl-delay` for this crawler, if the file has one.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.rules.crawl_delay()
     }
 
-    /// Returns the sitemaps that the file names, whomever its groups are for.
+    /// Returns the sitemaps that the file names. They belong to no group.
     pub fn sitemaps(&self) -> &[Url] {
         self.rules.sitemaps()
     }
@@ -80,14 +80,14 @@ impl RobotsRules for RobotsTxt {
     }
 }
 
-/// What the patterns of a file are compared with.
+/// Returns the part of a URL that patterns are matched with.
 fn path_of(url: &Url) -> Cow<'_, str> {
     lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
 
 /// Returns the product token of a user agent: its leading letters, `-` and `_` (RFC 9309, section 2.2.1).
 ///
-/// It is what the groups of a robots.txt are matched with; `None` when the user agent starts otherwise.
+/// It selects the groups of a robots.txt. `None` if the user agent starts with another character.
 pub fn product_token(user_agent: &str) -> Option<&str> {
     let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
     let end = user_agent.find(|c| !is_token(c)).unwrap_or(user_agent.len());
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_product_token_is_what_a_user_agent_starts_with() {
+    fn the_product_token_is_the_start_of_the_user_agent() {
         assert_eq!(
             product_token("sieve-crawler/0.1 (+https://example.com)"),
             Some("sieve-crawler")

@@ -1,16 +1,18 @@
 //! Selected fields of a page: `title=h1`, `price=.price::text`, `image=img::attr(src)`.
 //!
-//! A field is a name and a CSS selector with one of three endings, which are those of Scrapy's `parsel`:
+//! A field is a name and a CSS selector with an optional ending. The endings are those of Scrapy's `parsel`:
 //!
 //! | ending | the values |
 //! |---|---|
-//! | none | one per element: its text, that of its descendants included, as a reader sees it: white space collapsed, a space between blocks, without what is in `<script>`, `<style>` and `<template>` (unless one of these is selected itself) |
-//! | `::text` | one per piece of text that stands directly in an element, white space collapsed |
-//! | `::attr(NAME)` | one per element that has the attribute: its value as it was written |
+//! | none | one per element: its text and that of its descendants, as a reader sees it. White space is collapsed, and a space separates blocks. The contents of `<script>`, `<style>` and `<template>` do not count, unless such an element itself is selected. |
+//! | `::text` | one per text node directly in an element, white space collapsed |
+//! | `::attr(NAME)` | one per element with the attribute: its value as written |
 //!
-//! A space before `::text` means the text of descendants too, piece by piece. Values come in the order of the document;
-//! text that is blank gives none. Selectors are those of the `scraper` crate: CSS level 3, and of level 4 `:is`, `:where`,
-//! `:has` and lists in `:not`. Elements in a `<template>` are not selected, as in a browser.
+//! A space before `::text` selects the text nodes of descendants too. Values are in document order, and blank text is
+//! no value.
+//!
+//! Selectors are those of the `scraper` crate: CSS level 3, and from level 4 `:is`, `:where`, `:has` and lists in
+//! `:not`. Elements in a `<template>` are not selected, as in a browser.
 
 mod field;
 mod text;
@@ -19,33 +21,33 @@ use ego_tree::iter::Edge;
 use scraper::{ElementRef, Html};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use self::field::What;
+use self::field::ValueKind;
 pub use self::field::{Field, FieldError};
 use crate::page::links::document::{self, Keep};
 
-/// Looks at nodes that the fields of one page may cost. Only markup that is made for it needs more.
-const LOOK_LIMIT: u64 = 100_000_000;
+/// Maximum number of node visits that the fields of one page may cost. Only markup written to be costly needs more.
+const VISIT_LIMIT: u64 = 100_000_000;
 
-/// How much of a page is kept.
+/// Limits on the values of one field on one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectLimits {
-    /// Values that a field may have on one page.
+    /// Maximum number of values.
     pub values: usize,
-    /// Bytes that the values of a field may have together on one page.
+    /// Maximum number of bytes of all values together.
     pub bytes: usize,
 }
 
 /// The values of all fields on one page.
 ///
-/// It is serialized as an object with a list of strings per field, the fields in the order in which they were asked for; a
-/// field that is not on the page has an empty list.
+/// It serializes as an object with a list of strings per field, in the order of the fields. A field without a match has
+/// an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selected {
-    /// Each field's name and values.
+    /// The name and the values of each field.
     pub fields: Vec<(String, Vec<String>)>,
-    /// Values that were left out or shortened, because a field has too many or they are too long.
+    /// How many values were left out or shortened by [`SelectLimits`].
     pub cut: u64,
-    /// Whether the page was so costly that its end, or a field, was left out.
+    /// Whether the end of the page, or a field, was left out because it was too costly.
     pub incomplete: bool,
 }
 
@@ -60,7 +62,7 @@ impl Serialize for Selected {
 }
 
 impl Selected {
-    /// What a page has that is not HTML: all fields, without values.
+    /// Returns all fields without values, for a page that is not HTML.
     pub(crate) fn nothing(fields: &[Field]) -> Self {
         let empty = |field: &Field| (field.name().to_owned(), Vec::new());
         Self {
@@ -72,19 +74,20 @@ impl Selected {
 
 /// Finds the fields in a page.
 ///
-/// Never fails. It builds a tree of the whole page, with text and attributes, which takes most of its time. Time is bounded as
-/// for [`extract`](crate::page::links::extract), and by a hundred million looks at nodes; memory by 200 MB for a page of 10 MB.
+/// Never fails. Builds a tree of the whole page with text and attributes, which takes most of the time. Time is bounded
+/// as for [`extract`](crate::page::links::extract), plus a hundred million node visits. Memory is bounded by 200 MB for
+/// a page of 10 MB.
 pub fn select(html: &str, fields: &[Field], limits: SelectLimits) -> Selected {
     let (document, cut) = document::parse(html, Keep::Everything);
     let mut reader = Reader {
         limits,
-        looks_left: LOOK_LIMIT,
+        visits_left: VISIT_LIMIT,
         selected: Selected {
             incomplete: cut,
             ..Selected::default()
         },
     };
-    let cost = Cost::of(&document);
+    let cost = MatchCost::of(&document);
     for field in fields {
         let values = reader.read(&document, field, &cost);
         reader.selected.fields.push((field.name().to_owned(), values));
@@ -92,16 +95,16 @@ pub fn select(html: &str, fields: &[Field], limits: SelectLimits) -> Selected {
     reader.selected
 }
 
-/// What looking for a selector costs in this document, in looks at nodes.
-struct Cost {
+/// The cost of matching a selector in this document, in node visits.
+struct MatchCost {
     nodes: u64,
-    /// All elements with all that they stand in.
+    /// The number of pairs of an element and one of its ancestors.
     ancestors: u64,
-    /// All elements with all that stand before them in their parent.
+    /// The number of pairs of an element and one of its preceding siblings.
     siblings: u64,
 }
 
-impl Cost {
+impl MatchCost {
     fn of(document: &Html) -> Self {
         let mut cost = Self {
             nodes: 0,
@@ -126,10 +129,12 @@ impl Cost {
         cost
     }
 
-    /// Matching looks at ancestors for a descendant combinator and at descendants for `:has`, which are as many in all, and
-    /// at siblings for `~` alone: the counting pseudo-classes keep what they have counted.
-    fn of_field(&self, field: &Field) -> u64 {
-        let siblings = if field.looks_at_siblings() { self.siblings } else { 0 };
+    /// Returns the cost of a field.
+    ///
+    /// Matching visits ancestors for a descendant combinator, and descendants for `:has`; both are equally many in
+    /// total. It visits siblings for `~` only, because the counting pseudo-classes cache their counts.
+    fn of_selector(&self, field: &Field) -> u64 {
+        let siblings = if field.visits_siblings() { self.siblings } else { 0 };
         self.nodes
             .saturating_add(self.ancestors)
             .saturating_add(siblings)
@@ -139,21 +144,22 @@ impl Cost {
 
 struct Reader {
     limits: SelectLimits,
-    looks_left: u64,
+    visits_left: u64,
     selected: Selected,
 }
 
 impl Reader {
-    fn read(&mut self, document: &Html, field: &Field, cost: &Cost) -> Vec<String> {
-        let mut values = Values {
+    fn read(&mut self, document: &Html, field: &Field, cost: &MatchCost) -> Vec<String> {
+        let mut values = FieldValues {
             limits: self.limits,
             kept: Vec::new(),
             bytes: 0,
             cut: 0,
             covered: None,
         };
-        if self.spend(cost.of_field(field)) {
-            // scraper gives every document an `<html>`; a tree that was cut at once may be without.
+        if self.spend(cost.of_selector(field)) {
+            // scraper gives every document an `<html>`, but the tree of a document truncated at its start may have
+            // none.
             let root = document.tree.root().children().find_map(ElementRef::wrap);
             let root = root.as_slice().iter();
             let mut elements = root.flat_map(|root| field.matches(*root));
@@ -166,8 +172,8 @@ impl Reader {
         values.kept
     }
 
-    /// Reads one element; false when nothing more is to be read.
-    fn read_element<'a>(&mut self, element: ElementRef<'a>, what: &What, values: &mut Values<'a>) -> bool {
+    /// Reads one element; false if the field has reached a limit.
+    fn read_element<'a>(&mut self, element: ElementRef<'a>, what: &ValueKind, values: &mut FieldValues<'a>) -> bool {
         let depth = element.ancestors().count() as u64;
         if !self.spend(depth) {
             return false;
@@ -176,32 +182,34 @@ impl Reader {
             return true;
         }
         match what {
-            What::Attribute(name) => element
+            ValueKind::Attribute(name) => element
                 .attr(name)
                 .into_iter()
                 .for_each(|value| values.push(value.to_owned())),
-            What::Pieces => text::pieces(element).for_each(|piece| values.push(piece)),
-            What::AllPieces if values.cover(element) => text::all_pieces(element).for_each(|piece| values.push(piece)),
-            What::AllPieces => {}
-            What::All => {
-                // One byte more than there is room for shows that something is left out.
-                let (text, looks) = text::all(element, values.room().saturating_add(1), self.looks_left);
+            ValueKind::Pieces => text::pieces(element).for_each(|piece| values.push(piece)),
+            ValueKind::AllPieces if values.cover(element) => {
+                text::all_pieces(element).for_each(|piece| values.push(piece))
+            }
+            ValueKind::AllPieces => {}
+            ValueKind::All => {
+                // One byte more than allowed shows that something is left out.
+                let (text, visits) = text::all(element, values.room().saturating_add(1), self.visits_left);
                 values.push(text);
-                return self.spend(looks);
+                return self.spend(visits);
             }
         }
         true
     }
 
-    fn spend(&mut self, looks: u64) -> bool {
-        match self.looks_left.checked_sub(looks) {
-            Some(left) => self.looks_left = left,
+    fn spend(&mut self, visits: u64) -> bool {
+        match self.visits_left.checked_sub(visits) {
+            Some(left) => self.visits_left = left,
             None => {
-                self.looks_left = 0;
+                self.visits_left = 0;
                 self.selected.incomplete = true;
             }
         }
-        self.looks_left > 0
+        self.visits_left > 0
     }
 }
 
@@ -209,18 +217,18 @@ fn is_in_template(element: ElementRef<'_>) -> bool {
     element.ancestors().any(|node| node.value().is_fragment())
 }
 
-/// The values of one field, as many as may be.
-struct Values<'a> {
+/// The values of one field, within its limits.
+struct FieldValues<'a> {
     limits: SelectLimits,
     kept: Vec<String>,
     bytes: usize,
     cut: u64,
-    /// The last element of which the text of all descendants was taken.
+    /// The last element whose whole text was taken, descendants included.
     covered: Option<ElementRef<'a>>,
 }
 
-impl<'a> Values<'a> {
-    /// Notes that all text below an element is taken; false if that was done with all that an ancestor has.
+impl<'a> FieldValues<'a> {
+    /// Marks all text below an element as taken; false if an ancestor has already covered it.
     fn cover(&mut self, element: ElementRef<'a>) -> bool {
         let is_covered = self
             .covered

@@ -1,16 +1,18 @@
-//! Bytes → what a sitemap lists: the sitemaps.org protocol 0.9 (<https://www.sitemaps.org/protocol.html>).
+//! From bytes to the URLs of a sitemap (sitemaps.org protocol 0.9, <https://www.sitemaps.org/protocol.html>).
 //!
-//! All forms of the protocol are read: the XML `urlset`, the `sitemapindex`, a text file with one URL per line, RSS (0.9 to
-//! 2.0) and Atom feeds, each plain or packed with gzip, which shows by its first bytes whatever the headers say.
+//! All forms of the protocol are read: XML `urlset` and `sitemapindex`, text with one URL per line, RSS (0.9 to 2.0)
+//! and Atom. Each may be compressed with gzip, which is recognized by its first bytes, whatever the headers say.
 //!
-//! # It is, it is not
+//! # What it does, and does not
 //!
-//! It is lenient where sitemaps are sloppy: namespaces are not looked at, relative URLs are resolved, a bare `&` stands for
-//! itself, and broken markup keeps what came before. It expands no entities but the five of XML and character references, so
-//! that no file grows by being read. `changefreq` and `priority` are wishes that nobody is bound by; they are not read, and
-//! neither are images, videos, news and the alternates of other languages.
+//! The reader is lenient where sitemaps are sloppy. It ignores namespaces, resolves relative URLs and takes a bare `&`
+//! literally. From broken markup it keeps the entries before the error.
 //!
-//! Cost: one pass without a tree. What is kept is bounded by [`SitemapLimits`].
+//! It expands no entities but character references and the five of XML, so that no file grows when it is read. It
+//! ignores `changefreq` and `priority`, which are hints only. It also ignores images, videos, news and alternate
+//! languages.
+//!
+//! Cost: one pass without a tree. [`SitemapLimits`] bounds the memory.
 
 mod date;
 mod plain;
@@ -26,20 +28,20 @@ use crate::page::links::resolve_reference;
 
 pub(crate) use date::{parse as parse_date, rfc3339};
 
-/// The most of a sitemap that is read, in bytes after unpacking, unless set: what the protocol allows.
+/// Default of [`SitemapLimits::max_bytes`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_BYTES: u64 = 50 * 1024 * 1024;
-/// The most URLs that are taken from one sitemap, unless set: what the protocol allows.
+/// Default of [`SitemapLimits::max_urls`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_URLS: usize = 50_000;
 
-/// Where sitemaps are looked for, one after the other, when robots.txt names none.
+/// Paths that are tried in turn when robots.txt names no sitemap.
 pub(crate) const WELL_KNOWN: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
 
-/// How much of a sitemap is read.
+/// Limits on what is read from one sitemap.
 #[derive(Debug, Clone, Copy)]
 pub struct SitemapLimits {
-    /// Bytes after unpacking; the rest is not looked at.
+    /// Maximum bytes after decompression; the rest is ignored.
     pub max_bytes: u64,
-    /// URLs; further ones are counted.
+    /// Maximum URLs; further ones are only counted.
     pub max_urls: usize,
 }
 
@@ -52,62 +54,63 @@ impl Default for SitemapLimits {
     }
 }
 
-/// What a sitemap lists.
+/// The contents of a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sitemap {
-    /// What its URLs lead to.
+    /// Whether its URLs are pages or further sitemaps.
     pub lists: Lists,
-    /// The URLs, in their order. They may be of any host; a scope must judge them.
+    /// The URLs in their order. They may be on any host: the caller must check them against a scope.
     pub entries: Vec<SitemapEntry>,
-    /// URLs beyond the limit.
+    /// How many URLs were dropped by [`SitemapLimits::max_urls`].
     pub cut: u64,
-    /// Entries that have no URL that HTTP could fetch.
+    /// How many entries have no URL with `http` or `https`.
     pub invalid: u64,
-    /// Why the end of the file could not be read: it is too long, broken, or cut.
+    /// Why the end of the file could not be read, if so: it is too long, broken or truncated.
     pub broken: Option<String>,
 }
 
-/// What the URLs of a sitemap lead to.
+/// What the URLs of a sitemap are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lists {
-    /// To pages.
+    /// Pages.
     Pages,
-    /// To further sitemaps: it is an index.
+    /// Further sitemaps: the file is a sitemap index.
     Sitemaps,
 }
 
 /// One URL of a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SitemapEntry {
-    /// The URL, by `http` or `https`.
+    /// The `http` or `https` URL.
     pub url: Url,
-    /// When it last changed, if that can be read. A date without a time is its first moment in UTC.
+    /// The time of its last change, if it can be parsed. A date without a time means its first moment in UTC.
     pub lastmod: Option<Time>,
 }
 
-/// Why a file is no sitemap.
+/// Why a file is not a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotASitemap {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the sitemap is empty")]
     Empty,
-    /// It is XML, or HTML, of another kind.
-    #[error("its root element <{0}> is none of a sitemap's: urlset, sitemapindex, rss, RDF, feed")]
+    /// Its root element is not one of a sitemap.
+    #[error("the root element <{0}> is not one of a sitemap: urlset, sitemapindex, rss, RDF, feed")]
     OtherRoot(String),
-    /// It starts like XML and has no element that could be read.
-    #[error("it has no root element: {0}")]
+    /// It starts like XML, but no element can be read.
+    #[error("there is no root element: {0}")]
     NoRoot(String),
-    /// It is text, and no line of it is a URL.
-    #[error("it is neither XML nor a list of URLs")]
+    /// It is text without any URL.
+    #[error("the file is neither XML nor a list of URLs")]
     NoUrls,
 }
 
-/// Reads a sitemap that was found at `url`. `content_type` is asked for a charset only.
+/// Reads a sitemap that was found at `url`. Of `content_type` only the charset counts.
 ///
 /// # Errors
 ///
-/// A file that is no sitemap at all. One that breaks off is read up to there, and says so.
+/// Fails if the file is not a sitemap at all. A broken sitemap is read up to the error, which [`Sitemap::broken`]
+/// describes.
 pub fn read(
     body: &[u8],
     content_type: Option<&str>,
@@ -117,20 +120,20 @@ pub fn read(
     let mut text = unpack::text(body, content_type, limits.max_bytes);
     let start = text.fill_buf().unwrap_or_default();
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
-    let found = Found::new(url, limits.max_urls);
+    let found = EntryCollector::new(url, limits.max_urls);
     let mut sitemap = match first {
         None => return Err(NotASitemap::Empty),
         Some(b'<') => xml::read(&mut text, found)?,
         Some(_) => plain::read(&mut text, found)?,
     };
     if text.was_cut() {
-        sitemap.broken = Some(format!("it is longer than {} bytes", limits.max_bytes));
+        sitemap.broken = Some(format!("the sitemap is longer than {} bytes", limits.max_bytes));
     }
     Ok(sitemap)
 }
 
-/// Gathers entries up to the limit.
-struct Found<'a> {
+/// Collects entries up to the limit.
+struct EntryCollector<'a> {
     base: &'a Url,
     max_urls: usize,
     entries: Vec<SitemapEntry>,
@@ -138,7 +141,7 @@ struct Found<'a> {
     invalid: u64,
 }
 
-impl<'a> Found<'a> {
+impl<'a> EntryCollector<'a> {
     fn new(base: &'a Url, max_urls: usize) -> Self {
         Self {
             base,
@@ -149,7 +152,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Takes a URL as it is written, be it relative, and the date beside it.
+    /// Adds an entry. The URL may be relative to that of the sitemap.
     fn push(&mut self, location: &str, lastmod: &str) {
         let location = location.trim();
         let url = resolve_reference(self.base, location)

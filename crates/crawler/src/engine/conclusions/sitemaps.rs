@@ -15,7 +15,12 @@ use crate::page::robots::RobotsTxt;
 use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
 
 /// Returns links to the sitemaps that a robots.txt names, or to the first well-known path if it names none.
-pub(super) fn sitemap_links(robots: &Entry, origin: &Origin, rules: Option<&RobotsTxt>, config: &CrawlConfig) -> Vec<Link> {
+pub(super) fn sitemap_links(
+    robots: &Entry,
+    origin: &Origin,
+    rules: Option<&RobotsTxt>,
+    config: &CrawlConfig,
+) -> Vec<Link> {
     let options = config.options();
     if !options.sitemaps {
         return Vec::new();

@@ -1,21 +1,21 @@
-//! The search for a declared encoding in all of a page's head, which may be longer than the prescan reaches.
+//! Searches the whole head of a page for a declared encoding. The head may be longer than the prescan.
 //!
-//! The HTML standard has the parser begin anew when it meets a `<meta>` element that contradicts a tentative encoding
-//! ("changing the encoding while parsing", 13.2.3.4), wherever it stands. Chromium looks at the head only, before it
-//! parses: up to the first tag that has no place there, but at the first 1024 bytes in any case. So do we; a page that
-//! declares its encoding later shows differently in different browsers.
+//! By the HTML standard ("changing the encoding while parsing", 13.2.3.4) the parser restarts when a `<meta>` element
+//! contradicts a tentative encoding, wherever it stands. Chromium searches only the head, before it parses: up to the
+//! first tag that cannot be in a head, but at least 1024 bytes. So do we. Browsers disagree about pages that declare
+//! their encoding later.
 
 use encoding_rs::Encoding;
 
 use super::scanner::{OutOfBytes, Scanner, is_space};
 
-/// How much of a page may be head. Scripts and style sheets before the declaration rarely take a tenth of it.
+/// Maximum length of the head, in bytes. Scripts and style sheets before the declaration rarely take a tenth of it.
 const HEAD_BYTES: usize = 1024 * 1024;
 
-/// How much is looked at even when the head is over.
+/// Bytes that are searched even if the head ends earlier.
 const UNCONDITIONAL_BYTES: usize = 1024;
 
-/// Tags, start and end, after which the head goes on; Chromium's list.
+/// Tags, start or end, that do not end the head. The list is Chromium's.
 const HEAD_TAGS: [&[u8]; 8] = [
     b"script",
     b"noscript",
@@ -27,10 +27,10 @@ const HEAD_TAGS: [&[u8]; 8] = [
     b"base",
 ];
 
-/// Start tags after which the head goes on, too, while their end tags end it.
+/// Tags whose start tag does not end the head, but whose end tag does.
 const OPENING_TAGS: [&[u8]; 2] = [b"html", b"head"];
 
-/// Elements whose content is text up to their own end tag (`script` and `plaintext` have rules of their own).
+/// Elements whose content is text up to their own end tag. (`script` and `plaintext` have their own rules.)
 const RAW_TEXT: [&[u8]; 7] = [
     b"title",
     b"textarea",
@@ -41,10 +41,9 @@ const RAW_TEXT: [&[u8]; 7] = [
     b"noframes",
 ];
 
-/// The encoding that the first `<meta>` element of the head declares that declares a known one.
+/// Returns the encoding of the first `<meta>` element of the head that declares a known one.
 ///
-/// What stands in comments, scripts, style sheets and titles is no element. Costs one pass over the head, at most
-/// over [`HEAD_BYTES`].
+/// Text in comments, scripts, style sheets and titles is skipped. Costs one pass over the head, at most [`HEAD_BYTES`].
 pub(super) fn meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let bytes = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
     let mut head = Head {
@@ -89,7 +88,7 @@ impl Head<'_> {
         }
     }
 
-    /// Moves behind a start tag and the text that belongs to it; what it declares if it is a `<meta>`.
+    /// Skips a start tag and the text that belongs to it. Returns the declared encoding if it is a `<meta>`.
     fn start_tag(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
         let name = self.tag_name()?;
         self.is_over |= !matches_any(name, &HEAD_TAGS) && !matches_any(name, &OPENING_TAGS);
@@ -118,7 +117,7 @@ impl Head<'_> {
         Ok(())
     }
 
-    /// A comment ends with `-->` or `--!>`; of the former the dashes that open it may be part.
+    /// Skips a comment. It ends with `-->`, whose dashes may be those that open it, or with `--!>`.
     fn skip_comment(&mut self) -> Result<(), OutOfBytes> {
         let opened = self.scanner.at + b"<!--".len();
         self.scanner.at += b"<!".len();
@@ -138,8 +137,8 @@ impl Head<'_> {
         }
     }
 
-    /// Moves to the end tag of a script: not the first one if the script has `<!-- <script>` before it (13.2.5.4 and
-    /// the script data states after it).
+    /// Skips to the end tag of a script. That is not the first one if `<!-- <script>` comes before it (13.2.5.4 and the
+    /// script data states after it).
     fn skip_script(&mut self) -> Result<(), OutOfBytes> {
         let mut in_comment = false;
         let mut in_nested = false;
@@ -181,7 +180,7 @@ impl Head<'_> {
 }
 
 impl<'a> Head<'a> {
-    /// Moves behind the name of a tag.
+    /// Skips the name of a tag, and returns it.
     fn tag_name(&mut self) -> Result<&'a [u8], OutOfBytes> {
         let rest = self.scanner.rest();
         let length = rest.iter().position(|byte| ends_name(*byte)).ok_or(OutOfBytes)?;
@@ -198,7 +197,7 @@ fn matches_any(name: &[u8], names: &[&[u8]]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a tag's name that begins here is this one and ends.
+/// Returns whether a tag's name begins here and equals `name`.
 fn starts_with_name(rest: &[u8], name: &[u8]) -> bool {
     rest.split_at_checked(name.len())
         .is_some_and(|(start, after)| start.eq_ignore_ascii_case(name) && after.first().copied().is_some_and(ends_name))
@@ -210,7 +209,7 @@ mod tests {
 
     const KOI8: &str = "<meta charset=koi8-r>";
 
-    /// What is declared when this stands before it, far beyond the prescan.
+    /// The encoding that is declared after this markup, far beyond the prescan.
     fn after(markup: &str) -> Option<&'static str> {
         declared(&format!("<!-- {} -->{markup}{KOI8}", "x".repeat(2000)))
     }
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_goes_on_through_what_belongs_into_it() {
+    fn elements_of_the_head_do_not_end_it() {
         for markup in [
             "",
             "<!doctype html><html lang=x><HEAD>",
@@ -234,21 +233,21 @@ mod tests {
     }
 
     #[test]
-    fn the_head_ends_with_the_first_tag_that_has_no_place_in_it() {
+    fn the_head_ends_at_the_first_tag_that_cannot_be_in_it() {
         for markup in ["<p>", "</p>", "<body>", "</head>", "</html>", "<h1/>", "<template>"] {
             assert_eq!(after(markup), None, "{markup}");
         }
     }
 
     #[test]
-    fn the_first_1024_bytes_are_searched_even_when_the_head_is_over() {
+    fn the_first_1024_bytes_are_searched_even_if_the_head_ends_earlier() {
         let page = |blanks: usize| format!("<p>{}{KOI8}", " ".repeat(blanks));
         assert_eq!(declared(&page(1020)), Some("KOI8-R"));
         assert_eq!(declared(&page(1021)), None);
     }
 
     #[test]
-    fn text_that_looks_like_a_declaration_is_none() {
+    fn text_that_looks_like_a_declaration_is_ignored() {
         for markup in [
             "<script>'<meta charset=gbk>'</script>",
             "<script><!-- <script> </script> <meta charset=gbk> --></script>",
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_hides_the_rest() {
+    fn an_element_that_is_never_closed_hides_the_rest() {
         for markup in [
             "<script>",
             "<title>",
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_ends_with_its_bound() {
+    fn the_search_ends_at_its_limit() {
         let page = |blanks: usize| format!("{}{KOI8}", " ".repeat(blanks));
         assert_eq!(declared(&page(HEAD_BYTES - KOI8.len())), Some("KOI8-R"));
         assert_eq!(declared(&page(HEAD_BYTES - KOI8.len() + 1)), None);

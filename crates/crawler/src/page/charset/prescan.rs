@@ -1,13 +1,13 @@
-//! The search for a declared encoding in the first bytes of a page, before any parsing.
+//! Searches the first bytes of a page for a declared encoding, before any parsing.
 //!
-//! HTML standard, "prescan a byte stream to determine its encoding" and "get an XML encoding" (13.2.3.2). The steps
-//! are followed to the letter, oddities included, because pages were written against browsers that do.
+//! HTML standard, "prescan a byte stream to determine its encoding" and "get an XML encoding" (13.2.3.2). The steps are
+//! followed exactly, because pages are written for browsers that do so.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use super::scanner::{OutOfBytes, Scanner, is_space, is_utf_16};
 
-/// The encoding of an XML declaration in UTF-16, which shows by its zero bytes.
+/// Returns the encoding of an XML declaration in UTF-16, which has a zero in every other byte.
 pub(super) fn utf_16_of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0") {
         Some(UTF_16LE)
@@ -18,12 +18,12 @@ pub(super) fn utf_16_of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The encoding that something like a `<meta>` element in these bytes declares, be it within a script.
+/// Returns the encoding that a `<meta>` element, or text that looks like one, declares in these bytes.
 pub(super) fn meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     Prescan(Scanner { bytes, at: 0 }).meta_encoding()
 }
 
-/// The standard's "get an XML encoding": XHTML served as HTML still says its encoding in the XML way.
+/// The standard's "get an XML encoding". XHTML served as HTML declares its encoding in the XML declaration.
 pub(super) fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let declaration = declaration.get(..declaration.iter().position(|byte| *byte == b'>')?)?;
@@ -39,7 +39,7 @@ pub(super) fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if label.iter().any(|byte| *byte <= b' ') {
         return None;
     }
-    // Not x-user-defined: the XML rule names only UTF-16.
+    // The XML rule replaces UTF-16 only, not x-user-defined.
     Encoding::for_label(label).map(|encoding| if is_utf_16(encoding) { UTF_8 } else { encoding })
 }
 
@@ -62,11 +62,11 @@ impl Prescan<'_> {
         None
     }
 
-    /// Looks at one position and moves to the last byte of what begins there.
+    /// Examines one position, and moves to the last byte of the construct that begins there.
     fn declaration_here(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
         let rest = self.0.rest();
         if rest.starts_with(b"<!--") {
-            // The two dashes that open the comment may also close it: `<!-->` is whole.
+            // The dashes that open the comment may also close it: `<!-->` is complete.
             self.0.at += 2;
             self.0.skip_past(b"-->")?;
         } else if starts_meta(rest) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_declaration_declares_nothing() {
+    fn an_incomplete_declaration_is_ignored() {
         for page in [
             "<meta charset=koi8-r",
             "<meta charset=\"koi8-r>",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_xml_declaration_counts_when_no_meta_element_speaks() {
+    fn an_xml_declaration_counts_when_no_meta_element_declares_an_encoding() {
         assert_eq!(name("<?xml version='1.0' encoding='koi8-r'?><p>"), Some("KOI8-R"));
         assert_eq!(name("<?xml version='1.0' encoding='utf-16'?><p>"), Some("UTF-8"));
         assert_eq!(name("<?xml encoding='gbk'?><meta charset=koi8-r>"), Some("KOI8-R"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_xml_declaration_in_utf_16_shows_by_its_zero_bytes() {
+    fn an_xml_declaration_in_utf_16_is_recognized_by_its_zero_bytes() {
         assert_eq!(utf_16_of_xml(b"<\0?\0x\0m\0l\0"), Some(UTF_16LE));
         assert_eq!(utf_16_of_xml(b"\0<\0?\0x\0m\0l"), Some(UTF_16BE));
     }

@@ -1,21 +1,21 @@
-//! What the searches for a declared encoding share: tags and `<meta>` elements as bytes, before any decoding.
+//! The byte scanner of both searches for a declared encoding: tags and `<meta>` elements, before decoding.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// A position in the first bytes of a page.
+/// A position in the bytes of a page.
 pub(super) struct Scanner<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
 }
 
-/// An attribute's name and value, both in lower case.
+/// The name and value of an attribute, both in lower case.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-/// The bytes ran out, which ends a search: what was seen so far may be half a declaration.
+/// The bytes ran out. This ends the search, because the last declaration may be incomplete.
 pub(super) struct OutOfBytes;
 
 impl<'a> Scanner<'a> {
-    /// The encoding that a `<meta>` element declares, from behind its name to the end of the tag, where it stays.
+    /// Returns the encoding that a `<meta>` element declares. Starts after its name, and stops at the end of the tag.
     ///
     /// HTML standard, the attributes of a `meta` in the prescan. Of attributes with the same name the first counts.
     pub(super) fn meta(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
@@ -32,7 +32,7 @@ impl<'a> Scanner<'a> {
             first.get_or_insert(value);
         }
         let declared = match charset {
-            // One that nobody knows is not made good by the pragma.
+            // If `charset` names an unknown encoding, `content` is not used instead.
             Some(label) => Encoding::for_label(&label),
             None => content
                 .filter(|_| pragma.is_some_and(|pragma| pragma == b"content-type"))
@@ -41,7 +41,7 @@ impl<'a> Scanner<'a> {
         Ok(declared.map(as_declared_in_ascii))
     }
 
-    /// The standard's "get an attribute"; `None` at the tag's end, where it stays.
+    /// The standard's "get an attribute"; `None` at the end of the tag, where it stops.
     pub(super) fn attribute(&mut self) -> Result<Option<Attribute>, OutOfBytes> {
         while is_space(self.peek()?) || self.peek()? == b'/' {
             self.at += 1;
@@ -112,7 +112,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Spaces of tags: tab, line feed, form feed, carriage return, space.
+/// Returns whether a byte is white space in tags: tab, line feed, form feed, carriage return or space.
 pub(super) fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace()
 }
@@ -140,7 +140,7 @@ pub(super) fn is_utf_16(encoding: &'static Encoding) -> bool {
     encoding == UTF_16LE || encoding == UTF_16BE
 }
 
-/// A declaration that could be read as ASCII cannot have been in UTF-16, whatever it says.
+/// Replaces UTF-16 by UTF-8: a declaration that is readable as ASCII cannot be in UTF-16.
 fn as_declared_in_ascii(encoding: &'static Encoding) -> &'static Encoding {
     if is_utf_16(encoding) {
         UTF_8

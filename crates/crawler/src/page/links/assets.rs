@@ -1,24 +1,24 @@
-//! What a page is made of besides itself: images, media, scripts, style sheets.
+//! What a page loads: images, media, scripts, style sheets.
 
 use std::borrow::Cow;
 
 use super::tag::{Attribute, Element, has_token};
 use super::{LinkSource, style};
 
-/// Takes what elements load.
-pub(super) trait Loaded {
-    /// Takes note of what an element loads, if it is not in the document itself.
+/// A collector of assets.
+pub(super) trait AssetSink {
+    /// Adds the URL of an asset, unless it is a `data:` URL.
     fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
 }
 
-/// The kinds of elements that load something else than a page.
+/// The kinds of elements that load assets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asset {
-    /// `<img>`, or `<image>`, which is another spelling of it.
+    /// `<img>`, or `<image>`, which HTML turns into `<img>`.
     Image,
-    /// `<input>`, of which some are images.
+    /// `<input>`; some inputs are images.
     Input,
-    /// `<source>`, of a picture or of media.
+    /// `<source>` of a picture, audio or video.
     Source,
     /// `<audio>`, `<embed>` or `<track>`.
     Media,
@@ -34,8 +34,8 @@ pub(super) enum Asset {
 }
 
 impl Asset {
-    /// The kind of an HTML element with this name in lower case.
-    pub(super) fn of_html(name: &str) -> Option<Self> {
+    /// Returns the kind of an HTML element; `name` is in lower case.
+    pub(super) fn from_html_name(name: &str) -> Option<Self> {
         Some(match name {
             "img" | "image" => Self::Image,
             "input" => Self::Input,
@@ -48,8 +48,8 @@ impl Asset {
         })
     }
 
-    /// The kind of an SVG element with this name in lower case.
-    pub(super) fn of_svg(name: &str) -> Option<Self> {
+    /// Returns the kind of an SVG element; `name` is in lower case.
+    pub(super) fn from_svg_name(name: &str) -> Option<Self> {
         Some(match name {
             "image" | "feimage" => Self::SvgImage,
             "script" => Self::SvgScript,
@@ -59,39 +59,39 @@ impl Asset {
     }
 }
 
-/// Elements whose `style` attribute is not read: HTML drops or merges them, or not, depending on what is open.
+/// Elements whose `style` attribute is ignored. HTML may drop or merge these elements, depending on what is open.
 const UNSTYLED: [&str; 19] = [
     "body", "caption", "col", "colgroup", "form", "frame", "frameset", "head", "html", "noscript", "select", "style",
     "tbody", "td", "template", "tfoot", "th", "thead", "tr",
 ];
 
-/// Whether the `style` attribute of an HTML element with this name in lower case is read.
+/// Returns whether the `style` attribute of an HTML element is read; `name` is in lower case.
 pub(super) fn is_styled(name: &str) -> bool {
     !UNSTYLED.contains(&name)
 }
 
-/// Whether an attribute of the HTML or SVG element with this name names an asset, both in lower case.
+/// Returns whether an attribute of an HTML or SVG element names an asset; both names are in lower case.
 pub(super) fn is_asset_attribute(tag: &str, attribute: &str) -> bool {
     match attribute {
         "style" => is_styled(tag),
-        "src" | "srcset" | "poster" | "data" => Asset::of_html(tag).is_some(),
-        "href" | "xlink:href" => Asset::of_svg(tag).is_some(),
+        "src" | "srcset" | "poster" | "data" => Asset::from_html_name(tag).is_some(),
+        "href" | "xlink:href" => Asset::from_svg_name(tag).is_some(),
         "type" => matches!(tag, "input" | "style"),
         "imagesrcset" => tag == "link",
         _ => false,
     }
 }
 
-/// Takes note of what an element loads.
-pub(super) fn visit(loaded: &mut impl Loaded, asset: Asset, element: &impl Element) {
+/// Adds what an element loads.
+pub(super) fn visit(assets: &mut impl AssetSink, asset: Asset, element: &impl Element) {
     let mut add = |attribute, source| {
         let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
-        loaded.add_asset(value, source);
+        assets.add_asset(value, source);
     };
     match asset {
         Asset::Image => {
             add(Attribute::Src, LinkSource::Image);
-            visit_candidates(loaded, element, Attribute::Srcset);
+            visit_candidates(assets, element, Attribute::Srcset);
         }
         Asset::Input => {
             let is_image = |kind: Cow<'_, str>| kind.eq_ignore_ascii_case("image");
@@ -101,7 +101,7 @@ pub(super) fn visit(loaded: &mut impl Loaded, asset: Asset, element: &impl Eleme
         }
         Asset::Source => {
             add(Attribute::Src, LinkSource::Media);
-            visit_candidates(loaded, element, Attribute::Srcset);
+            visit_candidates(assets, element, Attribute::Srcset);
         }
         Asset::Media => add(Attribute::Src, LinkSource::Media),
         Asset::Video => {
@@ -119,15 +119,15 @@ pub(super) fn visit(loaded: &mut impl Loaded, asset: Asset, element: &impl Eleme
             let href = element
                 .value(Attribute::Href)
                 .or_else(|| element.value(Attribute::XlinkHref));
-            // What is a part of this document is there.
+            // A fragment refers to a part of this document, which is loaded already.
             let href = href.filter(|href| !href.trim_ascii().is_empty() && !href.trim_ascii_start().starts_with('#'));
-            loaded.add_asset(href, source);
+            assets.add_asset(href, source);
         }
     }
 }
 
-/// Takes note of what a `<link>` with this list of relations loads.
-pub(super) fn visit_link(loaded: &mut impl Loaded, rel: &str, element: &impl Element) {
+/// Adds what a `<link>` with these relations loads.
+pub(super) fn visit_link(assets: &mut impl AssetSink, rel: &str, element: &impl Element) {
     let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
     let source = if has_token(rel, "stylesheet") {
         LinkSource::StyleSheet
@@ -140,41 +140,41 @@ pub(super) fn visit_link(loaded: &mut impl Loaded, rel: &str, element: &impl Ele
     } else {
         return;
     };
-    loaded.add_asset(element.value(Attribute::Href).filter(|href| !href.is_empty()), source);
+    assets.add_asset(element.value(Attribute::Href).filter(|href| !href.is_empty()), source);
     if source == LinkSource::Preload {
-        visit_candidates(loaded, element, Attribute::Imagesrcset);
+        visit_candidates(assets, element, Attribute::Imagesrcset);
     }
 }
 
-/// Takes note of what a `style` attribute names.
-pub(super) fn visit_style_attribute(loaded: &mut impl Loaded, element: &impl Element) {
+/// Adds what a `style` attribute loads.
+pub(super) fn visit_style_attribute(assets: &mut impl AssetSink, element: &impl Element) {
     if let Some(declarations) = element.value(Attribute::Style) {
-        visit_style(loaded, &declarations);
+        visit_style(assets, &declarations);
     }
 }
 
-/// Takes note of what the text of a `<style>` names, unless it is in another language than CSS.
-pub(super) fn visit_style_element(loaded: &mut impl Loaded, kind: Option<&str>, text: &str) {
+/// Adds what a `<style>` loads, unless its `type` is another language than CSS.
+pub(super) fn visit_style_element(assets: &mut impl AssetSink, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
-        visit_style(loaded, text);
+        visit_style(assets, text);
     }
 }
 
-/// Takes note of what a style sheet, or a part of one, names.
-pub(super) fn visit_style(loaded: &mut impl Loaded, css: &str) {
-    style::each_url(css, |url, source| loaded.add_asset(Some(Cow::Borrowed(url)), source));
+/// Adds what CSS text loads.
+pub(super) fn visit_style(assets: &mut impl AssetSink, css: &str) {
+    style::each_url(css, |url, source| assets.add_asset(Some(Cow::Borrowed(url)), source));
 }
 
-fn visit_candidates(loaded: &mut impl Loaded, element: &impl Element, attribute: Attribute) {
+fn visit_candidates(assets: &mut impl AssetSink, element: &impl Element, attribute: Attribute) {
     if let Some(list) = element.value(attribute) {
         for candidate in candidates(&list) {
-            loaded.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);
+            assets.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);
         }
     }
 }
 
-/// The URLs of a `srcset` (HTML standard, 4.8.4.3.10, "parse a srcset attribute"), also of candidates whose descriptors make no
-/// sense.
+/// Returns the URLs of a `srcset` (HTML standard, 4.8.4.3.10, "parse a srcset attribute"). Candidates with invalid
+/// descriptors count, too.
 fn candidates(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -182,20 +182,20 @@ fn candidates(list: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let (url, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len()));
+        let (url, after_url) = rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len()));
         let trimmed = url.trim_end_matches(',');
-        // A comma right behind the URL ends the candidate; else its descriptors come first.
+        // A comma directly after the URL ends the candidate. Otherwise its descriptors follow.
         rest = if trimmed.len() < url.len() {
-            behind
+            after_url
         } else {
-            behind_descriptors(behind)
+            after_descriptors(after_url)
         };
         Some(trimmed)
     })
 }
 
-/// What follows the next comma that is in no parentheses.
-fn behind_descriptors(text: &str) -> &str {
+/// Returns the text after the next comma outside parentheses.
+fn after_descriptors(text: &str) -> &str {
     let mut in_parentheses = false;
     let end = text.find(|c| {
         match c {
@@ -208,7 +208,7 @@ fn behind_descriptors(text: &str) -> &str {
     end.and_then(|end| text.get(end..)).unwrap_or_default()
 }
 
-/// Whether a URL holds what it names: it may be as long as an image, and asks nobody.
+/// Returns whether a URL contains the data itself. Such a URL may be as long as an image, and needs no request.
 pub(super) fn is_inline(target: &str) -> bool {
     let start = target.trim_ascii_start().as_bytes();
     start
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates_end_where_the_standard_ends_them() {
+    fn srcset_candidates_end_where_the_standard_says() {
         for (list, expected) in [
             ("a", &["a"][..]),
             (" a 1x , b 2x ", &["a", "b"]),

@@ -1,29 +1,30 @@
-//! How many attributes the tag has that a tokenizer has not finished yet.
+//! Counts the attributes of a tag that the tokenizer has not finished yet.
 //!
-//! html5ever compares every attribute's name with all names before it, and shows the tag only when it ends: a page of
-//! one tag with a million attributes would keep it busy for an hour. So the bytes are watched from outside. Where a
-//! tag begins only the tokenizer knows (`<a` may be part of a script or a comment); what ends a tag and what is an
-//! attribute depends on nothing but the tag itself.
+//! html5ever compares the name of every attribute with all names before it, and emits the tag only at its end. So one
+//! tag with a million attributes would take an hour. That is why the fed text is counted outside of html5ever.
+//!
+//! Only the tokenizer knows where a tag begins: `<a` may be part of a script or a comment. Where a tag and its
+//! attributes end depends on the tag alone.
 
-/// Counts the attributes of the tag that is open between two pieces of a page.
+/// Counts the attributes of the tag that is open at the end of the last piece of a page.
 #[derive(Debug, Default)]
 pub(super) struct AttributeCount {
     state: State,
     count: usize,
 }
 
-/// Where in a tag the bytes stand: the attribute states of the HTML standard (13.2.5.32 to 13.2.5.40), those that
-/// behave alike taken together.
+/// The state inside a tag: the attribute states of the HTML standard (13.2.5.32 to 13.2.5.40), with equivalent ones
+/// merged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Whatever was fed has come out as tokens: no tag is open.
+    /// The tokenizer has emitted all text as tokens, so no tag is open.
     #[default]
     Settled,
-    /// A `<` was fed; the next byte says what it opens.
+    /// After a `<`. The next byte decides what it opens.
     Opened,
     /// After `</`.
     OpenedEnd,
-    /// A comment, a doctype, a CDATA section: anything that may be long and has no attributes.
+    /// A comment, a doctype, a CDATA section: markup that may be long and has no attributes.
     Other,
     TagName,
     BeforeName,
@@ -35,11 +36,11 @@ enum State {
 }
 
 impl AttributeCount {
-    /// Takes note of a piece that was fed to the tokenizer, and whether a token came out of it.
+    /// Processes a piece that was fed to the tokenizer. `token_came_out` says whether the tokenizer emitted a token.
     ///
-    /// A piece is either a single `<` or has none: so at most one tag is open at its end, and it began with the last
-    /// `<` that made a token come out, or with the first one after everything had come out.
-    pub(super) fn fed(&mut self, piece: &str, token_came_out: bool) {
+    /// A piece is either a single `<` or contains none, so at most one tag is open at its end. That tag began with the
+    /// last `<` that made a token come out, or with the first `<` after all text was emitted.
+    pub(super) fn after_piece(&mut self, piece: &str, token_came_out: bool) {
         if piece == "<" && (token_came_out || self.state == State::Settled) {
             (self.state, self.count) = (State::Opened, 0);
         } else if token_came_out {
@@ -51,7 +52,7 @@ impl AttributeCount {
         }
     }
 
-    /// The number of attributes so far, with duplicates.
+    /// Returns the number of attributes so far, including duplicates.
     pub(super) fn get(&self) -> usize {
         self.count
     }
@@ -89,7 +90,7 @@ impl AttributeCount {
 mod tests {
     use super::*;
 
-    /// The count of a tag that is not finished.
+    /// The attribute count of a tag that is not finished.
     fn attributes(tag: &str) -> usize {
         let mut count = AttributeCount::default();
         for piece in tag
@@ -99,7 +100,7 @@ mod tests {
                 None => [piece, ""],
             })
         {
-            count.fed(piece, false);
+            count.after_piece(piece, false);
         }
         count.get()
     }
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_quotes_is_no_attribute() {
+    fn text_in_quotes_is_not_an_attribute() {
         assert_eq!(attributes("<a x='1 2 \" > < 3' y=\"4 5 ' 6\" z"), 3);
     }
 
@@ -136,13 +137,13 @@ mod tests {
     #[test]
     fn a_token_ends_the_count_unless_it_came_out_because_a_tag_begins() {
         let mut count = AttributeCount::default();
-        count.fed("<", false);
-        count.fed("a x y", false);
-        count.fed("<", true);
-        count.fed("b z", false);
+        count.after_piece("<", false);
+        count.after_piece("a x y", false);
+        count.after_piece("<", true);
+        count.after_piece("b z", false);
         assert_eq!(count.get(), 1);
-        count.fed(">text", true);
-        count.fed("more text, words", false);
+        count.after_piece(">text", true);
+        count.after_piece("more text, words", false);
         assert_eq!(count.get(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What the elements of one document say, gathered in the order of the document.
+//! Collects the links, title and robots directives of one document, in document order.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -9,29 +9,31 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 use url::Url;
 
-use super::assets::{self, Asset, Loaded};
+use super::assets::{self, Asset, AssetSink};
 use super::resolve::{Resolver, without_fragment};
-use super::seen_cache::Hashed;
+use super::seen_cache::PassThroughHasher;
 use super::tag::{Attribute, Element, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
 
-/// Characters of a title that are kept.
+/// Maximum number of characters of a title.
 const TITLE_CHARS: usize = 512;
 
-/// Bytes that the links of a page may have on average, if they are as many as may be.
+/// Maximum average length of the links, in bytes, for a page with `max_links` links.
 ///
-/// A base of 16 kB under ten thousand short links is a page of 150 kB with links of 160 MB.
+/// Without it, a base of 16 kB and ten thousand short links would turn a page of 150 kB into 160 MB of links.
 const MEAN_LINK_BYTES: usize = 1024;
 
-/// Assets that are known when they are repeated.
-const MOST_ASSETS: usize = 4096;
+/// How many assets are remembered, so that repeated ones are not resolved again.
+const MAX_REMEMBERED_ASSETS: usize = 4096;
 
-/// Bytes of URLs that are made for a page, and for each link that it may have: a long base makes short links long, also those for
-/// which there is no room. Beyond that a repeated link counts as dropped, too.
+/// Maximum number of bytes of resolved URLs: per page, plus a part for each link that the page may have.
+///
+/// A long base turns short links into long URLs, even those that are dropped then. Beyond this limit repeated links
+/// count as dropped, too.
 const RESOLVED_BYTES: usize = 16 * 1024 * 1024;
 const RESOLVED_LINK_BYTES: usize = 4 * MEAN_LINK_BYTES;
 
-/// The kinds of elements that are read.
+/// The kinds of elements that the collector reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Anchor,
@@ -42,49 +44,49 @@ pub(super) enum Kind {
     Link,
     Meta,
     SvgAnchor,
-    /// Only if assets are asked for.
+    /// Only if assets are wanted.
     Asset(Asset),
 }
 
-/// What the elements with one URL say of it.
-struct Said {
-    /// Where it was first met.
+/// What is known of one URL, from all elements that link to it.
+struct LinkInfo {
+    /// The kind of the first element.
     source: LinkSource,
-    /// Whether all of them say `nofollow`.
+    /// Whether all elements have `nofollow`.
     nofollow: bool,
-    /// Whether one of them loads it.
+    /// Whether an element loads it.
     embedded: bool,
-    /// How it was first written, if that is to be remembered.
+    /// The key of its first occurrence in the cache of seen links; `NONE` if it cannot be cached.
     link_key: LinkKey,
 }
 
-/// Gathers what the elements of one document say.
+/// Collects what the elements of one document contain.
 pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in the order of the document.
-    links: IndexMap<Url, Said>,
-    /// What the frontier has seen, and the targets of those of this page; none of them is among the `links`.
+    /// The links in document order.
+    links: IndexMap<Url, LinkInfo>,
+    /// The cache of seen links, and the URL hashes of this page's links that it has. None of these is in `links`.
     known_links: Option<&'a SeenLinkCache>,
-    known: HashSet<u64, Hashed>,
-    /// Where among the `links` each target is, if links may be known.
-    targets: HashMap<u64, usize, Hashed>,
-    /// The links that can be no page.
+    known: HashSet<u64, PassThroughHasher>,
+    /// The index in `links` of each URL hash. Empty without a cache.
+    targets: HashMap<u64, usize, PassThroughHasher>,
+    /// Links that cannot be crawled.
     uncrawlable: HashSet<String>,
-    /// Bytes that further links may have.
-    room: usize,
-    /// Bytes of URLs that are still made, of links for which there is no room too.
-    to_resolve: usize,
+    /// How many bytes further links may take.
+    bytes_left: usize,
+    /// How many bytes of URLs may still be resolved, including those of links that are dropped.
+    resolvable_bytes_left: usize,
     title_seen: bool,
     base_seen: bool,
     refresh_seen: bool,
     base_used: bool,
-    /// The assets that were taken, as they are written.
+    /// Hashes of the assets found so far, as written.
     assets: HashSet<u64>,
     hasher: RandomState,
-    /// The words of the link that is being taken.
-    words: Option<u64>,
+    /// The spelling hash of the current link.
+    spelling: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -98,50 +100,50 @@ impl<'a> Collector<'a> {
             known: HashSet::default(),
             targets: HashMap::default(),
             uncrawlable: HashSet::new(),
-            room: options.max_links.saturating_mul(MEAN_LINK_BYTES),
-            to_resolve: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
+            bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
+            resolvable_bytes_left: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
             title_seen: false,
             base_seen: false,
             refresh_seen: false,
             base_used: false,
             assets: HashSet::new(),
             hasher: RandomState::new(),
-            words: None,
+            spelling: None,
         }
     }
 
-    /// Everything that was gathered.
+    /// Returns everything collected.
     pub(super) fn into_new_links(self) -> NewLinks {
         NewLinks {
-            link_keys: self.links.values().map(|said| said.link_key).collect(),
+            link_keys: self.links.values().map(|info| info.link_key).collect(),
             known: self.known.len(),
             extracted: self.into_extracted(),
         }
     }
 
-    /// Everything that was gathered, if no link is known.
+    /// Returns everything collected, for a collector without a cache.
     pub(super) fn into_extracted(self) -> Extracted {
         let links = self.links.into_iter();
         Extracted {
             links: links
-                .map(|(url, said)| FoundLink {
+                .map(|(url, info)| FoundLink {
                     url,
-                    source: said.source,
-                    nofollow: said.nofollow,
-                    embedded: said.embedded,
+                    source: info.source,
+                    nofollow: info.nofollow,
+                    embedded: info.embedded,
                 })
                 .collect(),
             ..self.extracted
         }
     }
 
-    /// Takes note of a link to follow that is known; false if there was no room for it.
+    /// Adds a link to follow that the cache has; false if the page is full.
     pub(super) fn visit_known(&mut self, target: u64) -> bool {
         self.base_used = true;
         let found = self.targets.get(&target).and_then(|at| self.links.get_index_mut(*at));
-        if let Some((_, said)) = found {
-            // It was written in another way before.
-            said.nofollow = false;
+        if let Some((_, info)) = found {
+            // It is in `links` with another spelling.
+            info.nofollow = false;
         } else if !self.known.contains(&target) {
             if self.is_full() {
                 self.extracted.dropped += 1;
@@ -152,11 +154,11 @@ impl<'a> Collector<'a> {
         true
     }
 
-    /// Takes an anchor that is written in these words.
-    pub(super) fn visit_anchor(&mut self, element: &impl Element, words: Option<u64>) -> bool {
-        self.words = words;
+    /// Adds an anchor with this spelling hash; false if the page is full.
+    pub(super) fn visit_anchor(&mut self, element: &impl Element, spelling: Option<u64>) -> bool {
+        self.spelling = spelling;
         let taken = self.visit(Kind::Anchor, element);
-        self.words = None;
+        self.spelling = None;
         taken
     }
 
@@ -164,7 +166,7 @@ impl<'a> Collector<'a> {
         self.links.len() + self.known.len() >= self.options.max_links
     }
 
-    /// Takes note of an element; false if it has a link for which there was no room.
+    /// Adds what an element contains; false if its link was dropped because the page is full.
     pub(super) fn visit(&mut self, kind: Kind, element: &impl Element) -> bool {
         let href = || element.value(Attribute::Href);
         match kind {
@@ -187,17 +189,17 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether assets are asked for.
+    /// Returns whether assets are wanted.
     pub(super) fn wants_assets(&self) -> bool {
         self.options.assets
     }
 
-    /// Whether a URL was resolved on the base, so that it is too late to change it.
+    /// Returns whether a URL was resolved on the base. Then it is too late to change the base.
     pub(super) fn has_used_base(&self) -> bool {
         self.base_used
     }
 
-    /// Resolves what follows on this base.
+    /// Sets the base of all following links.
     pub(super) fn rebase(&mut self, href: &str) -> &Resolver {
         self.resolver.rebase(href);
         &self.resolver
@@ -222,7 +224,7 @@ impl<'a> Collector<'a> {
         taken
     }
 
-    /// Says whether a meta element of this name is meant for the crawler alone.
+    /// Returns whether a meta element with this name addresses this crawler.
     fn is_agent(&self, name: &str) -> bool {
         !self.options.agent.is_empty() && name.eq_ignore_ascii_case(&self.options.agent)
     }
@@ -238,7 +240,7 @@ impl<'a> Collector<'a> {
         !element.value(Attribute::HttpEquiv).is_some_and(is_refresh) || self.visit_refresh(&content, element)
     }
 
-    /// The first refresh that can be carried out is the only one that is, and no base after it changes its target.
+    /// Adds the target of a refresh. Only the first valid refresh counts, and a later base does not change its target.
     fn visit_refresh(&mut self, content: &str, element: &impl Element) -> bool {
         if self.refresh_seen {
             return true;
@@ -256,7 +258,7 @@ impl<'a> Collector<'a> {
         url.is_none_or(|url| self.add_url(url, LinkSource::Refresh, is_nofollow(element)))
     }
 
-    /// Takes note of a title; only the first one's text is asked for.
+    /// Sets the title. Only the first one counts; `text` is not called for others.
     pub(super) fn visit_title(&mut self, text: impl FnOnce() -> String) {
         if !self.title_seen {
             self.title_seen = true;
@@ -271,60 +273,60 @@ impl<'a> Collector<'a> {
     fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool) -> bool {
         self.base_used = true;
         let target = without_fragment(target);
-        if self.to_resolve == 0 {
+        if self.resolvable_bytes_left == 0 {
             self.extracted.dropped += 1;
             return false;
         }
         match self.resolver.parse(target) {
             Some(url) => {
-                self.to_resolve = self.to_resolve.saturating_sub(url.as_str().len());
+                self.resolvable_bytes_left = self.resolvable_bytes_left.saturating_sub(url.as_str().len());
                 self.add_url(url, source, nofollow)
             }
             None => self.add_uncrawlable(target.trim_end_matches('#'), |count| &mut count.unresolvable),
         }
     }
 
-    /// Counts a link that can be no page, unless it was met before; false if there was no room for it.
+    /// Counts a link that cannot be crawled, each once; false if it was dropped because the page is full.
     fn add_uncrawlable(&mut self, link: &str, kind: impl FnOnce(&mut Uncrawlable) -> &mut usize) -> bool {
         if self.uncrawlable.contains(link) {
             return true;
         }
-        if self.uncrawlable.len() == self.options.max_links || self.room < link.len() {
+        if self.uncrawlable.len() == self.options.max_links || self.bytes_left < link.len() {
             self.extracted.dropped += 1;
             return false;
         }
-        self.room -= link.len();
+        self.bytes_left -= link.len();
         self.uncrawlable.insert(link.to_owned());
         *kind(&mut self.extracted.uncrawlable) += 1;
         true
     }
 
-    /// Adds a link, or what it says about a known one; false if there was no room for it.
+    /// Adds a link, or updates the one with the same URL; false if it was dropped because the page is full.
     fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool) -> bool {
         if !matches!(url.scheme(), "http" | "https") {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
-        let target = self.known_links.map(|known| known.target_of(&url));
+        let target = self.known_links.map(|known| known.url_hash(&url));
         if target.is_some_and(|target| self.known.contains(&target)) {
-            // Written in another way, it is known.
+            // The cache has it with another spelling.
             return true;
         }
         let is_full = self.is_full();
         let at = self.links.len();
         match self.links.entry(url) {
-            Entry::Occupied(mut said) => {
-                said.get_mut().nofollow &= nofollow;
-                said.get_mut().embedded |= source.is_asset();
+            Entry::Occupied(mut info) => {
+                info.get_mut().nofollow &= nofollow;
+                info.get_mut().embedded |= source.is_asset();
             }
-            Entry::Vacant(new) if !is_full && self.room >= new.key().as_str().len() => {
-                self.room -= new.key().as_str().len();
-                new.insert(Said {
+            Entry::Vacant(new) if !is_full && self.bytes_left >= new.key().as_str().len() => {
+                self.bytes_left -= new.key().as_str().len();
+                new.insert(LinkInfo {
                     source,
                     nofollow,
                     embedded: source.is_asset(),
-                    link_key: match (self.words, target) {
-                        (Some(words), Some(target)) => LinkKey { words, target },
+                    link_key: match (self.spelling, target) {
+                        (Some(spelling), Some(target)) => LinkKey { spelling, target },
                         _ => LinkKey::NONE,
                     },
                 });
@@ -341,25 +343,28 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Loaded for Collector<'_> {
+impl AssetSink for Collector<'_> {
     fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
         let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
             return;
         };
-        // Most of them are repeated, too.
-        let words = self.hasher.hash_one(&*target);
-        if !self.assets.contains(&words) && self.add_target(&target, source, false) && self.assets.len() < MOST_ASSETS {
-            self.assets.insert(words);
+        // Most assets are repeated on a page, so hash before resolving.
+        let text_hash = self.hasher.hash_one(&*target);
+        if !self.assets.contains(&text_hash)
+            && self.add_target(&target, source, false)
+            && self.assets.len() < MAX_REMEMBERED_ASSETS
+        {
+            self.assets.insert(text_hash);
         }
     }
 }
 
-/// What a frame shows from outside; nothing if its source is empty.
+/// Returns the source of a frame; `None` if it is empty.
 fn frame_source(element: &impl Element) -> Option<Cow<'_, str>> {
     element.value(Attribute::Src).filter(|source| !source.is_empty())
 }
 
-/// The link of an SVG anchor (SVG 2, 16.1.1: a plain `href` goes before `xlink:href`).
+/// Returns the link of an SVG anchor. A plain `href` takes precedence over `xlink:href` (SVG 2, 16.1.1).
 fn svg_href(element: &impl Element) -> Option<Cow<'_, str>> {
     element
         .value(Attribute::Href)
@@ -372,7 +377,7 @@ pub(super) fn is_nofollow(element: &impl Element) -> bool {
         .is_some_and(|rel| has_token(&rel, "nofollow"))
 }
 
-/// A title's text with its white space collapsed; `None` if nothing is left.
+/// Collapses the white space of a title; `None` if nothing is left.
 fn collapsed(text: &str) -> Option<String> {
     let mut kept = String::new();
     for (index, word) in text.split_ascii_whitespace().take(TITLE_CHARS).enumerate() {
@@ -382,6 +387,6 @@ fn collapsed(text: &str) -> Option<String> {
         kept.push_str(word);
     }
     let kept: String = kept.chars().take(TITLE_CHARS).collect();
-    // Only the cut can leave a blank at the end; other white space than ASCII's is the title's own.
+    // The cut may leave a space at the end. White space beyond ASCII belongs to the title.
     (!kept.is_empty()).then(|| kept.trim_end_matches(' ').to_owned())
 }

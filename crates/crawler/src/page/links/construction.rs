@@ -1,10 +1,11 @@
-//! What becomes of a tag: as much of the standard's tree construction (13.2.6) as links depend on, without a tree.
+//! Decides what a tag becomes, without a tree: the part of tree construction (13.2.6) that links depend on.
 //!
-//! Outside of foreign content, templates and framesets every tag that may hold a link becomes an element, whatever is
-//! open: only its place can surprise. So of HTML's elements no stack is kept, but for tables (what stands wrongly in a
-//! table goes before it) and templates (whose content gives nothing). Of SVG and MathML one is kept.
+//! Outside foreign content, templates and framesets, every tag that may hold a link becomes an element, whatever else
+//! is open. Only its position may differ from the source. So no stack of HTML elements is kept, except for two cases:
+//! - tables, because content outside of cells moves in front of the table;
+//! - templates, because their content has no links.
 //!
-//! What cannot be known so is not guessed: [`NeedsTree`] says why.
+//! For SVG and MathML there is a stack. Documents that this cannot decide are refused with [`NeedsTree`].
 
 mod foreign;
 mod tables;
@@ -18,26 +19,29 @@ use foreign::Foreign;
 use tables::Tables;
 use templates::Templates;
 
-/// What a document holds that only a tree can answer for.
+/// Why a document needs a tree to find its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NeedsTree {
-    /// A `<frameset>`, which may take the place of the whole body.
+    /// A `<frameset>`, which may replace the whole body.
     Frameset,
-    /// A link between the cells of a table that has links already: it belongs before the table.
+    /// A link between the cells of a table that already has links: it moves in front of the table.
     LinkBeforeTable,
-    /// An `<object>` or the like that is open where a part of a table ends: links may be opened again before the table.
+    /// An open `<object>`, `<applet>` or `<marquee>` where a part of a table ends. Links may be reopened in front of
+    /// the table.
     ObjectLeftOpen,
-    /// A column in a template, after which the template may ignore anything; or links and cells, and the like, of which
-    /// the one may keep the other open beyond the template.
+    /// Parts of a table in a template that may affect the text after the template.
+    ///
+    /// A column may make the template ignore all other tags. A link with a cell, or another element that sets a marker,
+    /// may be reopened after the template.
     TableInTemplate,
     /// HTML elements within SVG or MathML.
     HtmlInForeign,
-    /// An end tag in SVG or MathML that may close elements outside of it.
+    /// An end tag in SVG or MathML that may close elements around it.
     ForeignCutShort,
-    /// SVG or MathML nested deeper than any drawing is.
+    /// SVG or MathML that is nested too deep for the scanner.
     DeepForeign,
-    /// The name of an element of SVG or MathML with a NUL in it, which is another name then.
+    /// A NUL in the name of an SVG or MathML element, which changes the name.
     OddName,
 }
 
@@ -61,11 +65,11 @@ impl fmt::Display for NeedsTree {
 pub(super) enum Element {
     Html,
     Svg,
-    /// Nothing that links are looked for in: content of a template, MathML, or no element at all.
+    /// Nothing that may have links: content of a template, MathML, or no element at all.
     Unread,
 }
 
-/// What is open, as far as it matters.
+/// What is open, as far as links depend on it.
 #[derive(Debug, Default)]
 pub(super) struct Construction {
     tables: Tables,
@@ -74,7 +78,7 @@ pub(super) struct Construction {
 }
 
 impl Construction {
-    /// Takes a start tag: what it becomes, and how its content is to be read.
+    /// Processes a start tag. Returns what it becomes, and how the text after it must be tokenized.
     pub(super) fn start_tag(&mut self, tag: &Tag<'_, '_>) -> Result<(Element, Next), NeedsTree> {
         if self.foreign.is_open() {
             self.foreign.start_tag(tag)?;
@@ -102,7 +106,7 @@ impl Construction {
         } else {
             self.tables.start_tag(name)?;
         }
-        self.foreign.saw_html(name);
+        self.foreign.note_html_element(name);
         Ok((self.unless_in_template(Element::Html), next))
     }
 
@@ -118,9 +122,9 @@ impl Construction {
         Ok(())
     }
 
-    /// Takes note that the start tag just taken made an element that counts.
-    pub(super) fn is_read(&mut self) -> Result<(), NeedsTree> {
-        self.tables.is_read()
+    /// Records that the last start tag made an element that may hold a link.
+    pub(super) fn count_element(&mut self) -> Result<(), NeedsTree> {
+        self.tables.count_element()
     }
 
     pub(super) fn is_in_foreign_content(&self) -> bool {

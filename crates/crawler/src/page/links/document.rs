@@ -1,16 +1,16 @@
-//! From text to tree within a budget: hostile markup costs its own page, not the crawl.
+//! From text to tree within a budget, so that hostile markup costs its own page and not the crawl.
 //!
-//! html5ever is as fast as its input is long on honest pages only. Markup can be written on which its work or its
-//! memory grows with the square of the length (measured on one core at 3 GHz):
+//! html5ever takes linear time for honest pages only. Some markup makes its time or memory grow with the square of the
+//! length (measured on one core at 3 GHz):
 //!
 //! | markup | cost | guard |
 //! |---|---|---|
 //! | 40 000 nested `<div>` | 8 s: every tag searches all open elements | [`WORK_LIMIT`] |
-//! | `<p>` after `<p>` that each reopen 1 000 unclosed `<b id=…>` | gigabytes of elements | [`is_read`]: without attributes no more than three alike are reopened |
-//! | 40 000 `<b id=…>` | minutes: each is compared with all before | the same |
+//! | `<p>` after `<p>` that each reopen 1 000 unclosed `<b id=…>` | gigabytes of elements | [`is_read`]: without attributes at most three equal elements are reopened |
+//! | 40 000 `<b id=…>` | minutes: each is compared with all before it | the same |
 //! | one tag with 500 000 attributes | minutes | [`ATTRIBUTE_LIMIT`] |
 //!
-//! When a guard strikes, the document ends there, as if the connection had: the links before that point are kept.
+//! When a limit is reached, the document ends there as if the connection had closed. Links before that point are kept.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref};
@@ -25,34 +25,34 @@ use scraper::{Html, HtmlTreeSink, Node};
 use super::assets;
 use super::attributes::AttributeCount;
 
-/// Steps of work that a document may cost: about a second. A step is a look at one open element.
+/// Maximum number of work steps per document: about a second. A step is a visit of one open element.
 ///
-/// A page of 10 MB with ordinary nesting takes a tenth of it; nested `<div>`s exhaust it at a depth of 14 000.
+/// A page of 10 MB with ordinary nesting takes a tenth of it. Nested `<div>`s reach it at a depth of 14 000.
 const WORK_LIMIT: u64 = 100_000_000;
 
-/// Steps that creating an element costs, which bounds a tree to 1.5 million elements (some 300 MB).
+/// Steps that creating an element costs. This bounds a tree to 1.5 million elements (some 300 MB).
 const ELEMENT_COST: u64 = 64;
 
-/// Attributes that a tag may have. Real pages stay below a hundred.
+/// Maximum number of attributes per tag. Real pages stay below a hundred.
 const ATTRIBUTE_LIMIT: usize = 512;
 
-/// Bytes fed to the tokenizer between two looks at what it does.
+/// Bytes fed to the tokenizer between two checks of the budget.
 const PIECE_BYTES: usize = 1024;
 
-/// How much of a document its tree holds.
+/// Which parts of a document its tree keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// All elements; of the text only titles, of the attributes only those that the search for links reads.
+    /// All elements, the text of titles, and the attributes that links and directives are read from.
     Links,
-    /// The same with the text of `<style>` and the attributes that name assets.
+    /// The same, with the text of `<style>` and the attributes that name assets.
     Assets,
-    /// All elements, text and attributes, with one exception: an element that HTML reopens after wrong nesting
-    /// (`<p><b class=x>one<p>two`) has its attributes where it was written, not where it was reopened.
+    /// All elements, text and attributes, with one exception. An element that HTML reopens after wrong nesting (`<p><b
+    /// class=x>one<p>two`) has its attributes only where it was written, not where it was reopened.
     Everything,
 }
 
 impl Keep {
-    /// Steps that creating an element costs: they bound a tree to some 300 MB, or with its text and attributes to 200 MB.
+    /// Steps that creating an element costs. They bound a tree to some 300 MB, or to 200 MB with text and attributes.
     fn element_cost(self) -> u64 {
         match self {
             Self::Links => ELEMENT_COST,
@@ -62,9 +62,9 @@ impl Keep {
     }
 }
 
-/// Parses a document; true says that a guard has cut it.
+/// Parses a document. The flag says whether a limit has truncated it.
 ///
-/// Scripting is off, as for every crawler that runs no scripts: `<noscript>` holds markup.
+/// Scripting is off, because the crawler runs no scripts: `<noscript>` holds markup.
 pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
     let options = TreeBuilderOpts {
         scripting_enabled: false,
@@ -82,7 +82,7 @@ pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
         keep,
     };
     let tokenizer_options = TokenizerOpts {
-        // Decoding has removed it; what looks like a second one is text.
+        // Decoding has removed the byte order mark; a second one is text.
         discard_bom: false,
         ..TokenizerOpts::default()
     };
@@ -92,16 +92,16 @@ pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
     (tokenizer.sink.builder.sink.tree.finish(), cut)
 }
 
-/// Feeds the document piece by piece; false when it had to stop early.
+/// Feeds the document piece by piece; false if a limit stopped it.
 fn feed(tokenizer: &Tokenizer<Gate>, html: &str) -> bool {
     let input = BufferQueue::default();
     let mut attributes = AttributeCount::default();
     for piece in pieces(html) {
         tokenizer.sink.token_came_out.set(false);
         input.push_back(StrTendril::from(piece));
-        // Anything but `Done` is a wish (run this script, change the encoding) that a crawler does not grant.
+        // Other results ask to run a script or to change the encoding. The crawler does neither, and feeds on.
         while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
-        attributes.fed(piece, tokenizer.sink.token_came_out.get());
+        attributes.after_piece(piece, tokenizer.sink.token_came_out.get());
         if attributes.get() > ATTRIBUTE_LIMIT || tokenizer.sink.is_exhausted() {
             return false;
         }
@@ -109,7 +109,7 @@ fn feed(tokenizer: &Tokenizer<Gate>, html: &str) -> bool {
     true
 }
 
-/// Cuts a text so that every `<` is a piece of its own and none is longer than [`PIECE_BYTES`].
+/// Splits text so that every `<` is a piece of its own, and no piece is longer than [`PIECE_BYTES`].
 fn pieces(html: &str) -> impl Iterator<Item = &str> {
     let mut rest = html;
     std::iter::from_fn(move || {
@@ -125,7 +125,7 @@ fn pieces(html: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Stands between tokenizer and tree builder, drops what nobody reads, and closes when the budget is spent.
+/// Sits between tokenizer and tree builder. It drops tokens that nobody reads, and all tokens once the budget is spent.
 struct Gate {
     builder: TreeBuilder<Handle, MeteredSink>,
     token_came_out: Cell<bool>,
@@ -162,7 +162,7 @@ impl TokenSink for Gate {
         sink.last_created.set(None);
         let result = self.builder.process_token(token, line);
         if !withheld.is_empty() {
-            sink.give_to_last(withheld);
+            sink.attach_to_last(withheld);
         }
         result
     }
@@ -185,16 +185,18 @@ fn drop_unread_attributes(tag: &mut Tag, keep: Keep) {
         }),
     }
     if tag.name == local_name!("font") {
-        // Only their presence is asked for, and different values would make different elements to reopen.
+        // Only the presence of these attributes matters. Different values would make elements unequal, and all of them
+        // would be reopened.
         let rest = tag.attrs.iter_mut();
         rest.filter(|attribute| attribute.name.local != local_name!("style"))
             .for_each(|attribute| attribute.value.clear());
     }
 }
 
-/// Takes the attributes away from the tags of elements that HTML reopens, to be given to the element once it is made:
-/// the bound on how many are reopened goes with what the tree builder knows of them. (`a` may keep them: two of them are
-/// never open at once.)
+/// Removes the attributes of elements that HTML reopens, to give them to the element once it is created.
+///
+/// The tree builder limits how many *equal* elements it reopens, so it must not see attributes. (`a` may keep them: two
+/// of them are never open at once.)
 fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
     if tag.kind == TagKind::EndTag || !is_reopened(&tag.name) {
         return Vec::new();
@@ -204,8 +206,8 @@ fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
     all
 }
 
-/// Takes away what is not read, and the `style` of elements that HTML reopens, `a` too: or a long one would be read again and
-/// again.
+/// Removes attributes that nobody reads, and the `style` of elements that HTML reopens, `a` included. Otherwise a long
+/// style would be parsed once per reopening.
 fn withhold_style(tag: &mut Tag) -> Vec<Attribute> {
     drop_unread_attributes(tag, Keep::Assets);
     let is_withheld = is_reopened(&tag.name) || tag.name == local_name!("a");
@@ -225,10 +227,11 @@ fn is_reopened(name: &LocalName) -> bool {
     )
 }
 
-/// Whether the tree builder or the search for links ever asks for this attribute.
+/// Returns whether the tree builder or the link extractor reads this attribute.
 ///
-/// The elements that HTML reopens (`b`, `i`, `font` and their kin) must not keep values here: with them goes the bound
-/// on how many are reopened. (`a` may: two of them are never open at once.)
+/// The elements that HTML reopens (`b`, `i`, `font` and similar ones) must have no attribute values here. The tree
+/// builder reopens at most three equal elements, but any number of different ones. (`a` may keep them: two of them are
+/// never open at once.)
 fn is_read(tag: &LocalName, attribute: &LocalName) -> bool {
     match &**tag {
         "a" | "area" | "base" | "link" => matches!(&**attribute, "href" | "xlink:href" | "rel"),
@@ -241,12 +244,12 @@ fn is_read(tag: &LocalName, attribute: &LocalName) -> bool {
     }
 }
 
-/// The tree that scraper builds, with a meter on what the tree builder asks of it, and without text nobody reads.
+/// The tree of scraper, with a meter on what the tree builder does, and without text that nobody reads.
 struct MeteredSink {
     tree: HtmlTreeSink,
     work: Cell<u64>,
     keep: Keep,
-    /// The element that was made last: of those that one tag makes, its own comes after those it reopens.
+    /// The element created last. When one tag creates several, reopened elements come first and its own element last.
     last_created: Cell<Option<Handle>>,
 }
 
@@ -255,7 +258,7 @@ impl MeteredSink {
         self.work.set(self.work.get().saturating_add(steps));
     }
 
-    fn give_to_last(&self, attributes: Vec<Attribute>) {
+    fn attach_to_last(&self, attributes: Vec<Attribute>) {
         let Some(element) = self.last_created.take() else {
             return;
         };
@@ -349,8 +352,9 @@ impl TreeSink for MeteredSink {
         self.tree.get_template_contents(target)
     }
 
-    /// Whether this `<annotation-xml>` says that it holds HTML (13.2.6, "HTML integration point"); scraper does not keep
-    /// what the tree builder found out about it.
+    /// Returns whether this `<annotation-xml>` declares that it holds HTML (13.2.6, "HTML integration point").
+    ///
+    /// scraper does not store what the tree builder has found out about it.
     fn is_mathml_annotation_xml_integration_point(&self, target: &Handle) -> bool {
         self.tree.0.borrow().tree.get(*target).is_some_and(|node| {
             node.value().as_element().is_some_and(|element| {

@@ -1,28 +1,28 @@
-//! Text as the document means it: character references resolved, newlines made one kind, no NUL.
+//! Decodes text of a document: character references, newlines and NUL.
 
 use std::borrow::Cow;
 
 use html5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
 use memchr::memchr3;
 
-/// Where a text stands, on which the meaning of a reference without semicolon depends.
+/// The context of a text. The meaning of a reference without semicolon depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In an attribute's value: `&copy=1` is no reference there.
+pub(super) enum TextContext {
+    /// In an attribute's value, where `&copy=1` is not a reference.
     Attribute,
-    /// Between tags that switch to text with references.
+    /// In an element whose text has references, such as `<title>`.
     Text,
 }
 
-/// What a text says after 13.2.3.5 (newlines), 13.2.5.72 to 13.2.5.80 (character references) and the replacement of NUL.
-pub(super) fn decoded(text: &str, place: Place) -> Cow<'_, str> {
+/// Decodes newlines (13.2.3.5) and character references (13.2.5.72 to 13.2.5.80), and replaces NUL.
+pub(super) fn decoded(text: &str, context: TextContext) -> Cow<'_, str> {
     let mut rest = text;
     let mut decoded = String::new();
     while let Some(at) = memchr3(b'&', b'\r', 0, rest.as_bytes()) {
         let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
         decoded.push_str(before);
         rest = if let Some(after) = found.strip_prefix('&') {
-            reference(after, place, &mut decoded)
+            reference(after, context, &mut decoded)
         } else if let Some(after) = found.strip_prefix('\r') {
             decoded.push('\n');
             after.strip_prefix('\n').unwrap_or(after)
@@ -38,11 +38,11 @@ pub(super) fn decoded(text: &str, place: Place) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Resolves what may be a reference, its `&` already taken; what follows it.
-fn reference<'a>(text: &'a str, place: Place, decoded: &mut String) -> &'a str {
+/// Decodes a possible reference, after its `&`. Returns the text after it.
+fn reference<'a>(text: &'a str, context: TextContext, decoded: &mut String) -> &'a str {
     let resolved = match text.strip_prefix('#') {
         Some(number) => numeric(number).map(|(c, rest)| ((c, None), rest)),
-        None => named(text, place),
+        None => named(text, context),
     };
     let Some(((first, second), rest)) = resolved else {
         decoded.push('&');
@@ -53,7 +53,7 @@ fn reference<'a>(text: &'a str, place: Place, decoded: &mut String) -> &'a str {
     rest
 }
 
-/// Reads `65`, `65;` or `x41;` after `&#` (13.2.5.75 to 13.2.5.80).
+/// Parses `65`, `65;` or `x41;` after `&#` (13.2.5.75 to 13.2.5.80).
 fn numeric(text: &str) -> Option<(char, &str)> {
     let (digits, base) = match text.strip_prefix(['x', 'X']) {
         Some(digits) => (digits, 16),
@@ -73,7 +73,7 @@ fn numeric(text: &str) -> Option<(char, &str)> {
     (rest.len() < digits.len()).then(|| (character, rest.strip_prefix(';').unwrap_or(rest)))
 }
 
-/// What the authors of `&#150;` meant.
+/// Maps numbers such as `&#150;` to the windows-1252 characters that authors meant.
 fn windows_1252(number: u32) -> char {
     let index = usize::try_from(number - 0x80).unwrap_or_default();
     let replacement = C1_REPLACEMENTS.get(index).copied().flatten();
@@ -84,14 +84,14 @@ fn windows_1252(number: u32) -> char {
 
 type Characters = (char, Option<char>);
 
-/// Reads the longest name that is known (13.2.5.73).
-fn named(text: &str, place: Place) -> Option<(Characters, &str)> {
+/// Parses the longest known name (13.2.5.73).
+fn named(text: &str, context: TextContext) -> Option<(Characters, &str)> {
     if let Some(rest) = text.strip_prefix("amp;") {
         return Some((('&', None), rest));
     }
     let mut longest = None;
     for end in 1..=text.len() {
-        // The table knows the beginnings of all names too, under zeros.
+        // The table also has all prefixes of names, with zeros as value.
         let Some((first, second)) = text.get(..end).and_then(|name| NAMED_ENTITIES.get(name)) else {
             break;
         };
@@ -102,6 +102,6 @@ fn named(text: &str, place: Place) -> Option<(Characters, &str)> {
     }
     let (characters, end) = longest?;
     let (name, rest) = text.split_at_checked(end)?;
-    let goes_on = rest.starts_with(|next: char| next == '=' || next.is_ascii_alphanumeric());
-    (name.ends_with(';') || place == Place::Text || !goes_on).then_some((characters, rest))
+    let continues = rest.starts_with(|next: char| next == '=' || next.is_ascii_alphanumeric());
+    (name.ends_with(';') || context == TextContext::Text || !continues).then_some((characters, rest))
 }

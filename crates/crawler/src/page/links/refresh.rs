@@ -1,12 +1,12 @@
-//! What `<meta http-equiv=refresh content=…>` asks for.
+//! Parses the content of `<meta http-equiv=refresh content=…>`.
 
-/// The target of a refresh, or `None` when the page asks to be loaded again as it is.
+/// The target of a refresh; `None` if the page reloads itself.
 pub(super) type Target<'a> = Option<&'a str>;
 
-/// Reads the content of a refresh; `None` when it is none.
+/// Parses the content of a refresh; `None` if it is invalid.
 ///
-/// HTML standard, "shared declarative refresh steps" (4.2.5.3): `5`, `5;url=x`, `0, URL = 'x' rest`, `.5 x` and the
-/// like. The delay does not matter to a crawler.
+/// HTML standard, "shared declarative refresh steps" (4.2.5.3): `5`, `5;url=x`, `0, URL = 'x' rest`, `.5 x` and similar
+/// forms. The delay does not matter to a crawler.
 pub(super) fn parse(content: &str) -> Option<Target<'_>> {
     let content = skip_space(content);
     let digits = content.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -25,7 +25,7 @@ pub(super) fn parse(content: &str) -> Option<Target<'_>> {
     Some((!target.is_empty()).then(|| unquoted(without_label(target))))
 }
 
-/// The target without `url=`; a half-written label (`urlx`, `ur`) is the target itself.
+/// Removes `url=` from a target. An incomplete label (`urlx`, `ur`) belongs to the target.
 fn without_label(target: &str) -> &str {
     let label = "url";
     match target.split_at_checked(label.len()) {
@@ -36,7 +36,7 @@ fn without_label(target: &str) -> &str {
     }
 }
 
-/// What stands between quotes, the second of which may be missing.
+/// Removes the quotes of a target. The closing one may be missing.
 fn unquoted(target: &str) -> &str {
     match target.chars().next() {
         Some(quote @ ('"' | '\'')) => target.split(quote).nth(1).unwrap_or_default(),

@@ -1,51 +1,51 @@
-//! Links that a page has said before, in the same words.
+//! A small cache of links that a page repeats with the same spelling.
 
-/// Fewest and most places, both powers of two.
-const PLACES: std::ops::RangeInclusive<usize> = 64..=4096;
+/// Minimum and maximum number of slots, both powers of two.
+const SLOTS: std::ops::RangeInclusive<usize> = 64..=4096;
 
-/// Bytes of a page per place: fewer than between two links even of a page that is full of them.
-const BYTES_PER_PLACE: usize = 64;
+/// Bytes of a page per slot. Even on pages full of links, two links are further apart.
+const BYTES_PER_SLOT: usize = 64;
 
-/// Remembers some of the links of a page, so that they need not be resolved again.
+/// Remembers some links of a page, so that repeated ones need not be resolved again.
 ///
-/// Every link has one place, which it shares with others: the last one stays. So it never grows, and what it forgets
-/// costs time only.
-pub(super) struct Repeats<'a> {
-    places: Vec<Option<(&'a str, bool)>>,
+/// Every link maps to one slot, which a later link overwrites. So the cache never grows, and a forgotten link costs
+/// only time.
+pub(super) struct RepeatedLinks<'a> {
+    slots: Vec<Option<(&'a str, bool)>>,
 }
 
-impl<'a> Repeats<'a> {
-    /// Nothing is known yet of a page of this length.
+impl<'a> RepeatedLinks<'a> {
+    /// Makes an empty cache for a page of this length.
     pub(super) fn new(length: usize) -> Self {
-        let places = (length / BYTES_PER_PLACE)
+        let slots = (length / BYTES_PER_SLOT)
             .next_power_of_two()
-            .clamp(*PLACES.start(), *PLACES.end());
+            .clamp(*SLOTS.start(), *SLOTS.end());
         Self {
-            places: vec![None; places],
+            slots: vec![None; slots],
         }
     }
 
-    /// Whether this link was remembered last at its place.
+    /// Returns whether this link is the last one in its slot.
     pub(super) fn is_known(&self, href: &str, nofollow: bool) -> bool {
-        self.places.get(self.place(href)) == Some(&Some((href, nofollow)))
+        self.slots.get(self.slot(href)) == Some(&Some((href, nofollow)))
     }
 
-    /// Remembers a link, and forgets what was at its place.
+    /// Stores a link in its slot, and forgets the previous one there.
     pub(super) fn remember(&mut self, href: &'a str, nofollow: bool) {
-        let place = self.place(href);
-        if let Some(kept) = self.places.get_mut(place) {
+        let slot = self.slot(href);
+        if let Some(kept) = self.slots.get_mut(slot) {
             *kept = Some((href, nofollow));
         }
     }
 
-    fn place(&self, href: &str) -> usize {
+    fn slot(&self, href: &str) -> usize {
         let hash = hash(href.as_bytes());
-        // The high bits of a product are the well-mixed ones.
-        usize::try_from(hash >> 32).unwrap_or_default() & (self.places.len() - 1)
+        // In a product the high bits are mixed best.
+        usize::try_from(hash >> 32).unwrap_or_default() & (self.slots.len() - 1)
     }
 }
 
-/// Mixes every byte; that somebody can make them collide is no harm here.
+/// A fast hash of all bytes. Collisions made on purpose do no harm here.
 fn hash(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
     let (chunks, rest) = bytes.as_chunks::<8>();

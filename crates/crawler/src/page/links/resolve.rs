@@ -1,4 +1,4 @@
-//! From an attribute's text to the URL that a browser would ask for.
+//! From an attribute's text to the URL that a browser would request.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,23 @@ use url::{ParseError, Url};
 
 use super::seen_cache::{Directory, SeenLinkCache};
 
-/// Longest URL that is ever made, in bytes.
+/// Maximum length of a link's URL, in bytes.
 ///
-/// A short link on top of a long base gives a long URL: a base of a megabyte under a thousand links would fill a
-/// gigabyte. Nothing that servers accept is so long.
+/// A short link on a long base gives a long URL. A base of a megabyte and a thousand links would take a gigabyte. No
+/// server accepts longer URLs.
 const URL_BYTES: usize = 16 * 1024;
 
-/// Resolves one reference against a base URL, exactly as the links of a page are resolved.
+/// Resolves one reference against a base URL, as the links of a page are resolved.
 ///
-/// Redirects, refreshes and sitemaps are resolved by it, too. The rules are those of browsers (WHATWG URL Standard,
-/// section 4.4; [`frontier::reference::resolve`]): white space around the text and the number and kind of slashes before a host do
-/// not matter. The query is written in UTF-8, and the fragment is kept. Any scheme is returned, and any length: only of a page's
-/// links those beyond 16 KiB are dropped.
+/// Redirects, refreshes and sitemaps use it, too. The rules are those of browsers (WHATWG URL Standard, section 4.4;
+/// [`frontier::reference::resolve`]). White space around the text, and the number and kind of slashes before a host, do
+/// not matter. The query is written in UTF-8, and the fragment is kept.
+///
+/// URLs of any scheme and length are returned. The limit of 16 KiB applies to the links of pages only.
 ///
 /// # Errors
 ///
-/// When the text is no URL, or is relative to a base such as `mailto:` that has no path.
+/// Fails if the text is not a URL, or if it is relative and the base (such as `mailto:`) has no path.
 ///
 /// ```
 /// use crawler::page::links::resolve_reference;
@@ -38,10 +39,9 @@ pub fn resolve_reference(base: &Url, text: &str) -> Result<Url, ParseError> {
     reference::resolve(Some(base), text, None)
 }
 
-/// Returns the part of a reference that is requested: what comes before its fragment.
+/// Returns the reference without its fragment.
 ///
-/// The `#` stays behind a space, which it makes a part of the path: white space is ignored only at the end of the whole
-/// reference.
+/// After a space the `#` stays. White space at the end of a reference is ignored, but this space belongs to the path.
 pub(super) fn without_fragment(text: &str) -> &str {
     let (before, fragment) = text.split_at(memchr(b'#', text.as_bytes()).unwrap_or(text.len()));
     let is_last = fragment.is_empty() || !before.ends_with(|c| c <= ' ');
@@ -57,7 +57,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver for a page, whose query strings are written in the page's encoding (UTF-8 where that is UTF-16).
+    /// Makes a resolver for a page. Query strings are written in the page's encoding, or in UTF-8 if that is UTF-16.
     pub(super) fn new(page_url: &Url, encoding: &'static Encoding) -> Self {
         Self {
             page: page_url.clone(),
@@ -66,10 +66,11 @@ impl Resolver {
         }
     }
 
-    /// Takes the `href` of the document's first `<base>` as base, unless it is one that browsers refuse.
+    /// Sets the base to the `href` of the document's first `<base>`, unless browsers would refuse it.
     ///
-    /// HTML standard, "set the frozen base URL" (4.2.3): what does not parse or has the scheme `data` or `javascript`
-    /// leaves the page's own URL in place. Its own query is written in the page's encoding, as any other.
+    /// HTML standard, "set the frozen base URL" (4.2.3): if the text does not parse, or has the scheme `data` or
+    /// `javascript`, the page's own URL stays the base. The query of the base is written in the page's encoding, as
+    /// that of any link.
     pub(super) fn rebase(&mut self, href: &str) {
         if let Some(base) = self
             .parse_without_base(href)
@@ -79,17 +80,17 @@ impl Resolver {
         }
     }
 
-    /// Where relative links start from.
+    /// Returns the cache's key of the directory that relative links start from.
     pub(super) fn directory(&self, known: &SeenLinkCache) -> Option<Directory> {
         known.directory(&self.base, self.encoding)
     }
 
-    /// The URL that this text stands for, if it stands for one.
+    /// Resolves a link on the base; `None` if it is not a URL.
     pub(super) fn parse(&self, text: &str) -> Option<Url> {
         self.parse_on(&self.base, text)
     }
 
-    /// The URL that this text stands for before any `<base>` has been met.
+    /// Resolves a link on the page's own URL, for text before any `<base>`.
     pub(super) fn parse_without_base(&self, text: &str) -> Option<Url> {
         self.parse_on(&self.page, text)
     }
@@ -106,8 +107,8 @@ impl Resolver {
     }
 }
 
-/// Encodes a query; what the encoding lacks becomes `&#…;`, percent-encoded (URL standard, "percent-encode after
-/// encoding").
+/// Encodes a query. Characters that the encoding lacks become `&#…;`, percent-encoded (URL standard, "percent-encode
+/// after encoding").
 fn encoded(encoding: &'static Encoding, query: &str) -> Vec<u8> {
     let mut encoder = encoding.new_encoder();
     let mut bytes = Vec::new();

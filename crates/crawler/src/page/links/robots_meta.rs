@@ -1,6 +1,6 @@
-//! What a page says to robots about itself.
+//! The robots directives of a page.
 
-/// Directives that take a value after a colon, which would otherwise look like the name of an agent.
+/// Directives with a value after a colon. Without this list they would look like agent names.
 const VALUED: [&str; 4] = [
     "unavailable_after",
     "max-snippet",
@@ -8,23 +8,23 @@ const VALUED: [&str; 4] = [
     "max-video-preview",
 ];
 
-/// The `noindex` and `nofollow` of a page's robots meta elements and `X-Robots-Tag` headers, taken together.
+/// The `noindex` and `nofollow` of a page, from robots meta elements and `X-Robots-Tag` headers together.
 ///
-/// No standard defines them; these are the rules that search engines publish. Directives only ever add up: nothing
-/// takes back a `nofollow`.
+/// No standard defines them; the rules are those that search engines publish. Directives only add up: none revokes an
+/// earlier `nofollow`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RobotsMeta {
-    /// The page's links are not to be followed.
+    /// Whether the links of the page must not be followed.
     pub nofollow: bool,
-    /// The page is not to be shown in an index.
+    /// Whether search engines must not index the page.
     pub noindex: bool,
 }
 
 impl RobotsMeta {
-    /// Adds the directives of one `X-Robots-Tag` header value: `noindex, nofollow`, `none`, `ourbot: nofollow`.
+    /// Adds the directives of one `X-Robots-Tag` value: `noindex, nofollow`, `none`, `ourbot: nofollow`.
     ///
-    /// A name with a colon addresses everything after it, up to the next such name, to one agent. Only what is
-    /// addressed to nobody or to `agent` (our product token, compared without case) counts.
+    /// A name with a colon addresses the directives after it, up to the next name, to one agent. Directives count if
+    /// they have no name before them, or that of `agent` (our product token, in any case).
     pub fn merge_header(&mut self, value: &str, agent: &str) {
         let mut is_for_us = true;
         for item in value.split(',') {
@@ -41,7 +41,7 @@ impl RobotsMeta {
         }
     }
 
-    /// Adds the content of a robots meta element, a list of directives with commas between them.
+    /// Adds the content of a robots meta element: directives separated by commas.
     pub(super) fn merge_content(&mut self, content: &str) {
         content.split(',').for_each(|directive| self.merge_directive(directive));
     }
@@ -53,11 +53,11 @@ impl RobotsMeta {
     }
 }
 
-/// The agent's name and the directive of `name: directive`.
+/// Splits `name: directive` into agent and directive.
 fn addressed(item: &str) -> Option<(&str, &str)> {
     let (name, directive) = item.split_once(':')?;
     let name = name.trim();
-    // A date may have colons too, but a product token has no spaces.
+    // A date may contain colons too, but a product token contains no spaces.
     let is_name = !name.contains(char::is_whitespace) && !VALUED.iter().any(|valued| name.eq_ignore_ascii_case(valued));
     is_name.then_some((name, directive))
 }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_addressed_to_nobody_or_to_us_count() {
+    fn directives_for_all_agents_or_for_this_crawler_count() {
         assert_eq!(header("nofollow"), (true, false));
         assert_eq!(header(" NoIndex ,nofollow"), (true, true));
         assert_eq!(header("none"), (true, true));
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn directives_addressed_to_others_do_not_count() {
+    fn directives_for_other_agents_do_not_count() {
         assert_eq!(header("googlebot: nofollow, noindex"), (false, false));
         assert_eq!(header("googlebot: noindex, ourbot: nofollow"), (true, false));
         assert_eq!(header("noindex, otherbot: nofollow"), (false, true));
     }
 
     #[test]
-    fn a_directive_with_a_value_is_not_taken_for_an_agent() {
+    fn a_directive_with_a_value_is_not_an_agent_name() {
         assert_eq!(header("max-snippet: 20, nofollow"), (true, false));
         assert_eq!(
             header("unavailable_after: Friday, 25 Jun 2010 15:00:00 PST, noindex"),

@@ -1,4 +1,4 @@
-//! Text to links in one pass without a tree.
+//! From text to links in one pass without a tree.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,21 @@ use url::Url;
 use super::assets::{self, Asset};
 use super::collector::{self, Collector, Kind};
 use super::construction::{Construction, Element, NeedsTree};
-use super::references::{Place, decoded};
-use super::repeats::Repeats;
+use super::references::{TextContext, decoded};
+use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::Directory;
 use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
 use super::tokens::{self, Next, Sink};
 use super::{Extracted, LinkOptions, NewLinks, SeenLinkCache};
 
-/// Finds what [`extract`](super::extract) finds, in one pass and without a tree, or says why it cannot.
+/// Extracts the same as [`extract`](super::extract), in one pass and without a tree.
 ///
-/// Time is linear in the length of `html`; memory is that of the links that are kept.
+/// Time is linear in the length of `html`, and memory in that of the links.
 ///
 /// # Errors
-/// If only a tree can tell which links the page has, or in which order: see [`NeedsTree`].
+///
+/// Fails if only a tree can decide which links the page has, or their order: see [`NeedsTree`].
 pub fn extract_without_tree(
     html: &str,
     encoding: &'static Encoding,
@@ -32,7 +33,7 @@ pub fn extract_without_tree(
     extract_new(html, encoding, page_url, options, None).map(|news| news.extracted)
 }
 
-/// The same, but for links that are known.
+/// Does the same, but leaves out links that the cache has.
 pub(super) fn extract_new(
     html: &str,
     encoding: &'static Encoding,
@@ -40,7 +41,7 @@ pub(super) fn extract_new(
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
 ) -> Result<NewLinks, NeedsTree> {
-    // One that looks for links only reads the attributes of few elements.
+    // Without assets only the attributes of few elements are read, so that case is compiled separately.
     if options.assets {
         scan::<true>(html, encoding, page_url, options, known)
     } else {
@@ -58,7 +59,7 @@ fn scan<const ASSETS: bool>(
     let mut scan = Scan::<ASSETS>::new(Resolver::new(page_url, encoding), options, known, html.len());
     tokens::tokenize(html, &mut scan)?;
     if let Some(base) = scan.late_base {
-        // It holds for the links before it too, and no other base can come before it.
+        // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
         let mut resolver = Resolver::new(page_url, encoding);
         resolver.rebase(&base);
         scan = Scan::new(resolver, options, known, html.len());
@@ -68,17 +69,17 @@ fn scan<const ASSETS: bool>(
     Ok(scan.collector.into_new_links())
 }
 
-/// Takes a document's tokens, and passes on what a tree would hold.
+/// Receives the tokens of a document, and passes the elements to the collector that a tree would contain.
 struct Scan<'a, 'o, const ASSETS: bool> {
     construction: Construction,
     collector: Collector<'o>,
-    repeats: Repeats<'a>,
+    repeats: RepeatedLinks<'a>,
     known: Option<(&'o SeenLinkCache, Directory)>,
-    /// What the raw text that comes next is.
+    /// What to do with the raw text that follows.
     open: Option<RawText>,
-    /// Whether links are resolved on the first base already.
+    /// Whether the first base is set, so that later ones are ignored.
     base_is_set: bool,
-    /// The first base, if it came after links that it holds for.
+    /// The first base, if it came after links that it applies to.
     late_base: Option<String>,
 }
 
@@ -95,19 +96,19 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
             known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
             collector: Collector::new(resolver, options, known),
-            repeats: Repeats::new(length),
+            repeats: RepeatedLinks::new(length),
             open: None,
             base_is_set: false,
             late_base: None,
         }
     }
 
-    /// Takes an element that has something to say.
+    /// Passes an element to the collector.
     fn visit(&mut self, kind: Kind, attributes: &Attributes<'a>) -> Result<(), NeedsTree> {
         if !is_of_interest(kind, attributes) {
             return Ok(());
         }
-        self.construction.is_read()?;
+        self.construction.count_element()?;
         match kind {
             Kind::Anchor => self.visit_anchor(attributes),
             Kind::Base => self.visit_base(attributes),
@@ -118,32 +119,32 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
         Ok(())
     }
 
-    /// Takes what an element loads.
+    /// Passes what an element loads to the collector.
     fn visit_asset(&mut self, element: Element, tag: &Tag<'_, 'a>) -> Result<(), NeedsTree> {
         let name = tag.name.as_str().to_ascii_lowercase();
         let asset = match element {
             Element::Html if tag.name.code() == STYLE => {
-                self.construction.is_read()?;
+                self.construction.count_element()?;
                 self.open = Some(RawText::Style(
                     tag.attributes.value(Attribute::Type).map(Cow::into_owned),
                 ));
                 None
             }
-            Element::Html => Asset::of_html(&name),
-            Element::Svg => Asset::of_svg(&name),
+            Element::Html => Asset::from_html_name(&name),
+            Element::Svg => Asset::from_svg_name(&name),
             Element::Unread => None,
         };
         if let Some(asset) = asset {
             self.visit(Kind::Asset(asset), tag.attributes)?;
         }
         if element == Element::Html && tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
-            self.construction.is_read()?;
+            self.construction.count_element()?;
             assets::visit_style_attribute(&mut self.collector, tag.attributes);
         }
         Ok(())
     }
 
-    /// Most links of a page are repeated, and a repeated one says nothing new.
+    /// Adds an anchor. Most links of a page are repeated, and repeated ones are skipped.
     fn visit_anchor(&mut self, attributes: &Attributes<'a>) {
         let nofollow = collector::is_nofollow(attributes);
         let target = attributes
@@ -153,13 +154,13 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
         if self.repeats.is_known(target, nofollow) {
             return;
         }
-        let words = self
+        let spelling = self
             .known
             .filter(|_| !nofollow)
-            .and_then(|(known, directory)| known.words(directory, target));
-        let taken = match words.and_then(|words| self.known?.0.target(words)) {
+            .and_then(|(known, directory)| known.spelling(directory, target));
+        let taken = match spelling.and_then(|spelling| self.known?.0.target(spelling)) {
             Some(target) => self.collector.visit_known(target),
-            None => self.collector.visit_anchor(attributes, words),
+            None => self.collector.visit_anchor(attributes, spelling),
         };
         if taken {
             self.repeats.remember(target, nofollow);
@@ -182,7 +183,7 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
     }
 }
 
-/// Whether an element with these attributes can say anything.
+/// Returns whether an element with these attributes can contain anything to collect.
 fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     let has = |attribute| attributes.raw(attribute).is_some();
     match kind {
@@ -195,7 +196,8 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// Returns the part that is requested, if no character reference comes before the first `#`: that of `&#35;` starts no fragment.
+/// Returns the reference without its fragment, unless a character reference comes before the first `#`. The `#` of
+/// `&#35;` starts no fragment.
 fn without_plain_fragment(href: &str) -> &str {
     match memchr2(b'#', b'&', href.as_bytes()) {
         Some(at) if href.as_bytes().get(at) == Some(&b'#') => without_fragment(href),
@@ -208,7 +210,9 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
 
     fn raw_text(&mut self, text: &'a str) {
         match self.open.take() {
-            Some(RawText::Title) => self.collector.visit_title(|| decoded(text, Place::Text).into_owned()),
+            Some(RawText::Title) => self
+                .collector
+                .visit_title(|| decoded(text, TextContext::Text).into_owned()),
             Some(RawText::Style(kind)) => assets::visit_style_element(&mut self.collector, kind.as_deref(), text),
             None => {}
         }
@@ -224,7 +228,7 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
             (Element::Html, LINK) => Kind::Link,
             (Element::Html, META) => Kind::Meta,
             (Element::Html, TITLE) => {
-                self.construction.is_read()?;
+                self.construction.count_element()?;
                 self.open = Some(RawText::Title);
                 return Ok(next);
             }
@@ -258,7 +262,7 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
 
 impl tag::Element for Attributes<'_> {
     fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>> {
-        self.raw(attribute).map(|raw| decoded(raw, Place::Attribute))
+        self.raw(attribute).map(|raw| decoded(raw, TextContext::Attribute))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Links that need not be offered again, known by how they are written.
+//! A cache of links that the frontier has seen, by their spelling.
 //!
-//! Most links of a site lead to what was met before (half of them in the Python manual, nine of ten in Rust's), mostly in the
-//! same words on every page of a directory. Once the frontier has such a link among what it has seen, there is nothing
-//! more that it could say, so that the link need not even be made a URL.
+//! Most links of a site were seen before: half of those in the Python manual, nine of ten in Rust's. Mostly they have
+//! the same spelling on every page of a directory. Offering such a link again changes nothing, so it is left out before
+//! it is even resolved.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -12,32 +12,33 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use encoding_rs::Encoding;
 use url::{Position, Url};
 
-/// How many are remembered at first, and at the most: 64 KiB and 1 MiB.
-const FIRST_PLACES: usize = 1 << 12;
-const MOST_PLACES: usize = 1 << 16;
+/// Initial and maximum number of slots: 64 KiB and 1 MiB.
+const INITIAL_SLOTS: usize = 1 << 12;
+const MAX_SLOTS: usize = 1 << 16;
 
-/// How a link is written on the pages of one directory, and what it leads to, as keyed hashes.
+/// The key of a link: keyed hashes of its spelling and of its URL. The spelling is the text of the link together with
+/// the directory of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkKey {
-    /// 0 for a link that is not remembered.
-    pub(super) words: u64,
+    /// 0 for a link that is not cached.
+    pub(super) spelling: u64,
     pub(super) target: u64,
 }
 
 impl LinkKey {
-    /// That of a link which is not remembered.
-    pub(crate) const NONE: Self = Self { words: 0, target: 0 };
+    /// The key of a link that is not cached.
+    pub(crate) const NONE: Self = Self { spelling: 0, target: 0 };
 }
 
-/// Where relative links start from: nothing else of a page's URL counts for those that are remembered.
+/// A hash of the directory that relative links start from. Cached links depend on no other part of the page's URL.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Directory(u64);
 
-/// For tables of what is a keyed hash already.
+/// A hasher for values that are keyed hashes already: it returns them unchanged.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hashed(u64);
+pub(super) struct PassThroughHasher(u64);
 
-impl BuildHasher for Hashed {
+impl BuildHasher for PassThroughHasher {
     type Hasher = Self;
 
     fn build_hasher(&self) -> Self {
@@ -45,7 +46,7 @@ impl BuildHasher for Hashed {
     }
 }
 
-impl Hasher for Hashed {
+impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -63,105 +64,108 @@ impl Hasher for Hashed {
 
 /// The links of a crawl that the frontier has seen.
 ///
-/// Every link has one place, which it shares with others: the last one stays. So it has a bound, and what it forgets
-/// costs time only. Its hashes are those of the standard library's SipHash under a random key: no page can make up a
-/// link that is taken for another.
+/// Every link maps to one slot, which a later link overwrites. So memory is bounded, and a forgotten link costs only
+/// time. Hashes are SipHash with a random key, so that no page can make up links that collide.
 ///
-/// Any thread reads; only one writes, or a target might be told of another link, and a page's links counted wrongly.
+/// Many threads may read, but only one may write. With two writers a slot could hold the spelling of one link and the
+/// target of another.
 #[derive(Debug)]
 pub(crate) struct SeenLinkCache {
     key: RandomState,
-    places: Box<[Place]>,
-    /// How many of them hold a link.
-    taken: AtomicUsize,
+    slots: Box<[Slot]>,
+    /// How many slots hold a link.
+    used_slots: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Place {
-    words: AtomicU64,
+struct Slot {
+    spelling: AtomicU64,
     target: AtomicU64,
 }
 
 impl Default for SeenLinkCache {
     fn default() -> Self {
-        Self::with_places(FIRST_PLACES, RandomState::new())
+        Self::with_slots(INITIAL_SLOTS, RandomState::new())
     }
 }
 
 impl SeenLinkCache {
-    fn with_places(count: usize, key: RandomState) -> Self {
+    fn with_slots(count: usize, key: RandomState) -> Self {
         Self {
             key,
-            // Written, not just set aside as zeros: what is read before it is written is mapped twice.
-            places: (0..count).map(|_| black_box(Place::default())).collect(),
-            taken: AtomicUsize::new(0),
+            // Writing the slots now maps their memory once. Zeroed memory that is read before it is written is mapped
+            // twice.
+            slots: (0..count).map(|_| black_box(Slot::default())).collect(),
+            used_slots: AtomicUsize::new(0),
         }
     }
 
-    /// The same links with more places, once half of the places are taken and there may be more. Its keys are the same, so that
-    /// whoever still reads the old ones gives link_keys that it understands.
+    /// Returns a copy with four times the slots, if more than half are used and the maximum is not reached.
+    ///
+    /// It has the same hash keys, so link keys from readers of the old cache stay valid.
     pub(crate) fn grown(&self) -> Option<Self> {
-        let count = self.places.len();
-        if count == MOST_PLACES || self.taken.load(Ordering::Relaxed) <= count / 2 {
+        let count = self.slots.len();
+        if count == MAX_SLOTS || self.used_slots.load(Ordering::Relaxed) <= count / 2 {
             return None;
         }
-        let grown = Self::with_places(4 * count, self.key.clone());
-        for place in &self.places {
-            let words = place.words.load(Ordering::Acquire);
-            if words != 0 {
-                let target = place.target.load(Ordering::Acquire);
-                grown.remember(LinkKey { words, target });
+        let grown = Self::with_slots(4 * count, self.key.clone());
+        for slot in &self.slots {
+            let spelling = slot.spelling.load(Ordering::Acquire);
+            if spelling != 0 {
+                let target = slot.target.load(Ordering::Acquire);
+                grown.remember(LinkKey { spelling, target });
             }
         }
         Some(grown)
     }
 
-    /// The directory that links on this base start from; none for a base that has none.
+    /// Returns the directory of links on this base; `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
         (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
     }
 
-    /// The words of a link, if it starts with a path or with a whole URL: others depend on more than the directory.
-    pub(super) fn words(&self, directory: Directory, href: &str) -> Option<u64> {
+    /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
+    /// than the directory.
+    pub(super) fn spelling(&self, directory: Directory, href: &str) -> Option<u64> {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
-        // `http:?q` is the page itself with that query, though it starts like a URL of its own.
-        let (_, behind) = href.split_at(href.find([':', '/', '?']).unwrap_or(href.len()));
-        let is_whole = !behind.starts_with(':') || behind.starts_with("://");
+        // `http:?q` means the page itself with that query, though it looks absolute.
+        let (_, after_marker) = href.split_at(href.find([':', '/', '?']).unwrap_or(href.len()));
+        let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
         (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }
 
-    /// What a link in these words leads to, if it is known.
-    pub(super) fn target(&self, words: u64) -> Option<u64> {
-        let place = self.place(words);
-        let is_there = || place.words.load(Ordering::Acquire) == words;
-        // While a place is written it holds no words: those before and behind belong to the target between them.
-        let target = is_there().then(|| place.target.load(Ordering::Acquire))?;
-        is_there().then_some(target)
+    /// Returns the URL hash of a link with this spelling, if it is cached.
+    pub(super) fn target(&self, spelling: u64) -> Option<u64> {
+        let slot = self.slot(spelling);
+        let is_stored = || slot.spelling.load(Ordering::Acquire) == spelling;
+        // The spelling is zero while the slot is written. If it is the same before and after, the target belongs to it.
+        let target = is_stored().then(|| slot.target.load(Ordering::Acquire))?;
+        is_stored().then_some(target)
     }
 
-    /// The URL as it is remembered.
-    pub(super) fn target_of(&self, url: &Url) -> u64 {
+    /// Returns the hash of a URL.
+    pub(super) fn url_hash(&self, url: &Url) -> u64 {
         self.key.hash_one(url.as_str())
     }
 
-    /// Remembers a link that the frontier has seen, and forgets what was at its place.
+    /// Stores a link that the frontier has seen. It overwrites the previous link in its slot.
     pub(crate) fn remember(&self, link: LinkKey) {
         if link == LinkKey::NONE {
             return;
         }
-        let place = self.place(link.words);
-        if place.words.swap(0, Ordering::Release) == 0 {
-            self.taken.fetch_add(1, Ordering::Relaxed);
+        let slot = self.slot(link.spelling);
+        if slot.spelling.swap(0, Ordering::Release) == 0 {
+            self.used_slots.fetch_add(1, Ordering::Relaxed);
         }
-        place.target.store(link.target, Ordering::Release);
-        place.words.store(link.words, Ordering::Release);
+        slot.target.store(link.target, Ordering::Release);
+        slot.spelling.store(link.spelling, Ordering::Release);
     }
 
-    fn place(&self, words: u64) -> &Place {
-        // The low bits are as good as any others.
-        &self.places[words as usize & (self.places.len() - 1)]
+    fn slot(&self, spelling: u64) -> &Slot {
+        // All bits are equally random, so the low ones will do.
+        &self.slots[spelling as usize & (self.slots.len() - 1)]
     }
 }
 
@@ -170,31 +174,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_stays_known_when_there_are_more_places_for_it() {
+    fn cached_links_stay_in_the_cache_when_it_grows() {
         let base = Url::parse("http://site.example/a/").unwrap();
         let mut known = SeenLinkCache::default();
         let directory = known.directory(&base, encoding_rs::UTF_8).unwrap();
         let hrefs: Vec<String> = (0..13_000).map(|n| format!("page-{n}")).collect();
-        let mut sizes = vec![known.places.len()];
+        let mut sizes = vec![known.slots.len()];
         for href in &hrefs {
             let url = base.join(href).unwrap();
-            let words = known.words(directory, href).unwrap();
-            let target = known.target_of(&url);
-            known.remember(LinkKey { words, target });
+            let spelling = known.spelling(directory, href).unwrap();
+            let target = known.url_hash(&url);
+            known.remember(LinkKey { spelling, target });
             if let Some(grown) = known.grown() {
-                sizes.push(grown.places.len());
+                sizes.push(grown.slots.len());
                 known = grown;
             }
         }
-        assert_eq!(sizes, [FIRST_PLACES, 4 * FIRST_PLACES, MOST_PLACES]);
+        assert_eq!(sizes, [INITIAL_SLOTS, 4 * INITIAL_SLOTS, MAX_SLOTS]);
         let is_known = |href: &&String| {
-            let target = known.target_of(&base.join(href).unwrap());
-            known.words(directory, href).and_then(|words| known.target(words)) == Some(target)
+            let target = known.url_hash(&base.join(href).unwrap());
+            known
+                .spelling(directory, href)
+                .and_then(|spelling| known.target(spelling))
+                == Some(target)
         };
         let found = hrefs.iter().filter(is_known).count();
-        // A table is left when half of its places are taken, so that 8192 links come from the one before: after 12 150 pages, as
-        // 1 - exp(-n/m) of m places are taken by n links. Of the 850 that follow, a hundred take the place of another.
-        assert!((8_500..9_400).contains(&found), "{found} are still known");
-        assert_eq!(known.grown().map(|grown| grown.places.len()), None);
+        // A table grows when half of its slots are used, so it starts with 8192 links of the previous table. That
+        // happens after 12 150 pages, because n links use a share of 1 - exp(-n/m) of m slots. Of the 850 links that
+        // follow, about a hundred overwrite another.
+        assert!((8_500..9_400).contains(&found), "{found} are still cached");
+        assert_eq!(known.grown().map(|grown| grown.slots.len()), None);
     }
 }

@@ -1,75 +1,75 @@
-//! Style sheets to what they load: CSS Syntax Module Level 3, by cssparser.
+//! From a style sheet to what it loads: CSS Syntax Module Level 3, parsed by cssparser.
 
 use cssparser::{CowRcStr, Parser, Token};
 
 use super::LinkSource;
 
-/// How many blocks within blocks are looked into; what lies deeper is passed over. Nobody nests rules like that, and every
-/// level takes room on the stack.
+/// Maximum depth of nested blocks; deeper ones are skipped. Real sheets stay far below, and every level takes stack
+/// space.
 const DEPTH_LIMIT: usize = 32;
 
-/// What the tokens are part of.
+/// The construct that the tokens are part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum Construct {
     Nothing,
-    /// An `@import` up to its semicolon.
+    /// An `@import`, up to its semicolon.
     Import,
-    /// An `@namespace` up to its semicolon: it has a URL that nobody loads.
+    /// An `@namespace`, up to its semicolon. Its URL is a name that nobody loads.
     Namespace,
     /// The parentheses of `url(`.
     Url,
-    /// Those of `image-set(`, where a string is a URL.
+    /// The parentheses of `image-set(`, where a string is a URL.
     ImageSet,
 }
 
-/// Finds the URLs that a style sheet, or the declarations of a `style` attribute, load: as they are written, in their order.
+/// Calls `take` with each URL that a style sheet or a `style` attribute loads, as written and in order.
 ///
-/// Which rules apply is not asked: a medium, a condition or a selector that matches nothing is all the same. Never fails,
-/// and takes time linear in the length.
+/// Media queries, conditions and selectors are ignored, so URLs of rules that do not apply are included. Never fails.
+/// Time is linear in the length.
 pub(super) fn each_url(css: &str, mut take: impl FnMut(&str, LinkSource)) {
-    walk(&mut Parser::new(css), Within::Nothing, DEPTH_LIMIT, &mut take);
+    walk(&mut Parser::new(css), Construct::Nothing, DEPTH_LIMIT, &mut take);
 }
 
-fn walk(parser: &mut Parser<'_>, outer: Within, depth: usize, take: &mut dyn FnMut(&str, LinkSource)) {
-    let mut within = outer;
+fn walk(parser: &mut Parser<'_>, outer: Construct, depth: usize, take: &mut dyn FnMut(&str, LinkSource)) {
+    let mut construct = outer;
     while let Ok(token) = parser.next() {
         let inner = match token {
             Token::UnquotedUrl(url) => {
-                loaded(url, within, take);
+                loaded(url, construct, take);
                 continue;
             }
             Token::QuotedString(url) => {
-                if within != Within::Nothing {
-                    loaded(url, within, take);
+                if construct != Construct::Nothing {
+                    loaded(url, construct, take);
                 }
-                // What follows are layers, conditions and media.
-                if within == Within::Import {
-                    within = Within::Nothing;
+                // Layers, conditions and media queries follow.
+                if construct == Construct::Import {
+                    construct = Construct::Nothing;
                 }
                 continue;
             }
             Token::AtKeyword(name) => {
-                within = at_rule(name);
+                construct = at_rule(name);
                 continue;
             }
             Token::Semicolon => {
-                within = outer;
+                construct = outer;
                 continue;
             }
             Token::Function(name) => match function(name) {
-                Within::Url if within == Within::Namespace => Within::Namespace,
-                Within::Url if within == Within::Import => Within::Import,
+                Construct::Url if construct == Construct::Namespace => Construct::Namespace,
+                Construct::Url if construct == Construct::Import => Construct::Import,
                 function => function,
             },
             Token::CurlyBracketBlock => {
-                within = outer;
-                Within::Nothing
+                construct = outer;
+                Construct::Nothing
             }
-            Token::ParenthesisBlock | Token::SquareBracketBlock => Within::Nothing,
+            Token::ParenthesisBlock | Token::SquareBracketBlock => Construct::Nothing,
             _ => continue,
         };
         if depth > 0 {
-            // A block that is broken ends where its parser says.
+            // The parser ends a broken block itself.
             let _ = parser.parse_nested_block(|nested| {
                 walk(nested, inner, depth - 1, take);
                 Ok::<_, cssparser::ParseError<()>>(())
@@ -78,35 +78,35 @@ fn walk(parser: &mut Parser<'_>, outer: Within, depth: usize, take: &mut dyn FnM
     }
 }
 
-fn at_rule(name: &CowRcStr<'_>) -> Within {
+fn at_rule(name: &CowRcStr<'_>) -> Construct {
     if name.eq_ignore_ascii_case("import") {
-        Within::Import
+        Construct::Import
     } else if name.eq_ignore_ascii_case("namespace") {
-        Within::Namespace
+        Construct::Namespace
     } else {
-        Within::Nothing
+        Construct::Nothing
     }
 }
 
-fn function(name: &CowRcStr<'_>) -> Within {
+fn function(name: &CowRcStr<'_>) -> Construct {
     if name.eq_ignore_ascii_case("url") || name.eq_ignore_ascii_case("src") {
-        Within::Url
+        Construct::Url
     } else if name.eq_ignore_ascii_case("image-set") || name.eq_ignore_ascii_case("-webkit-image-set") {
-        Within::ImageSet
+        Construct::ImageSet
     } else {
-        Within::Nothing
+        Construct::Nothing
     }
 }
 
-fn loaded(url: &str, within: Within, take: &mut dyn FnMut(&str, LinkSource)) {
-    // One that is empty, or a part of this document, loads nothing.
+fn loaded(url: &str, construct: Construct, take: &mut dyn FnMut(&str, LinkSource)) {
+    // An empty URL or a fragment loads nothing.
     if url.trim_ascii().is_empty() || url.starts_with('#') {
         return;
     }
-    match within {
-        Within::Namespace => {}
-        Within::Import => take(url, LinkSource::StyleSheet),
-        Within::Nothing | Within::Url | Within::ImageSet => take(url, LinkSource::Style),
+    match construct {
+        Construct::Namespace => {}
+        Construct::Import => take(url, LinkSource::StyleSheet),
+        Construct::Nothing | Construct::Url | Construct::ImageSet => take(url, LinkSource::Style),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_style_sheet_loads_is_found() {
+    fn all_urls_that_a_style_sheet_loads_are_found() {
         for (css, expected) in [
             ("@import 'a.css';", &["style_sheet a.css"][..]),
             (
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_broken_sheets_come_to_an_end() {
+    fn deep_and_broken_sheets_are_parsed_to_their_end() {
         for piece in [
             "{",
             "(",

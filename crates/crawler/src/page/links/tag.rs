@@ -1,15 +1,15 @@
-//! Tags: their names, and those of their attributes that somebody reads.
+//! Tags: their names, and the attributes that are read.
 
 use std::borrow::Cow;
 
-/// A tag's name as it stands in the document, made comparable at the price of a number.
+/// A tag's name as written, with a numeric code for fast comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name<'a> {
     text: &'a str,
     code: u64,
 }
 
-/// The code of names that are longer than eight bytes.
+/// The code of names with more than eight bytes.
 const LONG: u64 = 0;
 
 impl<'a> Name<'a> {
@@ -19,29 +19,29 @@ impl<'a> Name<'a> {
         Self { text, code }
     }
 
-    /// The name in the case that the document has written it in.
+    /// Returns the name as written, in its original case.
     pub(super) fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// The [`code`] of the lower-case name, if it has eight bytes at most; 0 if it has more.
+    /// Returns the [`code`] of the lower-case name; 0 if it has more than eight bytes.
     pub(super) fn code(&self) -> u64 {
         self.code
     }
 
-    /// Whether this is the name, given in lower case.
+    /// Returns whether this is the name; `name` is in lower case.
     pub(super) fn is(&self, name: &str) -> bool {
         self.text.eq_ignore_ascii_case(name)
     }
 }
 
-/// A name of up to eight bytes as a number, the same for both cases of a letter.
+/// Packs a name of up to eight bytes into a number, ignoring the case of letters.
 #[inline]
 pub(super) const fn code(name: &[u8]) -> u64 {
     let mut code = 0;
     let mut rest = name;
     while let Some((byte, before)) = rest.split_last() {
-        // A zero would look like the end of the name.
+        // A NUL would look like the end of the name.
         let byte = if *byte == 0 { 0xFF } else { byte.to_ascii_lowercase() };
         code = code << 8 | byte as u64;
         rest = before;
@@ -53,9 +53,9 @@ pub(super) const fn code(name: &[u8]) -> u64 {
 #[derive(Debug)]
 pub(super) struct Tag<'t, 'a> {
     pub(super) name: Name<'a>,
-    /// Whether it ends in `/>`.
+    /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
-    /// Those that are read; none if nobody reads those of this element.
+    /// The attributes that are read; empty if those of this element are not read.
     pub(super) attributes: &'t Attributes<'a>,
 }
 
@@ -101,19 +101,19 @@ impl Attribute {
     }
 }
 
-/// An element that may say something, wherever it was found.
+/// An element that may hold a link, in the scanner or in a tree.
 pub(super) trait Element {
-    /// The value of an attribute, if the element has it.
+    /// Returns the value of an attribute, if the element has it.
     fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>>;
 }
 
-/// Whether a list such as that of `rel` has a token, in lower case.
+/// Returns whether a space-separated list such as `rel` contains a token; `token` is in lower case.
 pub(super) fn has_token(list: &str, token: &str) -> bool {
     list.split_ascii_whitespace()
         .any(|word| word.eq_ignore_ascii_case(token))
 }
 
-/// The values of a tag's attributes, as they stand in the document.
+/// The values of a tag's attributes, as written.
 #[derive(Debug, Default)]
 pub(super) struct Attributes<'a> {
     values: [Option<&'a str>; Attribute::COUNT],
@@ -124,7 +124,7 @@ impl<'a> Attributes<'a> {
         values: [None; Attribute::COUNT],
     };
 
-    /// Keeps an attribute if it is one of those that are read and the first of its name.
+    /// Stores an attribute if it is one that is read, and the first of its name.
     pub(super) fn keep(&mut self, name: &str, value: &'a str) {
         if let Some(attribute) = Attribute::from_name(name)
             && let Some(kept) = self.values.get_mut(attribute as usize)
@@ -133,7 +133,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The value as it stands in the document.
+    /// Returns the value as written.
     pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
         self.values.get(attribute as usize).copied().flatten()
     }

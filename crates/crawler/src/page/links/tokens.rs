@@ -1,11 +1,11 @@
-//! Text to tags: the tokenizer of the HTML standard (13.2.5), in one pass and without copying.
+//! From text to tags: the tokenizer of the HTML standard (13.2.5), in one pass and without copying.
 //!
-//! It gives what a [`Sink`] needs to find links: tags with the few attributes that somebody reads, and raw text.
-//! Comments, doctypes and parse errors are passed over. Names, values and text are slices of the input: lower case,
-//! character references and newlines are the reader's affair ([`Name`], [`decoded`](super::references::decoded)).
+//! It emits what a [`Sink`] needs to find links: tags with the few attributes that are read, and raw text. It skips
+//! comments, doctypes and parse errors. Names, values and text are slices of the input. The reader folds case and
+//! decodes character references and newlines ([`Name`], [`decoded`](super::references::decoded)).
 //!
-//! Time is linear in the input and memory is constant, whatever the input: no attribute is compared with those before
-//! it, and nothing is looked at again.
+//! Time is linear in the input and memory is constant, whatever the input. No attribute is compared with those before
+//! it, and no byte is visited twice.
 
 mod raw_text;
 
@@ -13,53 +13,54 @@ use memchr::memchr;
 
 use super::tag::{Attributes, Name, Tag};
 
-/// What the tokenizer does with the text after a start tag.
+/// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Tags and text, as before.
+    /// As tags and text.
     Data,
-    /// Text with character references up to the end tag of the same name (`title`, `textarea`).
+    /// As text with character references, up to the end tag of the same name (`title`, `textarea`).
     Rcdata,
-    /// Text up to the end tag of the same name.
+    /// As text, up to the end tag of the same name.
     Rawtext,
-    /// Text up to the end tag of the same name that no comment hides.
+    /// As text, up to the end tag of the same name that is not inside a comment of the script.
     Script,
-    /// Text to the end.
+    /// As text, up to the end of the input.
     Plaintext,
 }
 
-/// Who takes the tokens, and knows what depends on more than the input: the tree construction stage of the standard.
+/// The receiver of tokens. It corresponds to the standard's tree construction stage, which decides how text is
+/// tokenized.
 pub(super) trait Sink<'a> {
-    /// Why a document is given up.
+    /// Why the document is abandoned.
     type Error;
 
-    /// Takes text between two tags as it stands in the input; comments cut it in pieces.
+    /// Receives text between two tags, as written. Comments split it.
     fn text(&mut self, _text: &'a str) {}
 
-    /// Takes all of the text that [`Next`] asked for as something else than data.
+    /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
     fn raw_text(&mut self, _text: &'a str) {}
 
-    /// Takes a start tag, and says what the text after it is.
+    /// Receives a start tag, and returns how the text after it must be tokenized.
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, Self::Error>;
 
-    /// Takes an end tag, but for those that end what [`Next`] began.
+    /// Receives an end tag, except one that ends text begun by [`Next`].
     fn end_tag(&mut self, name: &Name<'a>) -> Result<(), Self::Error>;
 
-    /// Whether the attributes of a start tag with this name are read.
+    /// Returns whether the attributes of a start tag with this name are read.
     fn reads_attributes_of(name: &Name<'_>) -> bool;
 
-    /// Whether the current node is an element of SVG or MathML, where `<![CDATA[` means something.
+    /// Returns whether the current node is an SVG or MathML element, where `<![CDATA[` has a meaning.
     fn is_in_foreign_content(&self) -> bool;
 }
 
-/// Gives a document's tokens to a sink, until the end or the first error.
+/// Sends the tokens of a document to a sink, until the end or the first error.
 pub(super) fn tokenize<'a, S: Sink<'a>>(html: &'a str, sink: &mut S) -> Result<(), S::Error> {
     let mut tokenizer = Tokenizer { html, at: 0 };
     while tokenizer.step(sink)? {}
     Ok(())
 }
 
-/// How a tag ends; nothing of that if the input ends first, which makes the tag void.
+/// How a tag ends. If the input ends inside a tag, there is none, and the tag is ignored.
 struct TagEnd {
     self_closing: bool,
 }
@@ -87,7 +88,7 @@ impl<'a> Tokenizer<'a> {
         memchr(byte, rest).map(|found| from + found)
     }
 
-    /// Gives the text up to the next tag and that tag; false at the end.
+    /// Emits the text up to the next tag, and that tag; false at the end.
     fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<bool, S::Error> {
         let start = self.at;
         let mut from = start;
@@ -109,7 +110,7 @@ impl<'a> Tokenizer<'a> {
         Ok(false)
     }
 
-    /// Reads what a `<` opens (13.2.5.6, "tag open state").
+    /// Reads the construct that a `<` opens (13.2.5.6, "tag open state").
     fn markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) -> Result<(), S::Error> {
         match opened_by {
             Some(b'/') => {
@@ -117,7 +118,7 @@ impl<'a> Tokenizer<'a> {
                 match self.byte(self.at) {
                     Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(sink),
                     _ => {
-                        self.skip_behind(b'>');
+                        self.skip_past(b'>');
                         Ok(())
                     }
                 }
@@ -127,15 +128,15 @@ impl<'a> Tokenizer<'a> {
                 Ok(())
             }
             Some(b'?') => {
-                self.skip_behind(b'>');
+                self.skip_past(b'>');
                 Ok(())
             }
             _ => self.start_tag(sink),
         }
     }
 
-    /// Passes over a comment, a doctype or a CDATA section; none of them can hide a tag in a way of its own but comments
-    /// and, in foreign content, CDATA (13.2.5.42, "markup declaration open state").
+    /// Skips a comment, a doctype or a CDATA section (13.2.5.42, "markup declaration open state"). Only comments and,
+    /// in foreign content, CDATA can contain a `>` that does not end them.
     fn declaration<S: Sink<'a>>(&mut self, sink: &mut S) {
         let content = self.at + 1;
         let rest = self.bytes().get(content..).unwrap_or_default();
@@ -148,13 +149,14 @@ impl<'a> Tokenizer<'a> {
             sink.text(self.slice(start, end));
             self.at = after;
         } else {
-            self.skip_behind(b'>');
+            self.skip_past(b'>');
         }
     }
 
-    /// Passes over a comment whose content starts here (13.2.5.43 to 13.2.5.52).
+    /// Skips a comment whose content starts here (13.2.5.43 to 13.2.5.52).
     ///
-    /// `-->` ends it, and its dashes may be those that open it (`<!-->`, `<!--->`); `--!>` ends it with dashes of its own.
+    /// It ends with `-->`, whose dashes may be those that open the comment (`<!-->`, `<!--->`), or with `--!>`, whose
+    /// dashes may not.
     fn comment(&mut self, content: usize) {
         let mut from = content;
         while let Some(close) = self.find(b'>', from) {
@@ -169,7 +171,7 @@ impl<'a> Tokenizer<'a> {
         self.at = self.html.len();
     }
 
-    fn skip_behind(&mut self, byte: u8) {
+    fn skip_past(&mut self, byte: u8) {
         self.at = self.find(byte, self.at).map_or(self.html.len(), |found| found + 1);
     }
 
@@ -208,7 +210,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Reads a tag's name (13.2.5.8).
+    /// Reads the name of a tag (13.2.5.8).
     fn tag_name(&mut self) -> Name<'a> {
         let start = self.at;
         let rest = self.bytes().get(start..).unwrap_or_default();
@@ -217,7 +219,7 @@ impl<'a> Tokenizer<'a> {
         Name::new(self.slice(start, self.at))
     }
 
-    /// Reads everything of a tag that follows its name (13.2.5.32 to 13.2.5.40), and stands behind its `>` then.
+    /// Reads the rest of a tag after its name (13.2.5.32 to 13.2.5.40), including its `>`.
     #[inline]
     fn attributes(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<TagEnd> {
         let mut self_closing = false;
@@ -241,11 +243,11 @@ impl<'a> Tokenizer<'a> {
         end
     }
 
-    /// Reads an attribute; `None` when the input ends in it.
+    /// Reads an attribute; `None` if the input ends inside it.
     #[inline]
     fn attribute(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<()> {
         let start = self.at;
-        // The first byte may be a `=` and still belongs to the name.
+        // Even a `=` belongs to the name if it is the first byte.
         let rest = self.bytes().get(start + 1..)?;
         let name_end = start + 1 + rest.iter().position(|byte| is(*byte, ENDS_ATTRIBUTE_NAME))?;
         self.at = name_end;
@@ -279,7 +281,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Skips white space; the byte after it, if there is one.
+    /// Skips white space. Returns the byte after it, if there is one.
     #[inline]
     fn skip_space(&mut self) -> Option<u8> {
         loop {
@@ -292,16 +294,16 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// White space, within tags.
+/// White space within tags.
 const SPACE: u8 = 1;
-/// What ends a tag's name.
+/// Ends the name of a tag.
 const ENDS_TAG_NAME: u8 = 2;
-/// What ends an attribute's name behind its first byte.
+/// Ends the name of an attribute, except as its first byte.
 const ENDS_ATTRIBUTE_NAME: u8 = 4;
-/// What ends a value without quotes.
+/// Ends a value without quotes.
 const ENDS_VALUE: u8 = 8;
 
-/// What each byte is in a tag: one look instead of up to eight comparisons.
+/// The classes of each byte inside a tag: one look-up instead of up to eight comparisons.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut at = 0;

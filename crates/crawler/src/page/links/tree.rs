@@ -1,4 +1,4 @@
-//! Tree to links: exact for every document, at the price of a tree.
+//! From tree to links: exact for every document, but slower.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,11 @@ use super::resolve::Resolver;
 use super::tag::{Attribute, Element};
 use super::{Extracted, LinkOptions, document};
 
-/// Finds what [`extract`](super::extract) finds, by building a tree of every page.
+/// Extracts the same as [`extract`](super::extract), always with a tree.
 ///
-/// It is what `extract` falls back to, and the oracle of the tests. Costs ten times the time and, for markup made to be
-/// costly, up to about a second and 300 MB: beyond that the document is cut and says so.
+/// `extract` falls back to it, and the tests compare the scanner with it. It takes ten times as long. Markup written to
+/// be costly takes up to about a second and 300 MB; beyond that the document is truncated, which
+/// [`Extracted::truncated`] shows.
 pub fn extract_with_tree(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> Extracted {
     let (document, cut) = document::parse(html, if options.assets { Keep::Assets } else { Keep::Links });
     let mut resolver = Resolver::new(page_url, encoding);
@@ -32,7 +33,7 @@ pub fn extract_with_tree(html: &str, encoding: &'static Encoding, page_url: &Url
     }
 }
 
-/// The elements in tree order, without recursion, and without those in templates.
+/// Returns the elements in tree order, without recursion, and without those in templates.
 fn elements(document: &Html) -> impl Iterator<Item = ElementRef<'_>> {
     let root = document.tree.root();
     std::iter::successors(Some(root), |node| {
@@ -44,7 +45,7 @@ fn elements(document: &Html) -> impl Iterator<Item = ElementRef<'_>> {
     .filter_map(ElementRef::wrap)
 }
 
-/// An element's name, which means nothing without its namespace.
+/// An element's name and namespace; the name alone has no meaning.
 enum Name<'a> {
     Html(&'a str),
     Svg(&'a str),
@@ -96,8 +97,8 @@ fn visit_asset(collector: &mut Collector<'_>, element: ElementRef<'_>) {
             assets::visit_style_element(collector, element.attr("type"), &text);
             None
         }
-        Name::Html(name) => Asset::of_html(name),
-        Name::Svg(name) => Asset::of_svg(&name.to_ascii_lowercase()),
+        Name::Html(name) => Asset::from_html_name(name),
+        Name::Svg(name) => Asset::from_svg_name(&name.to_ascii_lowercase()),
         Name::Other => None,
     };
     if let Some(asset) = asset {

@@ -1,13 +1,14 @@
-//! The lines of a robots.txt, brought into the one spelling that our parser reads as RFC 9309 and Google's parser mean them.
+//! Normalizes the lines of a robots.txt, so that the `robotxt` crate reads them as RFC 9309 and Google's parser do.
 
 use std::borrow::Cow;
 
-/// What RFC 9309, section 2.5, asks a crawler to read at least.
+/// The minimum size that RFC 9309, section 2.5, requires a crawler to read.
 const MAX_BYTES: usize = 500 * 1024;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Names that Google's parser, and of a delay ours, takes for these, misspelt as they often are.
+/// Spellings that count as these names. Google's parser accepts those of agents and rules; the `robotxt` crate those
+/// of delays.
 const AGENT: [&str; 3] = ["user-agent", "useragent", "user agent"];
 const DELAY: [&str; 3] = ["crawl-delay", "crawl delay", "crawldelay"];
 const RULE: [&str; 7] = [
@@ -20,22 +21,24 @@ const RULE: [&str; 7] = [
     "disallaw",
 ];
 
-/// A rule that matches nothing, though it ends the agents of its group as any rule does.
+/// A rule that matches no URL. Like any rule it ends the agents of its group.
 const NO_RULE: &[u8] = b"Disallow:";
 
 /// Rewrites a file line by line:
-/// * the byte order mark is taken off, as much of it as there is, and what lies beyond 500 KiB, from the last line end before;
-/// * a line ends at CR or LF, and the rest of it is dropped after a NUL;
+/// * a byte order mark is removed, even an incomplete one;
+/// * the file is truncated after 500 KiB, at the last end of a line before;
+/// * a line ends at CR or LF, and a NUL hides the rest of its line;
 /// * a line without a colon counts only if it has exactly two words;
 /// * only a rule ends the agents of a group, not a delay (section 2.2.4);
-/// * of an agent its product token counts, the letters, `-` and `_` that it starts with (section 2.2.1); of `* x` the asterisk;
+/// * an agent counts with its product token: the letters, `-` and `_` that it starts with (section 2.2.1); `* x` counts
+///   as `*`;
 /// * a rule that starts with neither `/` nor `*` matches nothing (section 2.2);
-/// * bytes beyond ASCII are escaped, and so is a `$` that is not the last (section 2.2.3).
-pub(super) fn tidy(body: &[u8], product_token: &str) -> Vec<u8> {
+/// * bytes beyond ASCII are escaped, and so is a `$` that is not at the end (section 2.2.3).
+pub(super) fn normalize(body: &[u8], product_token: &str) -> Vec<u8> {
     let mut tidied = Vec::with_capacity(body.len().min(MAX_BYTES));
     let mut agents = Agents::new(product_token);
-    for line in within_limit(unmarked(body)).split(|byte| matches!(byte, b'\r' | b'\n')) {
-        if let Some((name, value)) = parts(line) {
+    for line in truncated_to_limit(without_byte_order_mark(body)).split(|byte| matches!(byte, b'\r' | b'\n')) {
+        if let Some((name, value)) = name_and_value(line) {
             write(&mut tidied, name, value, &mut agents);
             tidied.push(b'\n');
         }
@@ -43,20 +46,20 @@ pub(super) fn tidy(body: &[u8], product_token: &str) -> Vec<u8> {
     tidied
 }
 
-/// The agents that the next rule is for: those of the lines before it, back to the last rule.
+/// The agents of the group that is being read: those of the lines since the last rule.
 ///
-/// Only rules end such a run of agents; other records must not interfere with it (RFC 9309, section 2.2.4). Our parser ends
-/// it at a `Crawl-delay`, too, which counts for the agents before it. So what matters of these is written again if more
-/// agents follow.
+/// Only a rule ends the list of agents; other records must not interfere with it (RFC 9309, section 2.2.4). The
+/// `robotxt` crate also ends it at a `Crawl-delay`, which then counts for the agents before it only. So when more
+/// agents follow a delay, the relevant ones are written again.
 struct Agents<'a> {
     product_token: &'a [u8],
-    /// Whether our token, or an asterisk, is among them.
+    /// Whether the list has our product token or an asterisk.
     is_ours: bool,
     is_any: bool,
-    /// Whether a rule has come since.
-    is_over: bool,
-    /// Whether our parser takes them for over.
-    is_split: bool,
+    /// Whether a rule has followed the list.
+    has_ended: bool,
+    /// Whether the `robotxt` crate has ended the list at a delay.
+    is_split_by_delay: bool,
 }
 
 impl<'a> Agents<'a> {
@@ -65,23 +68,23 @@ impl<'a> Agents<'a> {
             product_token: product_token.trim().as_bytes(),
             is_ours: false,
             is_any: false,
-            is_over: true,
-            is_split: false,
+            has_ended: true,
+            is_split_by_delay: false,
         }
     }
 
-    /// Adds an agent; the first one after a rule starts a new run.
+    /// Adds an agent. The first one after a rule starts a new list.
     fn add(&mut self, agent: &[u8], to: &mut Vec<u8>) {
-        if self.is_over {
+        if self.has_ended {
             *self = Self {
-                is_over: false,
+                has_ended: false,
                 is_ours: false,
                 is_any: false,
-                is_split: false,
+                is_split_by_delay: false,
                 ..*self
             };
         }
-        if std::mem::take(&mut self.is_split) {
+        if std::mem::take(&mut self.is_split_by_delay) {
             let again = [(self.is_ours, self.product_token), (self.is_any, b"*")];
             for (_, agent) in again.iter().filter(|(is_named, _)| *is_named) {
                 write_agent(to, agent);
@@ -94,7 +97,7 @@ impl<'a> Agents<'a> {
     }
 }
 
-fn unmarked(body: &[u8]) -> &[u8] {
+fn without_byte_order_mark(body: &[u8]) -> &[u8] {
     let marked = body
         .iter()
         .zip(BYTE_ORDER_MARK)
@@ -102,17 +105,17 @@ fn unmarked(body: &[u8]) -> &[u8] {
     body.get(marked.count()..).unwrap_or_default()
 }
 
-fn within_limit(body: &[u8]) -> &[u8] {
+fn truncated_to_limit(body: &[u8]) -> &[u8] {
     let Some(window) = body.get(..=MAX_BYTES) else {
         return body;
     };
-    // A line that the limit cuts would say something else.
+    // A truncated line could mean something else.
     let end = window.iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
     window.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// The name and the value of a line, without its comment; `None` for a line that says nothing.
-fn parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits a line into name and value, without its comment; `None` if the line has no meaning.
+fn name_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.split(|byte| matches!(byte, b'#' | 0)).next()?.trim_ascii();
     if let Some(colon) = line.iter().position(|&byte| byte == b':') {
         let (name, value) = line.split_at(colon);
@@ -129,8 +132,8 @@ fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8], agents: &mut Agents<'_>) {
         agents.add(agent(value), to);
         return;
     }
-    agents.is_split |= is_one_of(&DELAY);
-    agents.is_over |= is_one_of(&RULE);
+    agents.is_split_by_delay |= is_one_of(&DELAY);
+    agents.has_ended |= is_one_of(&RULE);
     if !is_one_of(&RULE) {
         to.extend_from_slice(name);
         to.extend_from_slice(b": ");
@@ -157,7 +160,7 @@ fn agent(value: &[u8]) -> &[u8] {
     }
     let is_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
     let end = value.iter().position(|byte| !is_token(byte)).unwrap_or(value.len());
-    // What starts otherwise is nobody's name, but an agent line it is.
+    // An agent that starts otherwise matches nobody, but its line still starts a group.
     value.get(..end).filter(|token| !token.is_empty()).unwrap_or(value)
 }
 
@@ -172,7 +175,7 @@ fn write_pattern(to: &mut Vec<u8>, pattern: &[u8]) {
     }
 }
 
-/// Escapes what is an ordinary character in a path and means something in a pattern.
+/// Escapes the characters of a path that have a meaning in patterns.
 pub(super) fn escaped(path: &str) -> Cow<'_, str> {
     if path.contains(['*', '$']) {
         Cow::Owned(path.replace('*', "%2A").replace('$', "%24"))

@@ -1,59 +1,59 @@
-//! `NAME=SELECTOR`: what a user writes, checked once.
+//! Parsing of a field: `NAME=SELECTOR`.
 
 use std::str::FromStr;
 
 use scraper::error::SelectorErrorKind;
 use scraper::{ElementRef, Selector};
 
-/// One field: a name, what to look for, and what of it is its value.
+/// One field: a name, a selector, and the kind of its values.
 #[derive(Debug, Clone)]
 pub struct Field {
     name: String,
     selector: Selector,
-    what: What,
-    looks_at_siblings: bool,
+    what: ValueKind,
+    visits_siblings: bool,
     steps: u64,
 }
 
-/// What of an element is the value.
+/// Which part of a selected element is the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ValueKind {
     /// All of its text.
     All,
-    /// Each piece of text that stands directly in it.
+    /// Each text node directly in it.
     Pieces,
-    /// Each piece of text in it and in its descendants.
+    /// Each text node in it and in its descendants.
     AllPieces,
     /// An attribute.
     Attribute(String),
 }
 
-/// Why a field cannot be read. It says what to write instead.
+/// Why a field cannot be parsed. The message says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
     /// There is no `=`.
     #[error("give the field a name: NAME=SELECTOR, such as title=h1")]
     NoName,
-    /// The name cannot be a column's.
-    #[error("the name {0:?} cannot be used: start it with a letter or _, and go on with letters, digits, _ and -")]
+    /// The name cannot name a column.
+    #[error("the name {0:?} cannot be used: start it with a letter or _, and continue with letters, digits, _ and -")]
     Name(String),
     /// There is nothing after the `=`.
     #[error("say what {0:?} selects: NAME=SELECTOR, such as title=h1, price=.price::text or image=img::attr(src)")]
     NoSelector(String),
-    /// The selector is none.
+    /// The selector is not valid.
     #[error("the selector {selector:?} cannot be read from character {position} on ({rest:?}): {why}")]
     Selector {
         /// The selector, without its ending.
         selector: String,
-        /// The character, counted from 1, up to which it is one.
+        /// The position of the first character that is wrong, counted from 1.
         position: usize,
-        /// What stands there.
+        /// The text from there on.
         rest: String,
         /// What is wrong.
         why: String,
     },
-    /// Parts of a list end differently.
+    /// The parts of a list have different endings.
     #[error("the parts of {0:?} that commas separate have different endings: give all the same, or make two fields")]
     Endings(String),
     /// `::attr()` without a name.
@@ -79,7 +79,7 @@ impl FromStr for Field {
             name: name.to_owned(),
             selector: parsed,
             what,
-            looks_at_siblings: list.replace("~=", "").contains('~'),
+            visits_siblings: list.replace("~=", "").contains('~'),
             steps: 1 + list.matches([' ', '>', '+', '~', ',', '(']).count() as u64,
         })
     }
@@ -91,22 +91,22 @@ impl Field {
         &self.name
     }
 
-    pub(super) fn what(&self) -> &What {
+    pub(super) fn what(&self) -> &ValueKind {
         &self.what
     }
 
-    /// The elements below the root that match, in the order of the document; the root itself first if it matches.
+    /// Returns the matching elements in document order: the root itself, if it matches, and elements below it.
     pub(super) fn matches<'a>(&self, root: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> {
         let itself = self.selector.matches(&root).then_some(root);
         itself.into_iter().chain(root.select(&self.selector))
     }
 
-    /// Whether the selector follows `~`, which looks at all that stands before an element.
-    pub(super) fn looks_at_siblings(&self) -> bool {
-        self.looks_at_siblings
+    /// Returns whether the selector has a `~`, which visits all preceding siblings of an element.
+    pub(super) fn visits_siblings(&self) -> bool {
+        self.visits_siblings
     }
 
-    /// No fewer steps than the selector has.
+    /// Returns an upper bound on the number of compound selectors in the selector.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
@@ -120,8 +120,8 @@ fn is_name(name: &str) -> bool {
         && letters.all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
 }
 
-/// Takes the endings off the parts of a list, which must have the same.
-fn read_endings(selector: &str) -> Result<(String, What), FieldError> {
+/// Removes the endings from the parts of a list. All parts must have the same one.
+fn read_endings(selector: &str) -> Result<(String, ValueKind), FieldError> {
     let mut list: Vec<String> = Vec::new();
     let mut endings = Vec::new();
     for part in parts(selector) {
@@ -129,25 +129,25 @@ fn read_endings(selector: &str) -> Result<(String, What), FieldError> {
         list.push(part);
         endings.push(what);
     }
-    let what = endings.pop().unwrap_or(What::All);
+    let what = endings.pop().unwrap_or(ValueKind::All);
     if endings.iter().any(|other| *other != what) {
         return Err(FieldError::Endings(selector.to_owned()));
     }
     Ok((list.join(", "), what))
 }
 
-fn read_ending(part: &str) -> Result<(String, What), FieldError> {
+fn read_ending(part: &str) -> Result<(String, ValueKind), FieldError> {
     let part = part.trim();
     if let Some(before) = part.strip_suffix("::text") {
         return Ok(match before.trim_end() {
-            "" => ("*".to_owned(), What::AllPieces),
-            selector if selector.len() < before.len() => (selector.to_owned(), What::AllPieces),
-            selector => (selector.to_owned(), What::Pieces),
+            "" => ("*".to_owned(), ValueKind::AllPieces),
+            selector if selector.len() < before.len() => (selector.to_owned(), ValueKind::AllPieces),
+            selector => (selector.to_owned(), ValueKind::Pieces),
         });
     }
     let attribute = part.strip_suffix(')').and_then(|open| open.rsplit_once("::attr("));
     let Some((before, name)) = attribute else {
-        return Ok((part.to_owned(), What::All));
+        return Ok((part.to_owned(), ValueKind::All));
     };
     let name = name.trim();
     if name.is_empty() || name.contains(|letter: char| letter.is_whitespace() || "\"'()<>=,".contains(letter)) {
@@ -158,11 +158,11 @@ fn read_ending(part: &str) -> Result<(String, What), FieldError> {
         selector if selector.len() < before.len() => format!("{selector}, {selector} *"),
         selector => selector.to_owned(),
     };
-    // The names of HTML attributes are in lower case once parsed.
-    Ok((selector, What::Attribute(name.to_ascii_lowercase())))
+    // The parser has put the names of HTML attributes in lower case.
+    Ok((selector, ValueKind::Attribute(name.to_ascii_lowercase())))
 }
 
-/// The parts of a list of selectors: between commas that stand in no brackets and no quotes.
+/// Splits a list of selectors at the commas outside brackets and quotes.
 fn parts(selector: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
     selector.split(move |letter: char| {
@@ -182,7 +182,7 @@ fn parts(selector: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Finds how far a selector is one, for the library does not say.
+/// Finds the position of the error, which the library does not return.
 fn explain(selector: &str, error: &SelectorErrorKind) -> FieldError {
     let ends = selector.char_indices().map(|(at, _)| at).rev();
     let good = ends
@@ -197,7 +197,7 @@ fn explain(selector: &str, error: &SelectorErrorKind) -> FieldError {
         SelectorErrorKind::UnexpectedSelectorParseError(kind) => {
             let kind = format!("{kind:?}");
             let kind = kind.split(['(', ' ']).next().unwrap_or_default();
-            format!("this is no selector that is known here ({kind})")
+            format!("unknown or unsupported selector ({kind})")
         }
         other => other.to_string().to_lowercase(),
     };
@@ -213,29 +213,29 @@ fn explain(selector: &str, error: &SelectorErrorKind) -> FieldError {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (String, What) {
+    fn read(text: &str) -> (String, ValueKind) {
         let field: Field = text.parse().unwrap();
         (field.name, field.what)
     }
 
     #[test]
-    fn a_list_is_parted_at_commas_outside_of_brackets_and_quotes() {
+    fn a_list_is_split_at_commas_outside_brackets_and_quotes() {
         let list: Vec<_> = parts(r#"a[b="x,\"y"], :is(c, d), e\,f"#).collect();
         assert_eq!(list, [r#"a[b="x,\"y"]"#, " :is(c, d)", r" e\,f"]);
     }
 
     #[test]
-    fn the_three_endings_are_told_apart() {
-        assert_eq!(read("title=h1"), ("title".to_owned(), What::All));
-        assert_eq!(read("p = .price::text"), ("p".to_owned(), What::Pieces));
-        let src = What::Attribute("src".to_owned());
+    fn the_three_endings_select_different_values() {
+        assert_eq!(read("title=h1"), ("title".to_owned(), ValueKind::All));
+        assert_eq!(read("p = .price::text"), ("p".to_owned(), ValueKind::Pieces));
+        let src = ValueKind::Attribute("src".to_owned());
         assert_eq!(read("img=img::attr(SRC), source::attr( src )"), ("img".to_owned(), src));
-        // The first = belongs to the name, the others to the selector.
-        assert_eq!(read("x=a[href='::text']").1, What::All);
+        // The first `=` ends the name; later ones belong to the selector.
+        assert_eq!(read("x=a[href='::text']").1, ValueKind::All);
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
+    fn an_error_names_the_position_and_a_remedy() {
         for (text, message) in [
             ("h1", "give the field a name: NAME=SELECTOR, such as title=h1"),
             ("=h1", "the name \"\" cannot be used"),

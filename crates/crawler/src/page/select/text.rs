@@ -3,13 +3,13 @@
 use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
 
-/// The pieces of text that stand directly in an element, white space collapsed, blank ones left out.
+/// Returns the text nodes directly in an element, white space collapsed, without blank ones.
 pub(super) fn pieces(element: ElementRef<'_>) -> impl Iterator<Item = String> {
     let texts = element.children().filter_map(|node| node.value().as_text());
     texts.filter_map(|text| collapsed(text))
 }
 
-/// The pieces of text in an element and in its descendants; those in templates are no descendants.
+/// Returns the text nodes in an element and its descendants, without those in templates.
 pub(super) fn all_pieces(element: ElementRef<'_>) -> impl Iterator<Item = String> {
     let mut templates = 0_usize;
     element.traverse().filter_map(move |edge| match edge {
@@ -31,29 +31,30 @@ fn collapsed(text: &str) -> Option<String> {
     Some(piece.text).filter(|piece| !piece.is_empty())
 }
 
-/// All text in an element, white space collapsed, up to the first piece with which it has `enough` bytes; and how many nodes
-/// were looked at, which are no more than `most_looks`.
-pub(super) fn all(element: ElementRef<'_>, enough: usize, most_looks: u64) -> (String, u64) {
+/// Returns the whole text of an element, white space collapsed, and the number of nodes visited.
+///
+/// Stops after the text node that brings the text to `enough` bytes, or after `max_visits` nodes.
+pub(super) fn all(element: ElementRef<'_>, enough: usize, max_visits: u64) -> (String, u64) {
     let mut collapsed = Collapsed::default();
-    let mut looks = 0;
-    // How many unseen elements are open, the selected one aside.
-    let mut unseen = 0_usize;
+    let mut visits = 0;
+    // How many hidden elements are open, not counting the selected element itself.
+    let mut hidden = 0_usize;
     let inside = element.traverse().skip(1);
     for edge in inside {
-        if looks >= most_looks || collapsed.text.len() >= enough {
+        if visits >= max_visits || collapsed.text.len() >= enough {
             break;
         }
-        looks += 1;
+        visits += 1;
         let (node, is_open) = match edge {
             Edge::Open(node) => (node, true),
             Edge::Close(node) => (node, false),
         };
         match node.value() {
-            Node::Text(text) if is_open && unseen == 0 => collapsed.push(text, enough),
+            Node::Text(text) if is_open && hidden == 0 => collapsed.push(text, enough),
             Node::Element(inner) => {
                 let name = inner.name();
-                if is_unseen(name) && node.id() != element.id() {
-                    unseen = if is_open { unseen + 1 } else { unseen.saturating_sub(1) };
+                if is_hidden(name) && node.id() != element.id() {
+                    hidden = if is_open { hidden + 1 } else { hidden.saturating_sub(1) };
                 }
                 if is_block(name) {
                     collapsed.space();
@@ -62,10 +63,10 @@ pub(super) fn all(element: ElementRef<'_>, enough: usize, most_looks: u64) -> (S
             _ => {}
         }
     }
-    (collapsed.text, looks)
+    (collapsed.text, visits)
 }
 
-/// Text with each run of white space made one space, and none at its ends.
+/// Text in which each run of white space becomes one space, without any at its ends.
 #[derive(Default)]
 struct Collapsed {
     text: String,
@@ -94,13 +95,14 @@ impl Collapsed {
     }
 }
 
-/// Elements whose content no reader sees.
-fn is_unseen(name: &str) -> bool {
+/// Returns whether a reader does not see the content of this element.
+fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "template")
 }
 
-/// Elements that stand apart from the text around them: what the HTML standard shows as blocks, list items, table parts and
-/// line breaks (section 15.3).
+/// Returns whether an element is separate from the text around it.
+///
+/// Those are blocks, list items, table parts and line breaks in the HTML standard's style sheet (section 15.3).
 fn is_block(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Dates as sitemaps and feeds write them.
+//! Parsing of the dates in sitemaps and feeds.
 
 use frontier::Time;
 use jiff::Timestamp;
@@ -6,13 +6,14 @@ use jiff::civil::DateTime;
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 
-/// Longer than any date that is meant.
+/// Longer text is not a date.
 const MAX_BYTES: usize = 64;
 
-/// Reads a W3C datetime (<https://www.w3.org/TR/NOTE-datetime>, from `1997` to fractions of a second) or the date of a feed (RFC
-/// 2822). What a date leaves out is its first moment, and a time without an offset is UTC.
+/// Parses a W3C datetime (<https://www.w3.org/TR/NOTE-datetime>, from `1997` to fractions of a second) or an RFC 2822
+/// date, as feeds use it.
 ///
-/// `None` for anything else, and for dates before 1970.
+/// An incomplete date means its first moment, and a time without an offset is in UTC. Returns `None` for other text,
+/// and for dates before 1970.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_BYTES {
@@ -39,7 +40,7 @@ fn civil(text: &str) -> Option<Timestamp> {
     Some(datetime.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// Writes a time as RFC 3339 does, in UTC; `None` for one beyond the year 9999.
+/// Formats a time as RFC 3339 in UTC; `None` beyond the year 9999.
 pub(crate) fn rfc3339(time: Time) -> Option<String> {
     let milliseconds = i64::try_from(time.as_millis()).ok()?;
     Some(Timestamp::from_millisecond(milliseconds).ok()?.to_string())
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn text_that_is_not_a_date_is_none() {
         let long = "1".repeat(1_000_000);
         for text in [
             "",

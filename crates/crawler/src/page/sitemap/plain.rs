@@ -5,13 +5,13 @@ use std::io::BufRead;
 use frontier::reference;
 
 use super::unpack::Text;
-use super::{Found, Lists, NotASitemap, Sitemap};
+use super::{EntryCollector, Lists, NotASitemap, Sitemap};
 
-/// No line that is longer is a URL.
+/// A longer line is not a URL.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Reads the lines. A line that is no absolute URL is counted as invalid, an empty one is nothing.
-pub(super) fn read(text: &mut Text<'_>, mut found: Found<'_>) -> Result<Sitemap, NotASitemap> {
+/// Reads all lines. A line that is not an absolute URL counts as invalid; empty lines are ignored.
+pub(super) fn read(text: &mut Text<'_>, mut found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
     let mut line = Vec::new();
     let broken = loop {
         match next_line(text, &mut line) {
@@ -33,8 +33,9 @@ pub(super) fn read(text: &mut Text<'_>, mut found: Found<'_>) -> Result<Sitemap,
     Ok(found.into_sitemap(Lists::Pages, broken))
 }
 
-/// Reads up to the next CR or LF; of a line that is too long the start only. Says whether there was a line: one that the
-/// limit of the file cuts is none, for its URL would be another.
+/// Reads up to the next CR or LF; from a line that is too long only its start. Returns whether there was a line.
+///
+/// A line that the size limit truncates does not count, because its URL would be a different one.
 fn next_line(text: &mut Text<'_>, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     text.next_piece();

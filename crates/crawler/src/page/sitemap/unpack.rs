@@ -1,4 +1,4 @@
-//! Bytes → UTF-8 text, as it is asked for: gzip by its first bytes, charset, and the limits of both.
+//! From bytes to UTF-8 text: decompression, charset and their limits, on demand.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -7,23 +7,23 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::page::charset;
 
-/// How often a file is unpacked: twice where a server packs a packed file and does not say so.
+/// How many layers of gzip are removed. Some servers compress a compressed file again without saying so.
 const MAX_LAYERS: usize = 2;
-/// So many bytes are searched for a declaration of the charset.
+/// How many bytes are searched for a declaration of the charset.
 const START_BYTES: u64 = 1024;
-/// Text comes in pieces of this size, in bytes.
+/// Text is decoded in pieces of this size, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
-/// One tag, text or comment may have so many bytes: it is held in memory as a whole.
+/// Maximum length in bytes of one tag, text or comment, because it is in memory as a whole.
 const MAX_PIECE_BYTES: usize = 1024 * 1024;
 
-/// What `body` is packed in is taken off, and at most `max_bytes` of the rest are given as text.
+/// Removes the compression of `body`, and returns at most `max_bytes` of the rest as text.
 pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u64) -> Text<'b> {
     let (is_packed, mut bytes) = unpacked(body, max_bytes);
     let mut start = Vec::new();
-    // An error comes back with the next bytes.
+    // An error returns with the next read.
     let _ = (&mut bytes).take(START_BYTES).read_to_end(&mut start);
-    // The headers of a packed file speak of the package.
-    let encoding = charset::of_xml(&start, content_type.filter(|_| !is_packed));
+    // The headers of a compressed file describe the compressed bytes, not the text.
+    let encoding = charset::xml_file_encoding(&start, content_type.filter(|_| !is_packed));
     Text {
         decoder: encoding.new_decoder_with_bom_removal(),
         start: Cursor::new(start),
@@ -54,7 +54,7 @@ fn unpacked(body: &[u8], max_bytes: u64) -> (bool, Capped<'_>) {
     (is_packed, capped)
 }
 
-/// Bytes up to a cap.
+/// Bytes up to a limit.
 struct Capped<'b> {
     bytes: Box<dyn BufRead + 'b>,
     left: u64,
@@ -87,7 +87,7 @@ impl BufRead for Capped<'_> {
     }
 }
 
-/// Text in UTF-8, whatever the bytes are: malformed ones become U+FFFD.
+/// The bytes as UTF-8 text. Malformed ones become U+FFFD.
 pub(super) struct Text<'b> {
     decoder: Decoder,
     start: Cursor<Vec<u8>>,
@@ -100,17 +100,17 @@ pub(super) struct Text<'b> {
 }
 
 impl Text<'_> {
-    /// Says whether the cap was hit.
+    /// Returns whether the limit was reached.
     pub(super) fn was_cut(&self) -> bool {
         self.bytes.was_cut
     }
 
-    /// Lets the next tag, text or comment be as long as one may be.
+    /// Resets the length allowance for the next tag, text or comment.
     pub(super) fn next_piece(&mut self) {
         self.room = MAX_PIECE_BYTES;
     }
 
-    /// Decodes some bytes more.
+    /// Decodes more bytes.
     fn refill(&mut self) -> io::Result<()> {
         let from_start = !self.start.fill_buf()?.is_empty();
         let bytes = if from_start {

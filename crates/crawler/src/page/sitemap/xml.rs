@@ -1,4 +1,4 @@
-//! The XML forms: urlset, sitemapindex, RSS and Atom, told by their root element. The only file that names quick-xml.
+//! The XML formats urlset, sitemapindex, RSS and Atom, recognized by their root element. Only this file uses quick-xml.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use quick_xml::escape::{resolve_xml_entity, unescape};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::unpack::Text;
-use super::{Found, Lists, NotASitemap, Sitemap};
+use super::{EntryCollector, Lists, NotASitemap, Sitemap};
 
-/// No URL or date that is longer is taken.
+/// Longer URLs and dates are ignored.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// How one kind of file says what it lists, by local names: namespaces are often wrong.
+/// The element names of one format. They are local names, because namespaces are often wrong.
 #[derive(Debug)]
-struct Dialect {
+struct Format {
     root: &'static str,
     lists: Lists,
     item: &'static str,
@@ -26,26 +26,27 @@ struct Dialect {
 enum Location {
     /// The text of a child element.
     Text(&'static str),
-    /// The `href` of a child `link` that is the item itself: `rel=alternate`, or none (RFC 4287, section 4.2.7.2).
+    /// The `href` of a child `link` that points to the item itself: with `rel=alternate` or without `rel` (RFC 4287,
+    /// section 4.2.7.2).
     Href,
 }
 
-const DIALECTS: [Dialect; 5] = [
-    Dialect {
+const FORMATS: [Format; 5] = [
+    Format {
         root: "urlset",
         lists: Lists::Pages,
         item: "url",
         location: Location::Text("loc"),
         lastmod: &["lastmod"],
     },
-    Dialect {
+    Format {
         root: "sitemapindex",
         lists: Lists::Sitemaps,
         item: "sitemap",
         location: Location::Text("loc"),
         lastmod: &["lastmod"],
     },
-    Dialect {
+    Format {
         root: "rss",
         lists: Lists::Pages,
         item: "item",
@@ -53,14 +54,14 @@ const DIALECTS: [Dialect; 5] = [
         lastmod: &["pubDate", "date"],
     },
     // RSS 0.9 and 1.0.
-    Dialect {
+    Format {
         root: "RDF",
         lists: Lists::Pages,
         item: "item",
         location: Location::Text("link"),
         lastmod: &["date"],
     },
-    Dialect {
+    Format {
         root: "feed",
         lists: Lists::Pages,
         item: "entry",
@@ -69,20 +70,20 @@ const DIALECTS: [Dialect; 5] = [
     },
 ];
 
-/// Reads up to the end of the root element, or to where the markup cannot be read any more.
-pub(super) fn read(text: &mut Text<'_>, found: Found<'_>) -> Result<Sitemap, NotASitemap> {
+/// Reads up to the end of the root element, or to the first markup error.
+pub(super) fn read(text: &mut Text<'_>, found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
     let mut reader = Reader::from_reader(text);
     let config = reader.config_mut();
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
-    let mut walk = Walk::new(found);
+    let mut walk = DocumentReader::new(found);
     let mut buffer = Vec::new();
     let broken = loop {
         buffer.clear();
         reader.get_mut().next_piece();
         match reader.read_event_into(&mut buffer) {
-            Ok(Event::Eof) => break Some("it ends before its last end tag".to_owned()),
+            Ok(Event::Eof) => break Some("the file ends before its last end tag".to_owned()),
             Ok(event) => {
                 if walk.step(&event)? == Step::Done {
                     break None;
@@ -106,23 +107,23 @@ enum Field {
     Lastmod,
 }
 
-/// Where the reader is.
-struct Walk<'a> {
-    found: Found<'a>,
-    dialect: Option<&'static Dialect>,
+/// The position of the reader in the document.
+struct DocumentReader<'a> {
+    found: EntryCollector<'a>,
+    format: Option<&'static Format>,
     depth: usize,
-    /// At which depth the item that is open has its children.
+    /// The depth of the children of the open item.
     item: Option<usize>,
     field: Option<Field>,
     location: String,
     lastmod: String,
 }
 
-impl<'a> Walk<'a> {
-    fn new(found: Found<'a>) -> Self {
+impl<'a> DocumentReader<'a> {
+    fn new(found: EntryCollector<'a>) -> Self {
         Self {
             found,
-            dialect: None,
+            format: None,
             depth: 0,
             item: None,
             field: None,
@@ -161,23 +162,23 @@ impl<'a> Walk<'a> {
 
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), NotASitemap> {
         let name = tag.local_name().into_inner();
-        let Some(dialect) = self.dialect else {
-            let dialect = DIALECTS.iter().find(|dialect| dialect.root == name);
-            self.dialect = Some(dialect.ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()))?);
+        let Some(format) = self.format else {
+            let format = FORMATS.iter().find(|format| format.root == name);
+            self.format = Some(format.ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()))?);
             return Ok(());
         };
-        if name == dialect.item {
-            // One that was never closed ends here.
+        if name == format.item {
+            // An item that was never closed ends here.
             self.end_item();
             self.item = Some(self.depth + 1);
         } else if self.item == Some(self.depth) {
-            self.open_field(dialect, name, tag);
+            self.open_field(format, name, tag);
         }
         Ok(())
     }
 
-    fn open_field(&mut self, dialect: &Dialect, name: &str, tag: &BytesStart<'_>) {
-        match dialect.location {
+    fn open_field(&mut self, format: &Format, name: &str, tag: &BytesStart<'_>) {
+        match format.location {
             Location::Text(location) if name == location && self.location.trim().is_empty() => {
                 self.location.clear();
                 self.field = Some(Field::Location);
@@ -185,12 +186,12 @@ impl<'a> Walk<'a> {
             Location::Href if name == "link" && self.location.is_empty() => {
                 self.location = href(tag).unwrap_or_default();
             }
-            _ if dialect.lastmod.contains(&name) && self.lastmod.is_empty() => self.field = Some(Field::Lastmod),
+            _ if format.lastmod.contains(&name) && self.lastmod.is_empty() => self.field = Some(Field::Lastmod),
             _ => {}
         }
     }
 
-    /// Goes out of the element whose children are one below `depth`.
+    /// Leaves the element whose children have depth `depth + 1`.
     fn close(&mut self) {
         match self.item {
             Some(item) if self.depth < item => self.end_item(),
@@ -209,7 +210,7 @@ impl<'a> Walk<'a> {
     }
 
     fn add(&mut self, text: &str) {
-        // The text of elements within a field is none of it.
+        // Text of elements inside a field does not belong to the field.
         if self.item.is_none_or(|item| self.depth != item + 1) {
             return;
         }
@@ -227,18 +228,18 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(mut self, broken: Option<String>) -> Result<Sitemap, NotASitemap> {
-        let Some(dialect) = self.dialect else {
+        let Some(format) = self.format else {
             return Err(NotASitemap::NoRoot(broken.unwrap_or_default()));
         };
-        // A URL that the end cuts is another URL: only one whose element was closed counts.
+        // A truncated URL would be a different URL: it counts only if its element was closed.
         if self.item.is_some() && self.field != Some(Field::Location) && !self.location.trim().is_empty() {
             self.end_item();
         }
-        Ok(self.found.into_sitemap(dialect.lists, broken))
+        Ok(self.found.into_sitemap(format.lists, broken))
     }
 }
 
-/// The text of a reference; one that XML does not know stands for itself, most likely in a URL whose `&` is not escaped.
+/// Returns the text of a reference. An unknown one is kept as written: most likely it is an unescaped `&` in a URL.
 fn resolved(reference: &BytesRef<'_>) -> Cow<'static, str> {
     if let Ok(Some(c)) = reference.resolve_char_ref() {
         return Cow::Owned(c.to_string());

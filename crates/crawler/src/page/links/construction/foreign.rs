@@ -1,21 +1,21 @@
 //! Inline SVG and MathML (13.2.6.5, "the rules for parsing tokens in foreign content").
 //!
-//! A drawing or a formula in which every end tag names an element of its own is followed by a small stack. HTML within
-//! it, and end tags that reach out of it, are left to the tree.
+//! A small stack is enough if every end tag in a drawing or formula names an element of its own. HTML inside it, and
+//! end tags that reach out of it, need a tree.
 
 use super::{Element, NeedsTree};
 use crate::page::links::tag::{Name, Tag, code};
 
-/// How many elements of SVG or MathML may be open within each other, which bounds the search of every end tag.
+/// Maximum depth of nested SVG or MathML elements. It bounds the search of every end tag.
 const DEPTH_LIMIT: usize = 128;
 
-/// The elements of SVG or MathML that are open.
+/// The open elements of SVG or MathML.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     /// From the `svg` or `math` inward, in lower case.
     open: Vec<String>,
     is_svg: bool,
-    /// Whether an element with one of the [`DRAWING`] names was met outside of drawings.
+    /// Whether an element with one of the [`DRAWING`] names occurred outside of drawings.
     drawing_in_html: bool,
 }
 
@@ -28,7 +28,7 @@ impl Foreign {
         if self.is_svg { Element::Svg } else { Element::Unread }
     }
 
-    /// Takes an `svg` or `math` in HTML.
+    /// Enters an `svg` or `math` in HTML.
     pub(super) fn enter(&mut self, tag: &Tag<'_, '_>) {
         self.is_svg = tag.name.code() == SVG;
         if !tag.self_closing {
@@ -36,7 +36,7 @@ impl Foreign {
         }
     }
 
-    /// Takes a start tag in foreign content.
+    /// Processes a start tag in foreign content.
     pub(super) fn start_tag(&mut self, tag: &Tag<'_, '_>) -> Result<(), NeedsTree> {
         let name = tag.name.as_str().to_ascii_lowercase();
         if name.contains('\0') {
@@ -54,7 +54,7 @@ impl Foreign {
         Ok(())
     }
 
-    /// Whether a start tag in the innermost element is HTML ("integration point").
+    /// Returns whether a start tag inside the innermost element is HTML ("integration point").
     fn holds_html(&self) -> bool {
         self.open.last().is_some_and(|name| match &**name {
             "foreignobject" | "desc" | "title" => self.is_svg,
@@ -63,7 +63,7 @@ impl Foreign {
         })
     }
 
-    /// Takes an end tag in foreign content.
+    /// Processes an end tag in foreign content.
     pub(super) fn end_tag(&mut self, name: &Name<'_>) -> Result<(), NeedsTree> {
         if name.as_str().contains('\0') {
             return Err(NeedsTree::OddName);
@@ -73,21 +73,21 @@ impl Foreign {
         }
         match self.open.iter().rposition(|open| name.is(open)) {
             Some(position) => self.open.truncate(position),
-            // It closes an HTML element of this name around the drawing, if there is one.
+            // It would close an HTML element of this name around the drawing, but there is none.
             None if is_drawing(name) && !self.drawing_in_html => {}
             None => return Err(NeedsTree::ForeignCutShort),
         }
         Ok(())
     }
 
-    /// Takes note of an element in HTML.
+    /// Records an element in HTML.
     #[inline]
-    pub(super) fn saw_html(&mut self, name: &Name<'_>) {
+    pub(super) fn note_html_element(&mut self, name: &Name<'_>) {
         self.drawing_in_html |= is_drawing(name);
     }
 }
 
-/// Names of empty elements of drawings, which are often closed a second time: `<path d=… /></path>`.
+/// Returns whether this is an empty element of drawings. Those are often closed twice: `<path d=… /></path>`.
 fn is_drawing(name: &Name<'_>) -> bool {
     DRAWING.contains(&name.code())
 }
@@ -107,7 +107,7 @@ const DRAWING: [u64; 10] = [
     code(b"use"),
 ];
 
-/// Start tags that end foreign content; `font` does so with certain attributes only.
+/// Start tags that end foreign content; `font` only with certain attributes.
 const BREAKS_OUT: [&str; 45] = [
     "b",
     "big",

@@ -1,32 +1,32 @@
-//! Where in its tables a document stands (13.2.6.4.9 to 13.2.6.4.15).
+//! Tracks the position of a document inside its tables (13.2.6.4.9 to 13.2.6.4.15).
 //!
-//! What stands in a table but in none of its cells is put before the table ("foster parenting"). That moves a link in
-//! front of those that the table already has. As no end tag but those of tables reaches across a cell or a table, they
-//! can be followed without the rest of the stack.
+//! Content of a table outside its cells moves in front of the table ("foster parenting"). That also moves a link in
+//! front of the links that the table already has. Only end tags of tables close cells and tables. So tables can be
+//! tracked without the rest of the stack.
 
 use super::NeedsTree;
 use crate::page::links::tag::{Name, code};
 
-/// The tables that are open, the innermost last.
+/// The open tables, the innermost last.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     open: Vec<Table>,
-    /// How many elements that count the document has so far.
-    read: u32,
+    /// How many elements that may hold a link the document has so far.
+    elements: u32,
 }
 
 #[derive(Debug)]
 struct Table {
     part: Part,
-    /// How many elements that count came before the table.
-    read_before: u32,
+    /// How many of them came before the table.
+    elements_before: u32,
     object: Object,
 }
 
-/// The innermost part of a table that is open, with what is around it.
+/// The innermost open part of a table, and the parts around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The table itself, or a column group, which anything but a column closes.
+    /// The table itself, or a column group, which any tag but a column closes.
     Table,
     Section(Section),
     Row(Section),
@@ -47,8 +47,8 @@ enum Cell {
     Header,
 }
 
-/// What of `<applet>`, `<marquee>` and `<object>` is open in a cell: they share its mark on the list of active formatting
-/// elements.
+/// The open `<applet>`, `<marquee>` and `<object>` in a cell. All three set the same marker on the list of active
+/// formatting elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Object {
     None,
@@ -76,7 +76,7 @@ impl Part {
         }
     }
 
-    /// What this start tag opens in a table that stands here; `None` if it is none of a table's parts.
+    /// Returns the part after this start tag; `None` if it opens no part of a table.
     fn after_start(self, name: u64) -> Option<Self> {
         let section = self.section().unwrap_or(Section::Body);
         Some(match name {
@@ -92,7 +92,7 @@ impl Part {
         })
     }
 
-    /// Where a table stands after this end tag; `None` if it closes no part.
+    /// Returns the part after this end tag; `None` if it closes no part.
     fn after_end(self, name: u64) -> Option<Self> {
         match (name, self) {
             (CAPTION, Self::Caption) => Some(Self::Table),
@@ -107,14 +107,14 @@ impl Part {
 }
 
 impl Table {
-    /// Leaves a part of the table for another one.
-    fn turn_to(&mut self, part: Part) -> Result<(), NeedsTree> {
+    /// Moves from this part of the table to another.
+    fn move_to(&mut self, part: Part) -> Result<(), NeedsTree> {
         self.leave()?;
         self.part = part;
         Ok(())
     }
 
-    /// A cell that is closed over an open object leaves its links to be opened again, before the table maybe.
+    /// Leaves a cell. If an object is open in it, its links may be reopened in front of the table.
     fn leave(&self) -> Result<(), NeedsTree> {
         match self.object {
             Object::None => Ok(()),
@@ -131,13 +131,13 @@ impl Table {
 }
 
 impl Tables {
-    /// Takes the start tag of an HTML element that is not in a template.
+    /// Processes the start tag of an HTML element outside templates.
     #[inline]
     pub(super) fn start_tag(&mut self, name: &Name<'_>) -> Result<(), NeedsTree> {
         if name.code() == TABLE {
             return self.start_table();
         }
-        // Outside of tables their parts are nothing.
+        // Outside a table its parts are ignored.
         let Some(table) = self.open.last_mut() else {
             return Ok(());
         };
@@ -145,18 +145,18 @@ impl Tables {
             APPLET => table.start_object(ObjectKind::Applet),
             MARQUEE => table.start_object(ObjectKind::Marquee),
             OBJECT => table.start_object(ObjectKind::Object),
-            // No end tag reaches out of it.
+            // No end tag closes elements outside of a `<select>`.
             SELECT if table.object != Object::None => table.object = Object::Unsure,
             name => {
                 if let Some(part) = table.part.after_start(name) {
-                    return table.turn_to(part);
+                    return table.move_to(part);
                 }
             }
         }
         Ok(())
     }
 
-    /// A table in a cell or a caption is nested; between cells it ends the one before.
+    /// Starts a table. In a cell or a caption it is nested; between cells it ends the table before it.
     fn start_table(&mut self) -> Result<(), NeedsTree> {
         if let Some(table) = self.open.last().filter(|table| !table.part.holds_content()) {
             table.leave()?;
@@ -164,13 +164,13 @@ impl Tables {
         }
         self.open.push(Table {
             part: Part::Table,
-            read_before: self.read,
+            elements_before: self.elements,
             object: Object::None,
         });
         Ok(())
     }
 
-    /// Takes an end tag that is neither in foreign content nor in a template.
+    /// Processes an end tag outside foreign content and templates.
     #[inline]
     pub(super) fn end_tag(&mut self, name: &Name<'_>) -> Result<(), NeedsTree> {
         let Some(table) = self.open.last_mut() else {
@@ -186,20 +186,20 @@ impl Tables {
             | (OBJECT, Object::Open(ObjectKind::Object)) => table.object = Object::None,
             (name, _) => {
                 if let Some(part) = table.part.after_end(name) {
-                    return table.turn_to(part);
+                    return table.move_to(part);
                 }
             }
         }
         Ok(())
     }
 
-    /// Takes note of an element that counts and stands here.
-    pub(super) fn is_read(&mut self) -> Result<(), NeedsTree> {
-        let moves = |table: &Table| !table.part.holds_content() && self.read > table.read_before;
+    /// Counts an element that may hold a link at this position.
+    pub(super) fn count_element(&mut self) -> Result<(), NeedsTree> {
+        let moves = |table: &Table| !table.part.holds_content() && self.elements > table.elements_before;
         if self.open.last().is_some_and(moves) {
             return Err(NeedsTree::LinkBeforeTable);
         }
-        self.read = self.read.saturating_add(1);
+        self.elements = self.elements.saturating_add(1);
         Ok(())
     }
 }

@@ -3,17 +3,18 @@
 use super::NeedsTree;
 use crate::page::links::tag::{Name, code};
 
-/// The templates that are open.
+/// The open templates.
 ///
-/// No tag in a template closes anything outside of it. Two things reach further all the same. In a column group of its
-/// own a template ignores all tags but columns. And an `<a>` that is left open is opened again after the template, if a
-/// cell, or what else begins a new list of active formatting elements, was left open after it.
+/// No tag in a template closes anything outside of it. Two effects still reach further:
+/// - A column in a template may make it ignore all tags but columns.
+/// - An `<a>` left open is reopened after the template, if a cell or another element that sets a marker was left open
+///   after it.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     open: usize,
-    /// Whether the outermost that is open, or anything in it, holds an `<a>`.
+    /// Whether the outermost open template, or anything in it, holds an `<a>`.
     anchor: bool,
-    /// Whether it holds an element that puts a marker on the list of active formatting elements.
+    /// Whether it holds an element that sets a marker on the list of active formatting elements.
     marker: bool,
 }
 
@@ -33,7 +34,7 @@ impl Templates {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// Takes the start tag of an HTML element in a template.
+    /// Processes the start tag of an HTML element in a template.
     pub(super) fn start_tag(&mut self, name: &Name<'_>) -> Result<(), NeedsTree> {
         match name.code() {
             COL => return Err(NeedsTree::TableInTemplate),

@@ -1,4 +1,4 @@
-//! Where text that holds no tags ends.
+//! Finds where raw text ends.
 
 use memchr::{memchr, memchr2};
 
@@ -6,7 +6,7 @@ use super::super::tag::Name;
 use super::{ENDS_TAG_NAME, Next, Sink, Tokenizer, is};
 
 impl<'a> Tokenizer<'a> {
-    /// Gives the text that a start tag has switched to, and passes over the end tag.
+    /// Emits the text after a start tag that switched the tokenizer, and skips the end tag.
     pub(super) fn raw_text<S: Sink<'a>>(&mut self, kind: Next, name: &Name<'a>, sink: &mut S) {
         let start = self.at;
         let rest = self.html.get(start..).unwrap_or_default().as_bytes();
@@ -22,12 +22,12 @@ impl<'a> Tokenizer<'a> {
         };
         sink.raw_text(self.slice(start, start + end));
         self.at = start + end + "</".len() + name.as_str().len();
-        // The name is complete, so this is a tag; where the input ends in it, nothing follows that could differ.
+        // The name is complete, so this is a tag. If the input ends inside it, nothing follows that could matter.
         self.attributes(&mut |_, _| {});
     }
 }
 
-/// Where the first end tag with this name begins.
+/// Returns where the first end tag with this name begins.
 fn end_tag(text: &[u8], name: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -39,7 +39,7 @@ fn end_tag(text: &[u8], name: &str) -> Option<usize> {
     }
 }
 
-/// Whether this is `/name` and the name ends there ("appropriate end tag token").
+/// Returns whether the text starts with `/name` and the name ends there ("appropriate end tag token").
 fn is_end_tag(text: &[u8], name: &str) -> bool {
     text.strip_prefix(b"/").is_some_and(|text| is_word(text, name))
 }
@@ -50,17 +50,17 @@ fn is_word(text: &[u8], word: &str) -> bool {
     })
 }
 
-/// How deep a script has wrapped itself up, so that pages for browsers without scripts could hide it.
+/// How deep the position is in a script's own comment syntax, which once hid scripts from old browsers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     None,
     /// After `<!--`.
     Comment,
-    /// After `<!--` and `<script`: an end tag ends that inner script.
+    /// After `<!--` and `<script`: the next end tag ends the inner script only.
     Script,
 }
 
-/// Where the end tag of a script begins (13.2.5.4 and 13.2.5.15 to 13.2.5.31).
+/// Returns where the end tag of a script begins (13.2.5.4 and 13.2.5.15 to 13.2.5.31).
 fn end_of_script(text: &[u8]) -> Option<usize> {
     const SCRIPT: &str = "script";
     let mut escape = Escape::None;
@@ -86,7 +86,7 @@ fn end_of_script(text: &[u8]) -> Option<usize> {
             Escape::None | Escape::Comment if is_end_tag(after, SCRIPT) => return Some(at),
             Escape::None if after.starts_with(b"!--") => {
                 escape = Escape::Comment;
-                // The dashes may already be those of `-->`.
+                // The dashes may already belong to `-->`.
                 from = at + "<!".len();
             }
             Escape::Comment if is_word(after, SCRIPT) => escape = Escape::Script,

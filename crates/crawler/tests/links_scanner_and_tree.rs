@@ -1,4 +1,4 @@
-//! The two roads from a page to its links, held against each other: the scanner and the tree.
+//! Compares the links of the scanner with those of the tree.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +39,8 @@ fn scanned(html: &str) -> Result<Extracted, NeedsTree> {
     extract_without_tree(html, UTF_8, &page(), &OPTIONS)
 }
 
-/// Checks a page, without its assets and with them; whether the scanner had an answer of its own.
+/// Checks that both agree on a page, with and without its assets. Returns whether the scanner could decide without a
+/// tree.
 #[track_caller]
 fn agree(html: &str) -> bool {
     agree_on(html, &WITH_ASSETS);
@@ -57,7 +58,7 @@ fn agree_on(html: &str, options: &LinkOptions) -> bool {
     true
 }
 
-/// Pieces of markup, by what they are good at breaking.
+/// Pieces of markup, by the part of the parser that they stress.
 const LINKS: [&str; 24] = [
     "<a href=1>",
     "<a href='2#f'>",
@@ -297,7 +298,7 @@ fn markup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Markup that is all of one kind, so that its depths are reached.
+/// Markup from pieces of one kind, which nest deeper than a mixture would.
 fn markup_of(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => prop::sample::select(pieces),
@@ -307,7 +308,7 @@ fn markup_of(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 
-/// The same cases in every run; `PROPTEST_CASES=300000` makes it a long one.
+/// The same cases in every run. Set `PROPTEST_CASES=300000` for a long run.
 fn config() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
@@ -320,28 +321,28 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nasty_markup_has_the_same_links_on_both_roads(html in markup()) {
+    fn random_markup_has_the_same_links_with_and_without_a_tree(html in markup()) {
         agree(&html);
     }
 
     #[test]
-    fn broken_tables_and_templates_have_the_same_links_on_both_roads(html in markup_of(&STRUCTURE)) {
+    fn broken_tables_and_templates_have_the_same_links_with_and_without_a_tree(html in markup_of(&STRUCTURE)) {
         agree(&html);
     }
 
     #[test]
-    fn broken_drawings_have_the_same_links_on_both_roads(html in markup_of(&FOREIGN)) {
+    fn broken_drawings_have_the_same_links_with_and_without_a_tree(html in markup_of(&FOREIGN)) {
         agree(&html);
     }
 
     #[test]
-    fn broken_text_and_comments_have_the_same_links_on_both_roads(html in markup_of(&TEXT)) {
+    fn broken_text_and_comments_have_the_same_links_with_and_without_a_tree(html in markup_of(&TEXT)) {
         agree(&html);
     }
 }
 
 #[test]
-fn the_cases_have_the_same_links_on_both_roads_and_few_need_a_tree() {
+fn the_cases_have_the_same_links_with_and_without_a_tree_and_few_need_one() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
     let pages: Vec<&str> = cases.iter().filter_map(|case| case["html"].as_str()).collect();
     let scanned = pages.iter().filter(|html| agree(html)).count();
@@ -349,8 +350,8 @@ fn the_cases_have_the_same_links_on_both_roads_and_few_need_a_tree() {
 }
 
 #[test]
-fn the_pages_of_a_manual_have_the_same_links_on_both_roads_and_need_no_tree() {
-    // Where no manual is installed there is nothing to compare; the bench `links` compares whole folders.
+fn the_pages_of_a_manual_have_the_same_links_with_and_without_a_tree_and_need_none() {
+    // Without an installed manual there is nothing to compare. The bench `links` compares whole directories.
     let pages = input::manual(None).and_then(|folder| input::pages(&folder).ok());
     for page in pages.unwrap_or_default().iter().take(40) {
         assert!(agree(&input::read(page).unwrap()), "{} needs a tree", page.display());
@@ -358,7 +359,7 @@ fn the_pages_of_a_manual_have_the_same_links_on_both_roads_and_need_no_tree() {
 }
 
 #[test]
-fn what_needs_a_tree_says_why() {
+fn a_document_that_needs_a_tree_has_a_reason() {
     for (html, reason) in [
         ("<frameset><frame src=x>", NeedsTree::Frameset),
         ("<table><td><a href=1></td><a href=2>", NeedsTree::LinkBeforeTable),
@@ -383,7 +384,7 @@ fn what_needs_a_tree_says_why() {
 }
 
 #[test]
-fn what_real_pages_are_full_of_needs_no_tree() {
+fn constructs_that_are_common_on_real_pages_need_no_tree() {
     for html in [
         "<svg viewBox='0 0 1 1'><title>An icon</title><path d=x></path><a xlink:href=1><g/></a></svg><a href=2>",
         "<math><mrow><mi>x</mi><mo>=</mo></mrow></math><a href=1>",
@@ -399,9 +400,9 @@ fn what_real_pages_are_full_of_needs_no_tree() {
     }
 }
 
-/// Markup on which a scanner that looks at anything twice never comes to an end.
+/// On this markup a scanner that visits any text twice would take practically for ever.
 #[test]
-fn markup_made_to_be_costly_is_read_in_one_pass() {
+fn markup_written_to_be_costly_is_read_in_one_pass() {
     let many = |piece: &str| piece.repeat(3_000_000 / piece.len());
     for html in [
         many("<!--"),
@@ -434,7 +435,7 @@ fn markup_made_to_be_costly_is_read_in_one_pass() {
 }
 
 #[test]
-fn what_random_markup_has_found_stays_found() {
+fn errors_that_random_markup_has_found_stay_fixed() {
     for html in [
         "<template><a href=1><applet></template><select>",
         "<template><tr><a href=1><th></template><button><a href='2#f'>",
