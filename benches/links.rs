@@ -1,7 +1,7 @@
 //! How fast the links of real pages are found: without a tree and with one, in MB/s on one core.
 //!
 //! `cargo bench -p crawler --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
-//! installed) and also checks that both roads give the same for every page; with `--assets` also what pages are made of. As a
+//! installed) and also checks that both extractors find the same on every page; with `--assets` it includes assets. As a
 //! test it reads a few pages.
 
 use std::borrow::Cow;
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What both roads said about the pages of a folder.
+/// The results of both extractors for the pages of a folder.
 #[derive(Default)]
 struct Count {
     pages: usize,
@@ -97,7 +97,7 @@ fn row(folder: &Path, most: usize, options: &LinkOptions) -> Result<()> {
         println!("{:>40} {pages:>7}", format!("because of {reason}:"));
     }
     if count.different > 0 {
-        return Err("the two roads differ".into());
+        return Err("the scanner and the tree differ".into());
     }
     Ok(())
 }

@@ -109,9 +109,8 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Prepares a crawl with a frontier and a fetcher of your own.
     ///
-    /// The frontier brings its own configuration. Give the same one as
-    /// [`CrawlOptions::frontier`](crate::CrawlOptions::frontier): the crawl handles robots.txt and sitemaps by the
-    /// latter.
+    /// The frontier brings its own configuration. Set [`CrawlOptions::frontier`](crate::CrawlOptions::frontier) to the
+    /// same one, because the crawl reads its settings for robots.txt and sitemaps there.
     pub fn with_parts(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
         Self {
             config: Arc::new(config),

@@ -60,12 +60,12 @@ fn an_asset_that_is_also_linked_stays_an_asset() {
     let html = "<a href=1.png rel=nofollow><img src=1.png></a><link rel=stylesheet href=2><script src=3></script>
         <video src=4></video><p style='b:url(5)'><link rel=manifest href=6>";
     let found = extract(html, UTF_8, &page(), &OPTIONS).links;
-    let told: Vec<_> = found
+    let found_links: Vec<_> = found
         .iter()
         .map(|link| (link.source, link.embedded, link.nofollow))
         .collect();
     assert_eq!(
-        told,
+        found_links,
         [
             (LinkSource::Anchor, true, false),
             (LinkSource::StyleSheet, true, false),
@@ -119,8 +119,8 @@ fn crawl(
         let (kind, body) = reply(path);
         page_of(kind, body)
     });
-    let asked = run.paths().into_iter().map(str::to_owned).collect();
-    (asked, run.summary)
+    let requested = run.paths().into_iter().map(str::to_owned).collect();
+    (requested, run.summary)
 }
 
 fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Send + Sync + 'static) -> Run {
@@ -147,36 +147,36 @@ fn site(path: &str) -> (&'static str, String) {
 
 #[test]
 fn a_page_is_fetched_with_its_assets_but_no_deeper_pages() {
-    let (mut asked, summary) = crawl(true, 0, site);
-    asked.sort();
-    assert_eq!(asked, ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png"]);
+    let (mut requested, summary) = crawl(true, 0, site);
+    requested.sort();
+    assert_eq!(requested, ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png"]);
     // Refused: the page below, and the page outside the scope.
     assert_eq!(summary.report.links.refused.values().sum::<u64>(), 2);
 
-    let (mut asked, _) = crawl(true, 1, site);
-    asked.sort();
+    let (mut requested, _) = crawl(true, 1, site);
+    requested.sort();
     assert_eq!(
-        asked,
+        requested,
         ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png", "/5.png", "/page"]
     );
 }
 
 #[test]
 fn assets_are_not_fetched_by_default() {
-    let (asked, _) = crawl(false, 1, site);
-    assert_eq!(asked, ["/", "/page"]);
+    let (requested, _) = crawl(false, 1, site);
+    assert_eq!(requested, ["/", "/page"]);
 }
 
 #[test]
 fn an_endless_chain_of_style_sheets_ends() {
-    let (asked, summary) = crawl(true, u32::MAX, |path| match path.strip_prefix("/css") {
+    let (requested, summary) = crawl(true, u32::MAX, |path| match path.strip_prefix("/css") {
         Some(number) => (
             "text/css",
             format!("@import 'css{}';", number.parse::<u32>().unwrap() + 1),
         ),
         None => ("text/html", "<link rel=stylesheet href=css1>".to_owned()),
     });
-    assert_eq!(asked, ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
+    assert_eq!(requested, ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
     assert_eq!(summary.report.links.refused[&Refusal::TooDeep], 1);
 }
 

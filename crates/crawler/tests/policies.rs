@@ -28,7 +28,7 @@ fn body(text: &str) -> Reply {
     Ok(scripted::page(text))
 }
 
-fn moved(to: &str) -> Reply {
+fn redirect_to(to: &str) -> Reply {
     Ok(scripted::redirect(to))
 }
 
@@ -220,14 +220,14 @@ fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
 
 #[test]
 fn expired_rules_stay_valid_while_their_robots_txt_cannot_be_fetched() {
-    let asked = Mutex::new(0);
+    let requested = Mutex::new(0);
     let mut options = options(&["http://a.example/0"], 3600);
     options.frontier.max_pages = Some(28);
     let run = run(options, move |url| {
         if url.ends_with("/robots.txt") {
-            let mut asked = asked.lock().unwrap();
-            *asked += 1;
-            return if *asked == 1 {
+            let mut requested = requested.lock().unwrap();
+            *requested += 1;
+            return if *requested == 1 {
                 body("User-agent: *\nDisallow: /no\n")
             } else {
                 status(500)
@@ -264,24 +264,24 @@ fn a_missing_robots_txt_allows_everything() {
 
 #[test]
 fn five_redirects_of_a_robots_txt_are_followed_across_hosts_and_the_sixth_is_not() {
-    for (redirects, asked_for, pages) in [(5, 6, 0), (6, 6, 1)] {
+    for (redirects, requests, pages) in [(5, 6, 0), (6, 6, 1)] {
         let reply = move |url: &str| {
             let Some(step) = url.strip_prefix("http://other.example/robots.txt?") else {
                 return match url {
-                    "http://a.example/robots.txt" => moved("http://other.example/robots.txt?1"),
+                    "http://a.example/robots.txt" => redirect_to("http://other.example/robots.txt?1"),
                     _ => body(""),
                 };
             };
             let step: usize = step.parse().unwrap();
             if step < redirects {
-                moved(&format!("?{}", step + 1))
+                redirect_to(&format!("?{}", step + 1))
             } else {
                 body("User-agent: *\nDisallow: /\n")
             }
         };
         let run = run(options(&["http://a.example/"], 1), reply);
         let robots = run.urls().iter().filter(|url| url.contains("robots.txt")).count();
-        assert_eq!(robots, asked_for, "{:?}", run.asked);
+        assert_eq!(robots, requests, "{:?}", run.asked);
         assert_eq!(run.summary.pages, pages);
         assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1 - pages);
     }
@@ -310,12 +310,12 @@ fn a_robots_txt_is_valid_for_one_day() {
 
 #[test]
 fn retry_after_pauses_a_host_for_at_most_five_minutes() {
-    for (asked_for, pause) in [(100, 100), (86_400, 300)] {
+    for (requests, pause) in [(100, 100), (86_400, 300)] {
         let first = Mutex::new(true);
         let reply = move |url: &str| match url {
             "http://a.example/busy" if std::mem::take(&mut *first.lock().unwrap()) => Ok(Response {
                 status: 429,
-                retry_after: Some(Duration::from_secs(asked_for)),
+                retry_after: Some(Duration::from_secs(requests)),
                 ..Response::default()
             }),
             _ => body(""),
@@ -368,7 +368,7 @@ fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
     });
     assert_eq!(run.summary.ending, Ending::Stopped);
     let forbidden = run.not_fetched(NotFetched::RobotsForbid);
-    assert!(forbidden < 500, "{forbidden} pages were gone through after the stop");
+    assert!(forbidden < 500, "{forbidden} pages were dropped after the stop");
 }
 
 #[test]
@@ -404,8 +404,8 @@ fn the_summary_lists_every_requested_host() {
         _ => body(""),
     });
     assert_eq!(run.summary.report.hosts, 3);
-    let asked: u64 = run.summary.hosts.iter().map(|host| host.requests).sum();
-    assert_eq!(asked, 4);
+    let requested: u64 = run.summary.hosts.iter().map(|host| host.requests).sum();
+    assert_eq!(requested, 4);
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn the_failure_of_a_redirected_seed_names_its_cause() {
         let mut options = options(&["http://a.example/"], 0);
         options.frontier.scope.exclude = vec!["/no".to_owned()];
         let run = run(options, move |url| match url {
-            "http://a.example/" => moved(target),
+            "http://a.example/" => redirect_to(target),
             _ => body(""),
         });
         assert!(run.summary.is_empty());
@@ -476,8 +476,8 @@ fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
     let mut options = options(&["http://one.example/", "http://two.example/"], 1);
     options.frontier.retries.max_robots_attempts = attempts;
     let run = run(options, |url| match url {
-        "http://one.example/robots.txt" => moved("http://down.example/1"),
-        "http://two.example/robots.txt" => moved("http://down.example/2"),
+        "http://one.example/robots.txt" => redirect_to("http://down.example/1"),
+        "http://two.example/robots.txt" => redirect_to("http://down.example/2"),
         _ if url.starts_with("http://down.example/") => Err(FetchError::Connect("refused".to_owned())),
         _ => body(""),
     });
@@ -486,7 +486,7 @@ fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
     // Each origin is closed for its own redirect. The failures of the dead host do not count for them.
     assert_eq!(run.summary.report.origins_given_up, 0);
     for url in ["http://down.example/1", "http://down.example/2"] {
-        let times = run.urls().iter().filter(|asked| **asked == url).count();
+        let times = run.urls().iter().filter(|requested| **requested == url).count();
         assert_eq!(times, attempts.get() as usize, "{:?}", run.asked);
     }
     assert_eq!(run.urls().len(), 2 + 2 * attempts.get() as usize, "{:?}", run.asked);
@@ -603,13 +603,13 @@ fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
     // As in the test with one host: one page an hour, and after a day the robots.txt of a.example fails.
     //
     // Meanwhile b.example links to seven new hosts an hour, until expired rules are evicted.
-    let asked = Mutex::new(0);
+    let requested = Mutex::new(0);
     let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
     let run = run(options, move |url| {
         if url == "http://a.example/robots.txt" {
-            let mut asked = asked.lock().unwrap();
-            *asked += 1;
-            return if *asked == 1 { body("") } else { status(500) };
+            let mut requested = requested.lock().unwrap();
+            *requested += 1;
+            return if *requested == 1 { body("") } else { status(500) };
         }
         let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap_or(40);
         let next = if page < 40 {
@@ -644,7 +644,7 @@ fn forbidden_and_redirected_pages_cost_no_host_budget() {
                 let links = |name: &str| (0..9).map(|n| format!("<a href=/{name}{n}></a>")).collect::<String>();
                 body(&(links("no") + &links("old") + &links("page")))
             }
-            _ if path.starts_with("old") => moved("/page0"),
+            _ if path.starts_with("old") => redirect_to("/page0"),
             _ => body("a page"),
         }
     });

@@ -103,7 +103,7 @@ impl Web {
     /// The robots.txt of every fifth host redirects to the next host. That of every seventh fails at first.
     fn robots(&self, host: usize, path: &str, url: &str) -> Result<Response, FetchError> {
         if path == "robots.txt" && host.is_multiple_of(5) {
-            return moved(format!(
+            return redirect_to(format!(
                 "http://host{}.example/robots.txt?{host}",
                 (host + 1) % self.hosts
             ));
@@ -124,7 +124,7 @@ impl Web {
             ));
         }
         if path == "moved.xml" {
-            return moved("/0.xml".to_owned());
+            return redirect_to("/0.xml".to_owned());
         }
         if host.is_multiple_of(3) && self.fails_now(url) {
             return Err(FetchError::Timeout);
@@ -145,8 +145,8 @@ impl Web {
             return body(if path.is_empty() { &next } else { "" });
         };
         match n % 40 {
-            0 => moved(format!("http://host{}.example/target/{n}", (host + 3) % self.hosts)),
-            1 => moved(format!("/target/{n}")),
+            0 => redirect_to(format!("http://host{}.example/target/{n}", (host + 3) % self.hosts)),
+            1 => redirect_to(format!("/target/{n}")),
             2 if self.fails_now(url) => status(503),
             3 if self.fails_now(url) => Err(FetchError::Connect("refused".to_owned())),
             4 if self.fails_now(url) => Ok(Response {
@@ -175,7 +175,7 @@ fn body(text: &str) -> Result<Response, FetchError> {
     })
 }
 
-fn moved(to: String) -> Result<Response, FetchError> {
+fn redirect_to(to: String) -> Result<Response, FetchError> {
     Ok(Response {
         status: 302,
         location: Some(to),

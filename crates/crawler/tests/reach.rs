@@ -35,7 +35,7 @@ enum End {
 struct Node {
     links: Vec<usize>,
     /// It redirects to its first link.
-    moved: bool,
+    redirects: bool,
     /// robots.txt forbids it.
     forbidden: bool,
     /// How its first requests end. Later ones return the page.
@@ -71,8 +71,8 @@ fn worlds() -> impl Strategy<Value = World> {
             prop::bool::weighted(0.1),
             failures,
         );
-        let node = node.prop_map(|(links, moved, forbidden, failures)| Node {
-            moved: moved && !links.is_empty(),
+        let node = node.prop_map(|(links, redirects, forbidden, failures)| Node {
+            redirects: redirects && !links.is_empty(),
             links,
             forbidden,
             failures,
@@ -125,7 +125,7 @@ impl World {
 
     /// The pages that a walk over the tables finds, and all URLs that it requests, if `given_up` never answer.
     fn reachable(&self, given_up: &BTreeSet<String>) -> (BTreeSet<String>, BTreeSet<String>) {
-        let (mut pages, mut asked) = (BTreeSet::new(), BTreeSet::new());
+        let (mut pages, mut requested) = (BTreeSet::new(), BTreeSet::new());
         let mut seen = BTreeSet::from([(0, 0)]);
         let mut best_hops: HashMap<usize, usize> = HashMap::new();
         let mut queue = VecDeque::from([(0_usize, 0_usize)]);
@@ -134,11 +134,11 @@ impl World {
             if best_hops.insert(n, hops).is_some() || node.forbidden {
                 continue;
             }
-            asked.insert(self.url(n));
+            requested.insert(self.url(n));
             if given_up.contains(&self.url(n)) {
                 continue;
             }
-            let next: Vec<_> = if node.moved {
+            let next: Vec<_> = if node.redirects {
                 vec![(node.links[0], hops + 1)]
             } else {
                 pages.insert(self.url(n));
@@ -146,7 +146,7 @@ impl World {
             };
             queue.extend(next.into_iter().filter(|step| seen.insert(*step)));
         }
-        (pages, asked)
+        (pages, requested)
     }
 }
 
@@ -234,7 +234,7 @@ impl Scripted {
             *attempts - 1
         };
         match node.failures.get(attempt).copied().unwrap_or(End::Page) {
-            End::Page if node.moved => {
+            End::Page if node.redirects => {
                 let location = Some(self.world.url(node.links[0]));
                 Ok(Response {
                     status: 302,
@@ -391,7 +391,7 @@ proptest! {
     fn reachable_pages_are_fetched_once_and_politely(world in worlds()) {
         silence_scripted_panics();
         let (reported, journal, summary) = crawl(&world);
-        let (pages, asked) = world.reachable(&reported.given_up);
+        let (pages, requested) = world.reachable(&reported.given_up);
         let set: BTreeSet<_> = reported.fetched.iter().cloned().collect();
         prop_assert_eq!(&journal.violations, &Vec::<String>::new());
         prop_assert_eq!(&reported.violations, &Vec::<String>::new());
@@ -399,8 +399,8 @@ proptest! {
         prop_assert_eq!(reported.fetched.len(), pages.len(), "a page was reported twice");
         prop_assert_eq!(summary.pages, pages.len() as u64);
         prop_assert_eq!(summary.ending, Ending::Drained);
-        let really_asked: BTreeSet<_> = journal.attempts.keys().cloned().collect();
-        prop_assert_eq!(&really_asked, &asked);
+        let actually_requested: BTreeSet<_> = journal.attempts.keys().cloned().collect();
+        prop_assert_eq!(&actually_requested, &requested);
         for (url, attempts) in &journal.attempts {
             let n: usize = url.rsplit('/').next().unwrap().parse().unwrap();
             let (sure, may) = world.attempt_bounds(n);

@@ -443,10 +443,10 @@ fn a_server_error_at_a_well_known_path_does_not_prevent_the_next_one() {
         "http://a.example/robots.txt" => status(404),
         _ => body(""),
     });
-    let mut asked = run.requests_of(ResourceKind::Sitemap);
-    asked.sort_unstable();
+    let mut requested = run.requests_of(ResourceKind::Sitemap);
+    requested.sort_unstable();
     assert_eq!(
-        asked,
+        requested,
         ["/sitemap.xml", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml"]
     );
     assert_eq!((run.summary.pages, run.summary.sitemaps.read), (2, 1));
@@ -627,6 +627,6 @@ fn a_sitemap_that_pages_link_to_is_fetched_once() {
         "/" | "/news" => body("<link rel=alternate type=application/rss+xml href=/feed.xml>"),
         _ => status(404),
     });
-    let asked = run.asked.iter().filter(|(_, url)| url.ends_with("/feed.xml")).count();
-    assert_eq!(asked, 1, "a URL is fetched once: {:?}", run.asked);
+    let requested = run.asked.iter().filter(|(_, url)| url.ends_with("/feed.xml")).count();
+    assert_eq!(requested, 1, "a URL is fetched once: {:?}", run.asked);
 }

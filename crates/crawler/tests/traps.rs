@@ -122,10 +122,10 @@ fn honest_pages() -> impl Iterator<Item = String> {
 }
 
 /// The home page links to the trap first, then to the first honest page. Each honest page links to the next.
-fn with_honest_pages(url: &Url, doors: &[&str]) -> Option<Response> {
+fn with_honest_pages(url: &Url, trap_links: &[&str]) -> Option<Response> {
     if url.host_str() == Some("a.example") && url.path() == "/" {
-        let doors = doors.iter().map(|door| (*door).to_owned());
-        return Some(html(&words("home"), doors.chain(honest_pages().take(1))));
+        let trap_links = trap_links.iter().map(|trap_link| (*trap_link).to_owned());
+        return Some(html(&words("home"), trap_links.chain(honest_pages().take(1))));
     }
     let at = honest_pages().position(|page| page == url.as_str())?;
     Some(html(&words(&letters(at)), honest_pages().nth(at + 1)))
@@ -202,14 +202,14 @@ fn an_endless_calendar_ends() {
 
 #[test]
 fn session_ids_in_paths_and_queries_end() {
-    for (door, prefix) in [
+    for (trap_link, prefix) in [
         ("/shop/list;sid=0", "http://a.example/shop/list;"),
         ("/shop/list.php?sid=0", "http://a.example/shop/list.php?"),
         ("/shop/(S(0k))/list", "http://a.example/shop/#/*"),
     ] {
         let sessions = AtomicU64::new(1);
         let run = run(move |url| {
-            if let Some(page) = with_honest_pages(url, &[door]) {
+            if let Some(page) = with_honest_pages(url, &[trap_link]) {
                 return page;
             }
             // Each answer starts new sessions, and links to the honest pages of the shop within them.
@@ -221,7 +221,7 @@ fn session_ids_in_paths_and_queries_end() {
                         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
                 )
             };
-            let links = (0..5).map(|_| door.replace("0", &format!("0{}", fresh())));
+            let links = (0..5).map(|_| trap_link.replace("0", &format!("0{}", fresh())));
             html(
                 &format!("Basket {}: {}", fresh(), words("shop")),
                 links.collect::<Vec<_>>(),
@@ -494,7 +494,7 @@ fn similar_honest_pages_are_all_fetched_beside_three_traps() {
     const EACH: usize = 300;
     let sessions = AtomicU64::new(1);
     let run = run(move |url| {
-        let doors = [
+        let trap_links = [
             "/calendar/2026/1/",
             "/shop/list?sid=0",
             "/deep/",
@@ -502,7 +502,7 @@ fn similar_honest_pages_are_all_fetched_beside_three_traps() {
             "/gallery/",
             "/product/",
         ];
-        if let Some(page) = with_honest_pages(url, &doors) {
+        if let Some(page) = with_honest_pages(url, &trap_links) {
             return page;
         }
         let mut parts = url.path_segments().unwrap();

@@ -76,17 +76,17 @@ fn only_html_that_answers_2xx_has_links() {
         (403, Some("text/html"), 1),
         (410, None, 1),
     ];
-    for (status, kind, asked) in answers {
+    for (status, kind, requested) in answers {
         let start = Response {
             status,
             content_type: kind.map(str::to_owned),
             ..page(TWO_LINKS)
         };
         let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
-        assert_eq!(run.asked.len(), asked, "{status}, {kind:?}: {:?}", run.asked);
+        assert_eq!(run.asked.len(), requested, "{status}, {kind:?}: {:?}", run.asked);
         assert_eq!(
             run.summary.by_status[&status],
-            if asked == 3 && status == 200 { 3 } else { 1 }
+            if requested == 3 && status == 200 { 3 } else { 1 }
         );
     }
 }
@@ -137,8 +137,8 @@ fn a_failed_page_does_not_delay_others_but_a_host_that_is_away_does() {
         };
         assert_eq!(times, expected, "{:?}: {:?}", failure(), run.asked);
         // Failed pages come after all pages that were not requested yet.
-        let again = &run.paths()[run.asked.len() - 2..];
-        assert!(again == ["/1", "/2"] || is_away, "{:?}: {:?}", failure(), run.asked);
+        let retried = &run.paths()[run.asked.len() - 2..];
+        assert!(retried == ["/1", "/2"] || is_away, "{:?}: {:?}", failure(), run.asked);
     }
 }
 
@@ -160,7 +160,7 @@ fn a_page_with_a_forbidden_address_is_reported_as_not_fetched_and_costs_no_delay
 
 #[test]
 fn redirects_and_refreshes_are_resolved_as_links_are() {
-    for (text, asked) in [
+    for (text, requested) in [
         ("///a.example/x", "/x"),
         ("////a.example/x", "/x"),
         ("\\\\a.example\\x", "/x"),
@@ -185,7 +185,7 @@ fn redirects_and_refreshes_are_resolved_as_links_are() {
         ];
         for start in answers {
             let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
-            assert_eq!(run.paths(), ["/", asked], "{text:?}");
+            assert_eq!(run.paths(), ["/", requested], "{text:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::fetch::{FetchError, Fetcher, Request, ResourceKind, Response, Truncat
 use crate::page::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
 use crate::page::{self, Page, ReadOptions};
 
-/// Larger bodies, in bytes, are parsed on a blocking thread, so that parsing does not delay other sockets.
+/// Bodies with more bytes are parsed on a blocking thread, so that parsing does not delay other tasks.
 const INLINE_PARSE_BYTES: usize = 1024 * 1024;
 
 /// The same limit for sitemaps. It is lower, because a sitemap may be compressed.

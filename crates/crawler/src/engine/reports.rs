@@ -26,23 +26,23 @@ impl<S: Fetcher> Crawl<S> {
         for notice in &settled.notices {
             self.notify(&Event::Notice(notice));
         }
-        let is_over = matches!(settled.fate, Fate::Final | Fate::GaveUp);
+        let is_final = matches!(settled.fate, Fate::Final | Fate::GaveUp);
         match subject {
             Subject::Nothing => {}
-            Subject::Sitemap(record) if is_over => self.notify(&Event::Sitemap(&record)),
+            Subject::Sitemap(record) if is_final => self.notify(&Event::Sitemap(&record)),
             Subject::Sitemap(_) => {}
-            Subject::Page(page) => self.report_page(&entry, *page, settled, is_over),
+            Subject::Page(page) => self.report_page(&entry, *page, settled, is_final),
         }
     }
 
     /// Reports a page. Its record and its links are reported once, after the last attempt.
-    fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_over: bool) {
+    fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_final: bool) {
         let mut links = page.links;
         self.remember_seen_links(&page.link_keys, &settled.verdicts);
         link_graph::set_verdicts(&mut links, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
-        let new = earlier.count_new_links(&entry.url, is_over, &settled.verdicts, &mut links);
-        if is_over {
+        let new = earlier.count_new_links(&entry.url, is_final, &settled.verdicts, &mut links);
+        if is_final {
             self.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
             self.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
             self.counts.links_dropped += page.dropped;
@@ -71,7 +71,7 @@ impl<S: Fetcher> Crawl<S> {
                 entry,
             });
         }
-        if let Some(mut record) = page.record.filter(|_| is_over) {
+        if let Some(mut record) = page.record.filter(|_| is_final) {
             record.links_new = new;
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);

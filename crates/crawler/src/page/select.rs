@@ -63,7 +63,7 @@ impl Serialize for Selected {
 
 impl Selected {
     /// Returns all fields without values, for a page that is not HTML.
-    pub(crate) fn nothing(fields: &[Field]) -> Self {
+    pub(crate) fn without_values(fields: &[Field]) -> Self {
         let empty = |field: &Field| (field.name().to_owned(), Vec::new());
         Self {
             fields: fields.iter().map(empty).collect(),
@@ -133,7 +133,7 @@ impl MatchCost {
     ///
     /// Matching visits ancestors for a descendant combinator, and descendants for `:has`; both are equally many in
     /// total. It visits siblings for `~` only, because the counting pseudo-classes cache their counts.
-    fn of_selector(&self, field: &Field) -> u64 {
+    fn of_field(&self, field: &Field) -> u64 {
         let siblings = if field.visits_siblings() { self.siblings } else { 0 };
         self.nodes
             .saturating_add(self.ancestors)
@@ -157,7 +157,7 @@ impl Reader {
             cut: 0,
             covered: None,
         };
-        if self.spend(cost.of_selector(field)) {
+        if self.spend(cost.of_field(field)) {
             // scraper gives every document an `<html>`, but the tree of a document truncated at its start may have
             // none.
             let root = document.tree.root().children().find_map(ElementRef::wrap);
@@ -165,7 +165,7 @@ impl Reader {
             let mut elements = root.flat_map(|root| field.matches(*root));
             while elements
                 .next()
-                .is_some_and(|element| self.read_element(element, field.what(), &mut values))
+                .is_some_and(|element| self.read_element(element, field.value_kind(), &mut values))
             {}
         }
         self.selected.cut += values.cut;
@@ -173,7 +173,7 @@ impl Reader {
     }
 
     /// Reads one element; false if the field has reached a limit.
-    fn read_element<'a>(&mut self, element: ElementRef<'a>, what: &ValueKind, values: &mut FieldValues<'a>) -> bool {
+    fn read_element<'a>(&mut self, element: ElementRef<'a>, kind: &ValueKind, values: &mut FieldValues<'a>) -> bool {
         let depth = element.ancestors().count() as u64;
         if !self.spend(depth) {
             return false;
@@ -181,7 +181,7 @@ impl Reader {
         if is_in_template(element) {
             return true;
         }
-        match what {
+        match kind {
             ValueKind::Attribute(name) => element
                 .attr(name)
                 .into_iter()

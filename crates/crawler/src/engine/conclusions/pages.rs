@@ -86,7 +86,7 @@ pub(super) fn conclude(
             let mut record = record(entry, answer, page, started);
             record.links_found += found + known;
             if record.selected.is_none() && !config.options().fields.is_empty() {
-                record.selected = Some(Selected::nothing(&config.options().fields));
+                record.selected = Some(Selected::without_values(&config.options().fields));
             }
             (Some(record), failure)
         }

@@ -39,18 +39,19 @@ pub(super) fn sitemap_links(
 }
 
 /// Returns a link to the well-known path with this index. It has no referrer, which marks it as guessed.
-pub(crate) fn well_known(origin: &Origin, place: usize, canonicalizer: &Canonicalizer) -> Option<Link> {
-    let url = origin.robots_url().join(WELL_KNOWN.get(place)?).ok()?;
+pub(crate) fn well_known(origin: &Origin, index: usize, canonicalizer: &Canonicalizer) -> Option<Link> {
+    let url = origin.robots_url().join(WELL_KNOWN.get(index)?).ok()?;
     let url = canonicalizer.canonicalize(url).ok()?;
     Some(Link::sitemap(url, origin.clone(), 0, None))
 }
 
 /// Returns the next well-known path after the one of this entry.
 fn next_well_known(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> Option<Link> {
-    let asked = entry.metadata.redirected_from.as_deref().unwrap_or(&entry.url);
-    let is_asked = |link: &Link| link.url.url().as_str() == asked;
-    let place = (0..WELL_KNOWN.len()).find(|&n| well_known(origin, n, canonicalizer).as_ref().is_some_and(is_asked))?;
-    well_known(origin, place + 1, canonicalizer)
+    let requested = entry.metadata.redirected_from.as_deref().unwrap_or(&entry.url);
+    let is_requested = |link: &Link| link.url.url().as_str() == requested;
+    let index =
+        (0..WELL_KNOWN.len()).find(|&n| well_known(origin, n, canonicalizer).as_ref().is_some_and(is_requested))?;
+    well_known(origin, index + 1, canonicalizer)
 }
 
 pub(super) fn conclude(

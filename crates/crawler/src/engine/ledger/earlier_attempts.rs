@@ -25,12 +25,12 @@ impl EarlierAttempts {
     pub(crate) fn count_new_links(
         &mut self,
         url: &str,
-        is_over: bool,
+        is_final: bool,
         verdicts: &[Verdict],
         links: &mut [LinkRecord],
     ) -> usize {
         let new = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
-        if !is_over {
+        if !is_final {
             if new > 0 {
                 let earlier = self.0.entry(url.into()).or_default();
                 earlier.new += new;

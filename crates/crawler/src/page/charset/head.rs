@@ -48,21 +48,21 @@ pub(super) fn meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let bytes = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
     let mut head = Head {
         scanner: Scanner { bytes, at: 0 },
-        is_over: false,
+        has_ended: false,
     };
     head.find().ok().flatten()
 }
 
 struct Head<'a> {
     scanner: Scanner<'a>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Head<'_> {
     fn find(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
         loop {
             self.skip_to(|rest| rest.starts_with(b"<"))?;
-            if self.is_over && self.scanner.at >= UNCONDITIONAL_BYTES {
+            if self.has_ended && self.scanner.at >= UNCONDITIONAL_BYTES {
                 return Ok(None);
             }
             match self.scanner.rest() {
@@ -71,7 +71,7 @@ impl Head<'_> {
                     self.scanner.at += 2;
                     let name = self.tag_name()?;
                     self.finish_tag()?;
-                    self.is_over |= !matches_any(name, &HEAD_TAGS);
+                    self.has_ended |= !matches_any(name, &HEAD_TAGS);
                 }
                 [b'<', b'!' | b'?' | b'/', ..] => {
                     self.scanner.skip_past(b">")?;
@@ -91,7 +91,7 @@ impl Head<'_> {
     /// Skips a start tag and the text that belongs to it. Returns the declared encoding if it is a `<meta>`.
     fn start_tag(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
         let name = self.tag_name()?;
-        self.is_over |= !matches_any(name, &HEAD_TAGS) && !matches_any(name, &OPENING_TAGS);
+        self.has_ended |= !matches_any(name, &HEAD_TAGS) && !matches_any(name, &OPENING_TAGS);
         if name.eq_ignore_ascii_case(b"meta") {
             let found = self.scanner.meta()?;
             self.scanner.at += 1;

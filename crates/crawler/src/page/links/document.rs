@@ -46,8 +46,8 @@ pub(crate) enum Keep {
     Links,
     /// The same, with the text of `<style>` and the attributes that name assets.
     Assets,
-    /// All elements, text and attributes, with one exception. An element that HTML reopens after wrong nesting (`<p><b
-    /// class=x>one<p>two`) has its attributes only where it was written, not where it was reopened.
+    /// All elements, text and attributes, with one exception. An element that HTML reopens after wrong nesting, as in
+    /// `<p><b class=x>one<p>two`, has its attributes only where it was written, not where it was reopened.
     Everything,
 }
 

@@ -35,15 +35,15 @@ const NO_RULE: &[u8] = b"Disallow:";
 /// * a rule that starts with neither `/` nor `*` matches nothing (section 2.2);
 /// * bytes beyond ASCII are escaped, and so is a `$` that is not at the end (section 2.2.3).
 pub(super) fn normalize(body: &[u8], product_token: &str) -> Vec<u8> {
-    let mut tidied = Vec::with_capacity(body.len().min(MAX_BYTES));
+    let mut normalized = Vec::with_capacity(body.len().min(MAX_BYTES));
     let mut agents = Agents::new(product_token);
     for line in truncated_to_limit(without_byte_order_mark(body)).split(|byte| matches!(byte, b'\r' | b'\n')) {
         if let Some((name, value)) = name_and_value(line) {
-            write(&mut tidied, name, value, &mut agents);
-            tidied.push(b'\n');
+            write(&mut normalized, name, value, &mut agents);
+            normalized.push(b'\n');
         }
     }
-    tidied
+    normalized
 }
 
 /// The agents of the group that is being read: those of the lines since the last rule.

@@ -91,7 +91,7 @@ impl Field {
         &self.name
     }
 
-    pub(super) fn what(&self) -> &ValueKind {
+    pub(super) fn value_kind(&self) -> &ValueKind {
         &self.what
     }
 

@@ -1,8 +1,8 @@
 //! Tracks the position of a document inside its tables (13.2.6.4.9 to 13.2.6.4.15).
 //!
 //! Content of a table outside its cells moves in front of the table ("foster parenting"). That also moves a link in
-//! front of the links that the table already has. Only end tags of tables close cells and tables. So tables can be
-//! tracked without the rest of the stack.
+//! front of the links that the table already has. Only end tags of tables and their parts close tables and cells. So
+//! tables can be tracked without the rest of the stack.
 
 use super::NeedsTree;
 use crate::page::links::tag::{Name, code};
