@@ -92,13 +92,13 @@ fn failure_of(case: &Value) -> Option<String> {
 fn difficult_pages_have_the_links_that_a_browser_sees() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("data/links/cases.json")).unwrap();
     assert!(cases.len() > 400);
-    let complaints: Vec<String> = cases.iter().filter_map(failure_of).collect();
+    let failures: Vec<String> = cases.iter().filter_map(failure_of).collect();
     assert!(
-        complaints.is_empty(),
+        failures.is_empty(),
         "{} of {}:\n{}",
-        complaints.len(),
+        failures.len(),
         cases.len(),
-        complaints.join("\n")
+        failures.join("\n")
     );
 }
 

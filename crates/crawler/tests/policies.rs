@@ -215,7 +215,7 @@ fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
         .filter(|(_, url)| url == "http://a.example/robots.txt")
         .map(|(at, _)| at / 60)
         .collect();
-    assert!(robots.len() < 30, "it is left alone in between: {robots:?}");
+    assert!(robots.len() < 30, "few requests in between: {robots:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl<S: Fetcher> Crawl<S> {
         };
         let Ok(url) = Url::parse(&lease.entry.url) else {
             // Every entry is made from a URL, so only a bug in the frontier leads here.
-            let broken = async { Fetched::not_parsed(Err(FetchError::Broken("its URL cannot be read".to_owned()))) };
+            let broken = async { Fetched::not_parsed(Err(FetchError::Broken("the URL cannot be parsed".to_owned()))) };
             let task = run_and_conclude(broken, lease.clone(), started, config);
             return self.ledger.spawn(lease, started, task);
         };

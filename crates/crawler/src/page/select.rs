@@ -188,7 +188,7 @@ impl Reader {
                 .for_each(|value| values.push(value.to_owned())),
             ValueKind::Pieces => text::pieces(element).for_each(|piece| values.push(piece)),
             ValueKind::AllPieces if values.cover(element) => {
-                text::all_pieces(element).for_each(|piece| values.push(piece))
+                text::all_pieces(element).for_each(|piece| values.push(piece));
             }
             ValueKind::AllPieces => {}
             ValueKind::All => {

@@ -39,10 +39,12 @@ pub enum FieldError {
     #[error("the name {0:?} cannot be used: start it with a letter or _, and continue with letters, digits, _ and -")]
     Name(String),
     /// There is nothing after the `=`.
-    #[error("say what {0:?} selects: NAME=SELECTOR, such as title=h1, price=.price::text or image=img::attr(src)")]
+    #[error(
+        "give the field {0:?} a selector: NAME=SELECTOR, such as title=h1, price=.price::text or image=img::attr(src)"
+    )]
     NoSelector(String),
     /// The selector is not valid.
-    #[error("the selector {selector:?} cannot be read from character {position} on ({rest:?}): {why}")]
+    #[error("the selector {selector:?} is invalid from character {position} on ({rest:?}): {why}")]
     Selector {
         /// The selector, without its ending.
         selector: String,
@@ -54,7 +56,9 @@ pub enum FieldError {
         why: String,
     },
     /// The parts of a list have different endings.
-    #[error("the parts of {0:?} that commas separate have different endings: give all the same, or make two fields")]
+    #[error(
+        "the parts of {0:?} that commas separate have different endings: use the same ending for all, or two fields"
+    )]
     Endings(String),
     /// `::attr()` without a name.
     #[error("name an attribute in ::attr(…), such as img::attr(src)")]
@@ -193,7 +197,7 @@ fn explain(selector: &str, error: &SelectorErrorKind) -> FieldError {
     });
     let rest = rest.trim_start();
     let why = match error {
-        SelectorErrorKind::EndOfLine => "it ends too early".to_owned(),
+        SelectorErrorKind::EndOfLine => "the selector ends too early".to_owned(),
         SelectorErrorKind::UnexpectedSelectorParseError(kind) => {
             let kind = format!("{kind:?}");
             let kind = kind.split(['(', ' ']).next().unwrap_or_default();
@@ -240,15 +244,18 @@ mod tests {
             ("h1", "give the field a name: NAME=SELECTOR, such as title=h1"),
             ("=h1", "the name \"\" cannot be used"),
             ("a b=h1", "the name \"a b\" cannot be used"),
-            ("title=", "say what \"title\" selects"),
+            ("title=", "give the field \"title\" a selector"),
             (
                 "x=div > > p",
-                "\"div > > p\" cannot be read from character 5 on (\"> > p\")",
+                "\"div > > p\" is invalid from character 5 on (\"> > p\")",
             ),
-            ("x=h1[", "cannot be read from character 3 on (\"[\"): it ends too early"),
-            ("x=p:hover", "cannot be read from character 2 on (\":hover\")"),
-            ("x=p::before", "cannot be read from character 2 on (\"::before\")"),
-            ("x=h1, ", "cannot be read from character 3 on"),
+            (
+                "x=h1[",
+                "is invalid from character 3 on (\"[\"): the selector ends too early",
+            ),
+            ("x=p:hover", "is invalid from character 2 on (\":hover\")"),
+            ("x=p::before", "is invalid from character 2 on (\"::before\")"),
+            ("x=h1, ", "is invalid from character 3 on"),
             ("x=h1::text, h2", "have different endings"),
             ("x=img::attr()", "name an attribute"),
         ] {
