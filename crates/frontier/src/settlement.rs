@@ -154,7 +154,6 @@ impl Settlement {
     }
 
     /// Adds the links: those of a page, the one target of a redirect, or the sitemaps that a robots.txt lists.
-    #[must_use]
     pub fn with_links(mut self, links: Vec<Link>) -> Self {
         self.links = links;
         self
@@ -162,14 +161,12 @@ impl Settlement {
 
     /// Counts links of the page that you omit because they were [`Queued`](Verdict::Queued) or [`Seen`](Verdict::Seen) when you
     /// offered them before. A link that is seen stays seen, so a cache of such links is safe.
-    #[must_use]
     pub fn with_known_links(mut self, count: u64) -> Self {
         self.links_known = count;
         self
     }
 
     /// Adds the fingerprint, by which the page is compared with others.
-    #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
         self.fingerprint = Some(fingerprint);
         self
