@@ -233,8 +233,11 @@ fn with_scheme(seed: &str) -> String {
     format!("{scheme}://{seed}")
 }
 
-/// Hides user name and password. The text is no URL, so all that may belong to them is hidden.
+/// Hides user name and password. The text is no URL, so all that may belong to them is hidden; a mail address has none.
 fn without_login(seed: &str) -> String {
+    if seed.starts_with("mailto:") {
+        return seed.to_owned();
+    }
     let start = seed.find("://").map_or(0, |at| at + "://".len());
     let (scheme, rest) = seed.split_at(start);
     match rest.rfind('@') {
