@@ -1,7 +1,7 @@
 //! The configuration file: TOML with the names of the options, converted to arguments before those of the command line.
 //!
-//! So there is one list of names and one check of values. The command line wins because the later of two arguments does.
-//! Options that name a file must not be repeated: those of the command line replace those of the file here.
+//! So there is one list of names and one check of values. The command line overrides the file, because the later of two equal options
+//! wins. Options that name a file must not be repeated, so here those of the command line replace those of the configuration file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::options::{command, names_a_file};
 
-/// Why the file cannot be used. Its values are not repeated, for they may be passwords.
+/// Why the configuration file cannot be used. The messages do not quote values, which may be passwords.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigFileError {
     #[error("the configuration {path} cannot be read: {source}")]
@@ -28,14 +28,14 @@ pub(crate) enum ConfigFileError {
 
 /// Inserts the arguments of the file that `--config` names before the others.
 ///
-/// Wrong arguments are returned as they are: whoever parses them finds the mistake.
+/// Invalid arguments are returned unchanged: the parser reports them.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or is wrong.
+/// When the file cannot be read, or is not valid.
 pub(crate) fn arguments(mut given: Vec<OsString>) -> Result<Vec<OsString>, ConfigFileError> {
     let command = command();
-    // The file may supply what the command line lacks, such as the seeds.
+    // Errors are ignored, because the file may supply required arguments, such as the seeds.
     let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&given) else {
         return Ok(given);
     };
@@ -65,7 +65,7 @@ struct File {
 }
 
 impl File {
-    /// Returns the entries as arguments, without the files that the command line names itself.
+    /// Returns the entries as arguments, without the file options that the command line sets.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, ConfigFileError> {
         let table = DeTable::parse(&self.text).map_err(|error| ConfigFileError::NotToml {
             path: self.path.clone(),
@@ -79,7 +79,7 @@ impl File {
             let name = key.get_ref().as_ref();
             let texts = argument_of(command, name)
                 .and_then(|argument| {
-                    let texts = written(argument, value)?;
+                    let texts = command_line_texts(argument, value)?;
                     let is_replaced = names_a_file(argument) && is_given(given, argument);
                     Ok(if is_replaced { Vec::new() } else { texts })
                 })
@@ -121,18 +121,18 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
         if dashed != name && command.get_arguments().any(is_meant) {
             format!("there is no option {name:?}: write {dashed:?}")
         } else {
-            format!("there is no option {name:?}; crawler --help lists them")
+            format!("there is no option {name:?}: crawler --help lists all options")
         }
     })
 }
 
-/// Returns an entry as it would stand on the command line.
-fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
+/// Returns an entry as the arguments of a command line.
+fn command_line_texts(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
     let name = argument.get_long().unwrap_or_default();
     let is_list = matches!(argument.get_action(), ArgAction::Append) || argument.is_positional();
     match (argument.get_action(), value.get_ref()) {
         (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(if *set { vec![format!("--{name}")] } else { Vec::new() }),
-        (ArgAction::SetTrue, _) => Err(format!("{name} is either true or false")),
+        (ArgAction::SetTrue, _) => Err(format!("{name} must be true or false")),
         (ArgAction::Count, value) => match scalar(value).and_then(|text| text.parse::<u8>().ok()) {
             Some(times) => Ok(vec![format!("--{name}"); usize::from(times)]),
             None => Err(format!("{name} needs a small number, such as 1")),
@@ -140,7 +140,7 @@ fn written(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, 
         (_, DeValue::Array(values)) if is_list => {
             let texts = values.iter().map(|value| scalar(value.get_ref()));
             let texts = texts.collect::<Option<Vec<_>>>();
-            let texts = texts.ok_or_else(|| format!("the list {name} may have texts and numbers only"))?;
+            let texts = texts.ok_or_else(|| format!("{name} must be a list of texts and numbers"))?;
             texts.iter().map(|text| with_name(argument, text)).collect()
         }
         (_, value) => match scalar(value) {
@@ -159,7 +159,7 @@ fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
     }
 }
 
-/// A text or a number as it would be written on the command line.
+/// Returns a text or a number as on the command line; `None` for other values.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_become_the_arguments_of_their_names() {
+    fn entries_become_the_options_of_the_same_names() {
         let text = r#"
             seed-urls = ["a.example", "b.example"]
             max-pages = 1_000

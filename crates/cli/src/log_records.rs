@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::logging;
 use crate::proc_self;
 
-/// Logs how far the crawl is.
+/// Logs the progress of the crawl.
 pub(crate) fn progress(progress: &Progress, message: &str) {
     let report = &progress.report;
     log::info!(
@@ -62,7 +62,7 @@ pub(crate) fn status(progress: &Progress, origins_away: usize) {
     );
 }
 
-/// Warns, at the end of a crawl, of what its seen-set has cost: URLs that it dropped, and links that it refused.
+/// Warns at the end of a crawl that the seen-set dropped URLs or refused links.
 pub(crate) fn loss(summary: &Summary) {
     let lost = summary.lost_by_seen_set();
     if lost.is_empty() {
@@ -118,7 +118,7 @@ pub(crate) fn not_fetched(url: &str, why: NotFetched, cause: Option<&Failure>) {
     }
 }
 
-/// Logs what the frontier says of a host, or of pages that resemble one another.
+/// Logs a notice of the frontier, about an origin or about near-duplicates.
 pub(crate) fn notice(level: Level, notice: &Notice, message: &str) {
     let seconds = |duration: &Duration| Some(duration.as_secs_f64());
     let (event, origin, cause, seconds, lost) = match notice {
@@ -157,22 +157,22 @@ fn near_duplicates(level: Level, event: &str, place: &str, resembles: &str, mess
     log::log!(target: "crawler::near_duplicates", level, event, place, resembles; "{message}");
 }
 
-/// Logs how many lines about the same matter were left out.
+/// Logs the number of omitted lines about one subject.
 pub(crate) fn omitted(lines: u64, about: &str) {
     log::warn!(
         target: "crawler::omitted",
         lines, about;
-        "{lines} more lines about {about} were left out; -v shows them"
+        "{lines} more lines about {about} were omitted; -v shows them"
     );
 }
 
-/// Writes the summary as one JSON line, whatever the filter says: it is a result of the command.
+/// Writes the summary as one JSON line. No filter hides it, because it is a result of the command.
 pub(crate) fn summary(summary: &Summary) {
     let message = format!("{} after {:.1} s", summary.ending, summary.elapsed.as_secs_f64());
     logging::write_json(Level::Info, "crawler::summary", &message, &SummaryFields::of(summary));
 }
 
-/// The numbers of a [`Summary`], in the names and units of the log.
+/// The numbers of a [`Summary`], with the names and units of the log.
 #[derive(Serialize)]
 struct SummaryFields<'a> {
     ending: crawler::Ending,

@@ -1,4 +1,4 @@
-//! Log lines on standard error, as text or as JSON, without tearing the progress bar.
+//! Log lines on standard error, as text or as JSON. The progress view is hidden while a line is written.
 
 use std::env;
 use std::fmt::Display;
@@ -19,16 +19,16 @@ use crate::options::{LogFormat, Options};
 /// The crates of this project: the prefixes of the targets that are logged by default.
 const OWN_CRATES: [&str; 3] = ["crawler", "frontier", "sieve"];
 
-/// The target of the line that SIGUSR1 asks for, which no option hides.
+/// The target of the status line of SIGUSR1, which no option hides.
 pub(crate) const STATUS: &str = "crawler::status";
 
-/// The environment variable that says what is logged, in the syntax of env_logger.
+/// The environment variable with the log filter, in the syntax of env_logger.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
-/// The names that each JSON line starts with.
+/// The first fields of each JSON line. A record's field of such a name gets the prefix `field_`.
 const RESERVED: [&str; 4] = ["time", "level", "target", "message"];
 
-/// Starts the logger: `-v` and `-q` say what is logged, or else `RUST_LOG`, or else it is INFO and above of this project.
+/// Starts the logger. `-v` and `-q` set the filter, or else `RUST_LOG`. The default is INFO and above of this project's crates.
 pub(crate) fn start(options: &Options, bar: &ProgressBar) {
     let mut builder = Builder::new();
     builder.filter_module(STATUS, LevelFilter::Info);
@@ -41,14 +41,14 @@ pub(crate) fn start(options: &Options, bar: &ProgressBar) {
         LogFormat::Text => builder.format(text_line),
         LogFormat::Json => builder.format(json_line),
     };
-    builder.target(env_logger::Target::Pipe(Box::new(BesideBar { bar: bar.clone() })));
+    builder.target(env_logger::Target::Pipe(Box::new(StderrWithBar { bar: bar.clone() })));
     builder.init();
     if let Some(Err(why)) = from_environment {
         log::warn!(target: "crawler", "{FILTER_VARIABLE} is ignored: {why}");
     }
 }
 
-/// Returns the filter of the environment, or what is wrong with it; `None` where none is set, or the options decide.
+/// Returns the filter of the environment, or why it is not valid; `None` if it is not set, or if an option sets the filter.
 fn filter_of_environment(options: &Options) -> Option<Result<String, String>> {
     if options.verbose > 0 || options.quiet > 0 {
         return None;
@@ -58,7 +58,7 @@ fn filter_of_environment(options: &Options) -> Option<Result<String, String>> {
         .filter(|filter| !filter.trim().is_empty())?;
     match env_filter::Builder::new().try_parse(&filter) {
         Ok(_) => Some(Ok(filter)),
-        // One line of the log.
+        // A log record is one line.
         Err(why) => Some(Err(why.to_string().replace('\n', "; "))),
     }
 }
@@ -83,20 +83,20 @@ fn filter_by_options(builder: &mut Builder, options: &Options) {
     }
 }
 
-/// Reports the error that ends the command, whatever the filter says.
+/// Reports the error that ends the command. No filter hides it.
 pub(crate) fn fatal(format: LogFormat, error: &dyn Display, exit_code: u8) {
     match format {
-        // Standard error may be closed: then there is nobody to report to.
+        // Standard error may be closed. There is no other place to report to.
         LogFormat::Text => drop(writeln!(io::stderr(), "crawler: {error}")),
         LogFormat::Json => write_json(Level::Error, "crawler", error, &json!({ "exit_code": exit_code })),
     }
 }
 
-/// Writes one JSON line to standard error, whatever the filter says.
+/// Writes one JSON line to standard error. No filter hides it.
 pub(crate) fn write_json(level: Level, target: &str, message: &dyn Display, fields: &impl Serialize) {
     let mut line = Vec::new();
     if write_object(&mut line, level, target, message, fields).is_ok() {
-        // As in `fatal`: nobody may be reading.
+        // As in `fatal`, standard error may be closed.
         drop(io::stderr().write_all(&line));
     }
 }
@@ -129,7 +129,7 @@ fn write_object(
     to.write_all(b"\n")
 }
 
-/// The present time as RFC 3339, in UTC, with milliseconds.
+/// Returns the present time as RFC 3339, in UTC, with milliseconds.
 fn now() -> String {
     format!("{:.3}", Timestamp::now())
 }
@@ -154,7 +154,7 @@ impl Serialize for Fields<'_> {
             map: serializer.serialize_map(None)?,
             error: None,
         };
-        // A source fails only if its visitor does, which keeps the error.
+        // A source fails only if its visitor fails, and the visitor keeps the error.
         let _ = self.0.visit(&mut fields);
         match fields.error {
             Some(error) => Err(error),
@@ -220,12 +220,12 @@ impl<'v> VisitValue<'v> for AsJson {
     }
 }
 
-/// Standard error, with the progress bar out of the way while a line is written.
-struct BesideBar {
+/// Standard error, with the progress view hidden while a line is written.
+struct StderrWithBar {
     bar: ProgressBar,
 }
 
-impl Write for BesideBar {
+impl Write for StderrWithBar {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.bar.suspend(|| io::stderr().write(line))
     }

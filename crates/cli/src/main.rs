@@ -1,4 +1,4 @@
-//! The command: arguments → configuration → run → exit code.
+//! The command: it reads the arguments and the configuration, runs the crawl, and returns the exit code.
 
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
         Some(Command::Demo(options)) => options.as_ref(),
         None => &cli.site.options,
     };
-    // A moving line would tear JSON lines apart: how far the crawl is comes as records then.
-    let is_hidden = options.quiet > 0 || options.log_format == LogFormat::Json || outputs::go_into_a_pipe(options);
+    // The progress view would break JSON lines, so with JSON logs the progress is logged.
+    let is_hidden = options.quiet > 0 || options.log_format == LogFormat::Json || outputs::data_goes_to_pipe(options);
     let bar = progress::bar(is_hidden);
     logging::start(options, &bar);
     let result = start_runtime().and_then(|runtime| {
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
                 _ => run_site(&cli.site, &bar).await,
             }
         });
-        // A name that is still being looked up is nothing to wait for.
+        // Do not wait for name look-ups that are still running.
         runtime.shutdown_background();
         result
     });
@@ -71,18 +71,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes a text to standard output. A reader that closes it early, as `head` does, has what it wanted.
+/// Writes a text to standard output. It is not an error if the reader closes the pipe early, as `head` does.
 fn print(text: io::Result<Vec<u8>>) -> ExitCode {
     match text.and_then(|text| io::stdout().write_all(&text)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(io::stderr(), "crawler: the text cannot be written: {error}");
+            let _ = writeln!(io::stderr(), "crawler: standard output cannot be written: {error}");
             ExitCode::from(1)
         }
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// Everything that makes the command fail.
+/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -98,23 +98,23 @@ enum Failure {
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
-    Earlier(#[from] RecrawlError),
+    Recrawl(#[from] RecrawlError),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
     #[error("the crawl is incomplete: {0}")]
     Incomplete(String),
-    #[error("the runtime or the demo's server cannot be started: {0}")]
+    #[error("the runtime or the demo server cannot be started: {0}")]
     System(#[from] io::Error),
-    #[error("no random seed for the seen-set can be had from the system: {0}")]
+    #[error("the system cannot supply a random seed for the seen-set: {0}")]
     Random(getrandom::Error),
-    #[error("the crawl was cut short: {0}")]
+    #[error("the crawl was cancelled: {0}")]
     Cancelled(String),
-    #[error("the demo's site has {reachable} reachable pages, but {pages} were found")]
+    #[error("the demo site has {reachable} reachable pages, but the crawl found {pages}")]
     DemoIncomplete { reachable: usize, pages: u64 },
 }
 
 impl Failure {
-    /// Whoever closes the pipe that they read from, as `head` does, has what they wanted and needs no message.
+    /// Returns whether the reader of an output closed its pipe, as `head` does. This needs no message.
     fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -123,7 +123,7 @@ impl Failure {
         match self {
             Self::Arguments(_)
             | Self::Seeds(_)
-            | Self::Earlier(_)
+            | Self::Recrawl(_)
             | Self::Cookies(_)
             | Self::Start(StartError::Frontier(_) | StartError::Client(ClientError::Options(_))) => 2,
             Self::Output(error) if error.is_usage() => 2,
@@ -144,14 +144,14 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if summary.is_empty() {
         let why = summary.first_failure.unwrap_or_else(|| match summary.ending {
-            Ending::TimeUp => "no answer came before the time was up".to_owned(),
-            Ending::Stopped => "it was stopped before any answer came".to_owned(),
-            _ => "no seed gave an answer".to_owned(),
+            Ending::TimeUp => "the time limit was reached before the first answer: raise --max-time".to_owned(),
+            Ending::Stopped => "the crawl was stopped before the first answer".to_owned(),
+            _ => "no seed answered".to_owned(),
         });
         return Err(Failure::NothingFetched(why));
     }
     if site.options.fail_on_incomplete && !summary.missing().is_empty() {
-        return Err(Failure::Incomplete(listed(&summary)));
+        return Err(Failure::Incomplete(missing_line(&summary)));
     }
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     log::info!(
         target: "crawler::demo",
         seed:%, reachable;
-        "the demo's site is at {seed}, with {reachable} reachable pages"
+        "the demo site is at {seed}, with {reachable} reachable pages"
     );
     let summary = run(crawl, http, options, None, bar).await?;
     if is_whole && summary.pages != reachable as u64 {
@@ -184,13 +184,13 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         log::info!(
             target: "crawler::demo",
             seed:%, reachable;
-            "all {reachable} reachable pages of the demo's site were found"
+            "the crawl found all {reachable} reachable pages of the demo site"
         );
     }
     Ok(())
 }
 
-/// Says whether every page of the demo can be found under these options.
+/// Returns whether these options let the crawl find every page of the demo.
 fn is_unlimited(crawl: &CrawlOptions) -> bool {
     let frontier = &crawl.frontier;
     let scope = &frontier.scope;
@@ -206,7 +206,7 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
         && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
 }
 
-/// Says whether the demo's traps are met with the budgets that its pages are known to fit into.
+/// Returns whether the limits on traps are the defaults. The pages of the demo fit into these.
 fn has_default_budgets(crawl: &CrawlOptions) -> bool {
     let budgets = |options: &CrawlOptions| {
         let frontier = &options.frontier;
@@ -233,7 +233,7 @@ async fn run(
     if options.ignores_robots() {
         log::warn!(
             target: "crawler",
-            "robots.txt is NOT fetched: pages that sites forbid are fetched, and their Crawl-delay is unknown"
+            "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
         );
     }
     let recrawl = site.and_then(|site| site.recrawl.as_deref());
@@ -248,16 +248,16 @@ async fn run(
     if options.requests.is_insecure() {
         log::warn!(
             target: "crawler",
-            "certificates are NOT checked (--insecure): whoever is on the way can read and change everything, logins and cookies included"
+            "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
         );
     }
     if options.requests.has_proxy() {
         log::warn!(
             target: "crawler",
-            "all requests go through a proxy: whether it dials private addresses is unknown here"
+            "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
         );
     }
-    open_files::fit(&mut http, crawl.concurrency);
+    open_files::raise_limit(&mut http, crawl.concurrency);
     let reporter = Reporter::new(bar.clone(), &crawl);
     let crawl = Crawl::with_http(CrawlConfig::new(crawl)?, &http)?.observe(reporter);
     let crawl = match recrawl {
@@ -270,7 +270,7 @@ async fn run(
     if let Err(error) = signals::handle(crawl.stop_handle(), status) {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
     }
-    // On a thread of the pool, whose other tasks it wakes and is woken by, it waits for no other thread.
+    // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let summary = match tokio::spawn(crawl.run()).await {
         Ok(result) => result?,
         Err(error) => match error.try_into_panic() {
@@ -283,13 +283,13 @@ async fn run(
     Ok(summary)
 }
 
-/// What is missing, in one line.
-fn listed(summary: &Summary) -> String {
+/// Lists what is missing, in one line.
+fn missing_line(summary: &Summary) -> String {
     let missing = summary.missing();
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The seen-set's hash starts from a number that no site can know.
+/// Returns a random seed for the hash of the seen-set, so that no site can predict collisions.
 fn random_secret() -> Result<u128, Failure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Failure::Random)?;

@@ -1,17 +1,17 @@
-//! File handles: as many as may be had, and no more idle connections than they leave room for.
+//! The limit of open files: raised as far as the system allows, with a number of idle connections that fits into it.
 
 use std::num::NonZeroUsize;
 
 use crawler::HttpOptions;
 
-/// Handles that are no connections: standard streams, the runtime's, files that are written or read, look-ups of names.
+/// File handles that are not connections: standard streams, the runtime, input and output files, name look-ups.
 const OTHER_HANDLES: usize = 32;
 
-/// Handles that a request may have at a time: a name with addresses of both families is dialled by both.
-const PER_REQUEST: usize = 2;
+/// The maximum number of handles of one request. A host with IPv4 and IPv6 addresses is connected to over both at once.
+const HANDLES_PER_REQUEST: usize = 2;
 
-/// Raises the limit of open files as far as this process may, and fits the idle connections into what it is then.
-pub(crate) fn fit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
+/// Raises the limit of open files as far as the system allows, and lowers the number of idle connections to fit into it.
+pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
     let limit = match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
@@ -19,13 +19,13 @@ pub(crate) fn fit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
             return;
         }
     };
-    let requests = concurrency.get().saturating_mul(PER_REQUEST);
+    let requests = concurrency.get().saturating_mul(HANDLES_PER_REQUEST);
     let left = limit.saturating_sub(OTHER_HANDLES.saturating_add(requests));
     if left == 0 {
         log::warn!(
             target: "crawler::open_files",
             limit;
-            "{limit} files may be open at a time, which is few for {} requests: raise the limit (ulimit -n), or lower --concurrency",
+            "the limit of {limit} open files is too low for {} concurrent requests: raise it (ulimit -n), or lower --concurrency",
             concurrency
         );
     }

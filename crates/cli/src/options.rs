@@ -99,7 +99,7 @@ pub(crate) struct Options {
     max_pages_per_host: Option<NonZeroU64>,
     /// Maximum links from a seed to a page.
     ///
-    /// A page that several paths lead to counts by the path that was found first. With 0, only the seeds are fetched. By
+    /// If there are several paths to a page, the first one found counts. With 0, only the seeds are fetched. By
     /// default there is no limit.
     #[arg(
         short = 'd',
@@ -341,12 +341,12 @@ impl Options {
             sitemaps: self.sitemaps,
             ..CrawlOptions::default()
         };
-        self.outputs.ask(&mut crawl);
+        self.outputs.apply_to(&mut crawl);
         self.budgets.write_to(&mut crawl);
         crawl
     }
 
-    /// Turns the arguments into the options of the HTTP fetcher.
+    /// Converts the options to those of the HTTP fetcher.
     pub(crate) fn to_http(&self) -> HttpOptions {
         let mut http = HttpOptions {
             timeout: self.timeout,

@@ -1,8 +1,8 @@
-//! Where the results of a crawl go: opens the files, attaches them to the crawl, and prints the summary.
+//! The outputs of a crawl: opens the files, attaches them to the crawl, and prints the summary.
 //!
-//! Standard output carries one thing: the results that an option sends there with `-`, or else a line per page; then the summary goes
-//! to standard error. No page lines are written with `-q`, with `--output`, with JSON logs, and on a terminal that shows the progress
-//! view; then the summary goes to standard output. With JSON logs it is a record of the log.
+//! Standard output has one kind of content. Results go there if an option names it with `-`. Otherwise a line per page goes there. In
+//! both cases the summary goes to standard error. With `-q`, `--output` or JSON logs, or on a terminal that shows the progress view,
+//! there are no page lines. Then the summary goes to standard output. With JSON logs it is a record of the log.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -20,27 +20,27 @@ use indicatif::ProgressBar;
 use crate::log_records;
 use crate::options::{Format, LogFormat, Options, Outputs, is_stdout};
 
-/// Why the results cannot go where they should.
+/// Why the outputs cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutputError {
     #[error("the output cannot be written: {0}")]
     Open(io::Error),
-    #[error("two outputs would go to {0}: give each a file of its own")]
+    #[error("two outputs go to {0}: give each its own file")]
     Shared(String),
-    #[error("{path} is read by --{option}, and would be replaced: give the results another file")]
+    #[error("{path} is the input of --{option}, and would be replaced: give the output another name")]
     ReplacedInput { path: String, option: &'static str },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
-    FormatOfNothing,
+    FormatWithoutFile,
 }
 
 impl OutputError {
-    /// Says whether other arguments would help.
+    /// Returns whether the arguments are wrong, rather than the system.
     pub(crate) fn is_usage(&self) -> bool {
         !matches!(self, Self::Open(_))
     }
 }
 
-/// What standard output carries.
+/// The content of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stdout {
     Results,
@@ -62,8 +62,8 @@ impl Stdout {
     }
 }
 
-/// Says whether data goes into a pipe. What reads it may write to the terminal, and would tear the progress view.
-pub(crate) fn go_into_a_pipe(options: &Options) -> bool {
+/// Returns whether data goes into a pipe. Its reader may write to the terminal, which would break the progress view.
+pub(crate) fn data_goes_to_pipe(options: &Options) -> bool {
     let has_data = options.outputs.takes_stdout() || options.outputs.output.is_none();
     has_data && is_pipe()
 }
@@ -82,17 +82,17 @@ fn is_pipe() -> bool {
     false
 }
 
-/// Refuses outputs that would destroy each other, or a file that is read. `inputs` are those files by the names of their options.
+/// Checks that no two outputs share a file, and that none replaces an input. `inputs` has the option and the file of each input.
 pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)]) -> Result<(), OutputError> {
     refuse_shared(outputs)?;
     for (option, path) in inputs {
-        if let Some(path) = path.filter(|path| outputs.write_to(path)) {
+        if let Some(path) = path.filter(|path| outputs.replaces(path)) {
             let path = path.display().to_string();
             return Err(OutputError::ReplacedInput { path, option });
         }
     }
-    if outputs.has_format_of_nothing() {
-        return Err(OutputError::FormatOfNothing);
+    if outputs.has_format_without_file() {
+        return Err(OutputError::FormatWithoutFile);
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
     }
 }
 
-/// Attaches all outputs. Opens all files before the first is emptied: a crawl that cannot start keeps the results of the last one.
+/// Attaches all outputs. It opens all files before it empties the first, so a crawl that cannot start keeps the previous results.
 pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) -> Result<Crawl, OutputError> {
     let outputs = &options.outputs;
     if let Some(path) = &outputs.warc {
@@ -148,11 +148,11 @@ pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) ->
     Ok(crawl)
 }
 
-/// Prints the summary where no data goes.
+/// Prints the summary to the standard stream that has no data.
 ///
 /// # Errors
 ///
-/// Standard output that cannot take it. As with the logs, nobody need read it: a closed pipe is no error.
+/// When standard output cannot be written. A closed pipe is not an error.
 pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) -> Result<(), OutputError> {
     match Stdout::of(options, view) {
         _ if options.log_format == LogFormat::Json => log_records::summary(summary),
@@ -165,12 +165,12 @@ pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &Progres
     Ok(())
 }
 
-/// Where the records of one output go, with its name.
+/// The name and the writer of one output of records.
 type Destination<'o> = Option<(&'o Path, Box<dyn Write + Send>)>;
 
-/// Opens the files of records, and empties them once all are open.
+/// Opens the files of records, and empties them when all are open.
 ///
-/// Each is opened once: whoever reads a named pipe takes its first close for the end.
+/// Each is opened once, because the reader of a named pipe takes the first close as the end.
 fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
     let open = |path: &PathBuf| {
         if is_stdout(path) {
@@ -186,7 +186,7 @@ fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
     });
     let [output, links, refused] = opened.map(|file| file.map_err(OutputError::Open));
     let opened = [output?, links?, refused?];
-    // Names that lead to one file may show it only now that the file is there.
+    // Two names of one new file can be compared only after the file exists.
     refuse_shared(outputs)?;
     let empty = |(path, file): (_, Option<OutputFile>)| -> Result<(_, Box<dyn Write + Send>), OutputError> {
         let Some(mut file) = file else {
@@ -208,7 +208,7 @@ impl<W: Write + Send> Observer for PageLines<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Page(page) => {
-                // In one piece, so that a reader of the pipe never sees half of it.
+                // In one write, so that a reader of the pipe never sees a part of a line.
                 let line = format!("{} {}\n", page.status, page.url);
                 self.to.write_all(line.as_bytes())?;
                 self.to.flush()

@@ -1,4 +1,4 @@
-//! What the kernel says about this process in `/proc/self/status` (Linux, proc(5)).
+//! The fields of `/proc/self/status` (Linux, proc(5)): the kernel's data about this process.
 
 /// Returns the value of a field, such as `SigIgn`; `None` on systems without that file.
 fn status_field(name: &str) -> Option<String> {

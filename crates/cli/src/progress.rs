@@ -1,4 +1,4 @@
-//! How far the crawl is: two lines that move on a terminal, plain log lines elsewhere.
+//! The progress of the crawl: a view of two lines on a terminal, log lines elsewhere.
 
 mod notices;
 mod pace;
@@ -18,20 +18,21 @@ use self::pace::Pace;
 use self::text::{Status, page_line};
 use crate::log_records;
 
-/// How often a plain line is logged where there is no terminal.
-const PLAIN_LINE_EVERY: Duration = Duration::from_secs(5);
+/// The interval of progress log lines where there is no terminal.
+const LOG_LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The width of a terminal that does not tell it, in columns.
-const USUAL_WIDTH: u16 = 80;
+/// The assumed width of a terminal that does not report it, in columns.
+const DEFAULT_WIDTH: u16 = 80;
 
-/// Columns of the view beside its text: the spinner or an indent, a space, and the last column, which stays free.
+/// The columns of the view without its text: the spinner or an indent, a space, and the last column, which stays empty.
 const MARGIN: usize = 3;
 
-/// A crawl that is slowed down by politeness is known after this time, with so many URLs in the queue.
+/// The hint that politeness limits the rate appears after this time,
 const HINT_AFTER: Duration = Duration::from_secs(10);
-const HINT_QUEUED: u64 = 20;
+/// and with at least this many URLs in the queue.
+const HINT_MIN_QUEUED: u64 = 20;
 
-/// Makes the progress view, hidden also where standard error is no terminal.
+/// Makes the progress view. It is also hidden if standard error is not a terminal.
 pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
     let bar = ProgressBar::no_length();
     if is_hidden || !io::stderr().is_terminal() {
@@ -58,7 +59,7 @@ impl Reporter {
     pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions) -> Self {
         Self {
             bar,
-            width: usize::from(USUAL_WIDTH),
+            width: usize::from(DEFAULT_WIDTH),
             pace: Pace::new(options),
             hint: Hint::new(options),
             last_line: Duration::ZERO,
@@ -68,8 +69,8 @@ impl Reporter {
         }
     }
 
-    /// One failure is worth knowing at once; a site that fails has many. A host that is away has a line of its own, and a want of
-    /// file handles is no site's failure: the fetcher has logged it.
+    /// Returns whether this is the first failure of the crawl, which is logged at once. Others log two kinds: `Away` notices report
+    /// failed connections, and the fetcher reports a lack of file handles.
     fn is_first_failure(&mut self, kind: FailureKind) -> bool {
         use FailureKind::{Connect, OutOfHandles, Tls, Unresolved};
         !matches!(kind, OutOfHandles | Connect | Tls | Unresolved)
@@ -87,11 +88,11 @@ impl Reporter {
         self.pace.add(progress);
         let status = Status::new(progress, &self.pace);
         if !self.bar.is_hidden() {
-            let columns = terminal_size_of(io::stderr()).map_or(USUAL_WIDTH, |(Width(columns), _)| columns);
+            let columns = terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(Width(columns), _)| columns);
             self.width = usize::from(columns).saturating_sub(MARGIN);
             self.bar.set_message(status.line(self.width));
             self.bar.tick();
-        } else if progress.elapsed >= self.last_line + PLAIN_LINE_EVERY {
+        } else if progress.elapsed >= self.last_line + LOG_LINE_EVERY {
             self.last_line = progress.elapsed;
             let level = progress.report.saturation.level;
             log_records::progress(progress, &format!("{}, seen-set {level}", status.line(usize::MAX)));
@@ -122,8 +123,7 @@ impl Observer for Reporter {
                 url, why, kind, fate, ..
             } => {
                 if self.is_first_failure(*kind) {
-                    let line =
-                        format!("{url}: {why}; further failures are in the summary, and logged one by one with -v");
+                    let line = format!("{url}: {why}; the summary counts further failures, and -v logs each");
                     log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
                 }
                 log_records::failure(
@@ -165,13 +165,13 @@ impl Hint {
 
     fn is_due(&self, progress: &Progress) -> bool {
         let report = &progress.report;
-        progress.elapsed >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_QUEUED
+        progress.elapsed >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_MIN_QUEUED
     }
 
     /// `rate` is in pages per second.
     fn text(&self, rate: f64) -> String {
         format!(
-            "one host, one request at a time, {:?} apart: about {:.0} pages an hour; --delay and --per-host change that, \
+            "one host, one request at a time, {:?} apart: about {:.0} pages per hour; --delay and --per-host change the rate, \
              --concurrency does not",
             self.delay,
             rate * 3600.0
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_of_a_site_is_logged_and_a_want_of_handles_is_not() {
+    fn the_first_failure_of_a_site_is_logged_and_a_lack_of_file_handles_is_not() {
         let mut reporter = Reporter::new(bar(true), &CrawlOptions::default());
         assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
         assert!(!reporter.is_first_failure(FailureKind::Connect));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_that_limits_the_crawl_is_a_hint_once() {
+    fn a_crawl_limited_by_one_host_logs_a_hint_once() {
         let options = CrawlOptions::default();
         let report = frontier::Frontier::in_memory(options.frontier.clone())
             .unwrap()
@@ -214,7 +214,7 @@ mod tests {
         }
         assert!(
             hint.text(0.95)
-                .starts_with("one host, one request at a time, 1s apart: about 3420 pages an hour;")
+                .starts_with("one host, one request at a time, 1s apart: about 3420 pages per hour;")
         );
         let mut reporter = Reporter::new(bar(true), &options);
         reporter.tick(&progress(10, 1, 20));

@@ -1,9 +1,10 @@
-//! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGUSR1 asks for a status line.
+//! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGUSR1 logs a status line.
 //!
-//! The first signal that stops starts nothing more and finishes what is in flight; the second ends the crawl at once. The crawl
-//! cannot end while it waits for the reader of a full pipe, so the third ends the process.
-//! `nohup` starts a process with SIGHUP ignored, and then it stays ignored. Linux says so in `/proc/self/status`; on a system
-//! that does not, SIGHUP keeps the action that it had at start, so that `nohup` works there too.
+//! After the first stop signal no request starts, and the requests in flight finish. The second one ends the crawl at once. The third
+//! one ends the process, because a crawl cannot end while it waits for the reader of a full pipe.
+//!
+//! `nohup` starts a process with SIGHUP ignored, and then it stays ignored. Linux reports this in `/proc/self/status`. On other
+//! systems SIGHUP keeps its action from the start, so that `nohup` works there too.
 
 use std::io;
 use std::time::Duration;
@@ -17,14 +18,14 @@ use crate::status::StatusRequest;
 /// The exit code of a process that the third signal ends.
 const EXIT_CODE: i32 = 1;
 
-/// How long a signal waits for its line in the log.
+/// The maximum time that a signal waits until its log line is written.
 const MAX_LOG_WAIT: Duration = Duration::from_millis(500);
 
-/// Handles signals from now on, on a task of the runtime.
+/// Spawns a task that handles signals.
 ///
 /// # Errors
 ///
-/// When the system refuses a handler.
+/// When the system does not accept a handler.
 pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> {
     let mut signals = platform::Signals::listen()?;
     tokio::spawn(async move {
@@ -32,7 +33,7 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
         loop {
             let signal = match signals.next().await {
                 Received::Status => {
-                    status.ask();
+                    status.set();
                     continue;
                 }
                 Received::Stop(signal) => signal,
@@ -41,7 +42,7 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
             match count {
                 1 => {
                     stop.finish();
-                    let what = "stopping: finishing what is in flight; press Ctrl-C again to stop now";
+                    let what = "stopping: finishing requests in flight; press Ctrl-C again to stop now";
                     warn(signal, format!("{signal}: {what}")).await;
                 }
                 2 => {
@@ -55,18 +56,18 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
     Ok(())
 }
 
-/// Logs a signal, but does not wait long where nobody reads the log: the next signal may come meanwhile.
+/// Logs a signal. If the log is not read, it waits only for a short time, so that the next signal is handled.
 async fn warn(signal: &'static str, message: String) {
     let log = move || log::warn!(target: "crawler::signals", signal; "{message}");
     let _ = timeout(MAX_LOG_WAIT, spawn_blocking(log)).await;
 }
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy)]
 enum Received {
-    /// To stop, by the signal of this name.
+    /// Stop the crawl. The text is the name of the signal.
     Stop(&'static str),
-    /// To log a status line.
+    /// Log a status line.
     #[cfg_attr(not(unix), expect(dead_code, reason = "no other system has SIGUSR1"))]
     Status,
 }
@@ -87,14 +88,14 @@ mod platform {
     pub(super) struct Signals {
         interrupt: Signal,
         terminate: Signal,
-        /// `None` where it is ignored, or the system does not say.
+        /// `None` if SIGHUP is ignored, or the system does not report it.
         hang_up: Option<Signal>,
         user: Signal,
     }
 
     impl Signals {
         pub(super) fn listen() -> io::Result<Self> {
-            // A handler for SIGHUP would change the answer.
+            // This must be read before a handler for SIGHUP is set.
             let may_hang_up = proc_self::ignores_signal(SIGHUP) == Some(false);
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -128,7 +129,7 @@ mod platform {
 
     use super::Received;
 
-    /// Ctrl-C alone.
+    /// Ctrl-C, the only signal of this system.
     pub(super) struct Signals;
 
     impl Signals {

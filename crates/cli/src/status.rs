@@ -1,4 +1,4 @@
-//! One status line on request: SIGUSR1.
+//! The status line, which SIGUSR1 requests.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,12 +10,12 @@ use frontier::{Notice, Origin};
 
 use crate::log_records;
 
-/// Asks for a status line, which is logged within a second. Requests that come closer together get one line.
+/// A request for a status line, which is logged within a second. Several requests within that time get one line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StatusRequest(Arc<AtomicBool>);
 
 impl StatusRequest {
-    pub(crate) fn ask(&self) {
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -24,11 +24,11 @@ impl StatusRequest {
     }
 }
 
-/// Logs the status lines that were asked for.
+/// Logs a status line if one was requested.
 #[derive(Debug)]
 pub(crate) struct StatusReporter {
     request: StatusRequest,
-    /// The origins that are away now; the frontier bounds how many hosts there are.
+    /// The origins that are away now. The frontier limits the number of hosts.
     away: HashSet<Origin>,
 }
 

@@ -307,7 +307,7 @@ fn a_command_that_cannot_start_leaves_the_results_of_the_last_one_alone() {
             "http://127.0.0.1:1/",
         ],
         1,
-        "is no WARC file",
+        "is not a WARC file",
     );
     let left = fs::read_to_string(&pages).unwrap();
     fs::remove_dir_all(&folder).unwrap();

@@ -202,7 +202,10 @@ async fn every_reachable_page_answers_200_and_the_shy_one_after_a_503() {
         assert_eq!(answer.status, 200, "{url}");
         assert!(!answer.body.is_empty(), "{url}");
     }
-    assert_eq!(shy, [server.site().seed().join("/lab/shy").unwrap().as_str()]);
+    assert_eq!(
+        shy,
+        [server.site().seed().join("/lab/unavailable-once").unwrap().as_str()]
+    );
 }
 
 #[tokio::test]
@@ -323,7 +326,7 @@ async fn the_huge_page_is_about_a_megabyte_and_the_index_has_some_1500_links() {
 #[tokio::test]
 async fn two_servers_write_the_same_pages_but_for_the_port() {
     let (one, other) = (serve().await.unwrap(), serve().await.unwrap());
-    for path in ["/", "/lab/shouting", "/catalog/lamps/", "/sitemap.xml"] {
+    for path in ["/", "/lab/upper-case", "/catalog/lamps/", "/sitemap.xml"] {
         let text = |body: Vec<u8>, server: &DemoServer| {
             String::from_utf8(body)
                 .unwrap()

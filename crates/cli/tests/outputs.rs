@@ -73,7 +73,7 @@ fn a_bad_field_is_refused_before_anything_is_fetched() {
     let twice = command(&["--output", "-", "--links", "-", "http://127.0.0.1:1/"])
         .output()
         .unwrap();
-    fails(&twice, 2, "two outputs would go to -");
+    fails(&twice, 2, "two outputs go to -");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
         .arg(&other)
         .output()
         .unwrap();
-    fails(&output, 2, "two outputs would go to");
+    fails(&output, 2, "two outputs go to");
 }
 
 #[test]

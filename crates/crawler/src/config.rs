@@ -23,7 +23,7 @@ pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
 /// The default of [`CrawlOptions::user_agent`].
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
-/// The options of a crawl, whatever fetches. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
+/// The options of a crawl, for any fetcher. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
     /// Where to start. A bare `example.com` gets a scheme.
@@ -38,20 +38,20 @@ pub struct CrawlOptions {
     pub user_agent: String,
     /// The maximum number of links that are followed from one page; further ones are counted and dropped.
     pub max_links_per_page: usize,
-    /// Whether to fetch what pages load too: images (those of `srcset` included), media, scripts, style sheets, and what these
-    /// name. The scope and the budgets apply to them as to pages.
+    /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
+    /// style sheets name. The scope and the budgets apply to them as to pages.
     pub assets: bool,
-    /// After this time no request is started.
+    /// The maximum duration of the crawl. After it no request starts.
     pub max_time: Option<Duration>,
-    /// Whether to read sitemaps. [`FrontierConfig`] limits how many, and how deeply they are nested.
+    /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
     pub sitemaps: bool,
     /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
     pub max_sitemap_bytes: u64,
     /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
     pub max_sitemap_urls: usize,
-    /// What to select from pages, in the order of the output.
+    /// The fields to select from pages, in the order of the output.
     pub fields: Vec<Field>,
-    /// How much of a page is selected; further values are counted.
+    /// The limits of what is selected from one page; further values are counted and dropped.
     pub select_limits: SelectLimits,
     /// Whether to report [`Event::Links`](crate::Event::Links): all links of all pages, those that are not followed included.
     pub report_links: bool,
@@ -60,13 +60,13 @@ pub struct CrawlOptions {
     /// Whether to report [`Event::Body`](crate::Event::Body). The HTTP fetcher then reads bodies of every type whole, up to its
     /// `max_body_bytes`.
     pub keep_bodies: bool,
-    /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. If not, only the pages that the
-    /// frontier wants to [compare](FrontierConfig::compare_one_of) have them.
+    /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. Otherwise only the pages that the
+    /// frontier [compares](FrontierConfig::compare_one_of) get them.
     pub fingerprints: bool,
 }
 
 impl CrawlOptions {
-    /// Says whether an observer needs all links of a page, those included that the frontier has seen.
+    /// Returns whether an observer needs all links of a page, including those that the frontier has seen.
     pub(crate) fn needs_all_links(&self) -> bool {
         self.report_links || self.report_content
     }
@@ -99,7 +99,7 @@ impl Default for CrawlOptions {
     }
 }
 
-/// Options that were checked.
+/// The checked options of a crawl.
 #[derive(Debug, Clone)]
 pub struct CrawlConfig {
     options: CrawlOptions,
@@ -108,22 +108,22 @@ pub struct CrawlConfig {
     link_options: LinkOptions,
 }
 
-/// Why a crawl cannot be started with such options.
+/// Why the options of a crawl are not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// There is no seed.
     #[error("no seed URL: name at least one page to start from")]
     NoSeeds,
-    /// A seed is no URL that can be crawled.
+    /// A seed is not a URL that can be crawled.
     #[error("the seed {seed:?} cannot be crawled: {why}")]
     Seed {
-        /// As it was given, but without user name and password.
+        /// The seed, as it was given, but without user name and password.
         seed: String,
-        /// What is wrong with it.
+        /// Why it cannot be crawled.
         why: NotCrawlable,
     },
-    /// The user agent has no product token, or is no header value.
+    /// The user agent has no product token, or is not a valid header value.
     #[error(
         "the user agent {0:?} cannot be used: start it with a name of letters, - and _, and use visible ASCII only"
     )]
@@ -138,8 +138,8 @@ impl CrawlConfig {
     ///
     /// # Errors
     ///
-    /// No seed, a seed that cannot be crawled, a user agent that cannot be sent or matched with robots.txt, or two fields of one
-    /// name.
+    /// When there is no seed, a seed cannot be crawled, the user agent cannot be sent or matched with robots.txt, or two fields
+    /// have the same name.
     pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let token = product_token(&options.user_agent).filter(|_| is_visible);
@@ -183,7 +183,7 @@ impl CrawlConfig {
         &self.options
     }
 
-    /// Returns the seeds as URLs that still have their user names and passwords, which canonical URLs have not.
+    /// Returns the seeds as URLs with their user names and passwords, which canonical URLs lack.
     pub(crate) fn seeds_with_logins(&self) -> Vec<Url> {
         let seeds = self.options.seeds.iter();
         seeds
@@ -195,13 +195,13 @@ impl CrawlConfig {
         &self.link_options
     }
 
-    /// Returns the name that robots.txt is matched with.
+    /// Returns the product token: the name that selects the robots.txt group.
     pub fn product_token(&self) -> &str {
         &self.product_token
     }
 }
 
-/// A name that two fields have; case is no difference, for it is none in SQL.
+/// Returns a name that two fields share. Case is ignored, as in SQL.
 fn repeated(fields: &[Field]) -> Option<&str> {
     let mut names = HashSet::new();
     fields
@@ -210,7 +210,7 @@ fn repeated(fields: &[Field]) -> Option<&str> {
         .find(|name| !names.insert(name.to_lowercase()))
 }
 
-/// Gives a bare host a scheme: `http` for this machine and for addresses, which seldom have a certificate, else `https`.
+/// Adds a scheme to a bare host: `http` for this machine and for IP addresses, which seldom have a certificate, else `https`.
 fn with_scheme(seed: &str) -> String {
     let end = seed.find(['/', '?', '#']).unwrap_or(seed.len());
     let authority = &seed[..end];
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_host_gets_the_scheme_that_it_most_likely_speaks() {
+    fn a_bare_host_gets_https_and_a_local_host_or_address_gets_http() {
         for (text, url) in [
             ("example.com", "https://example.com/"),
             ("example.com/a?b=c:d@e", "https://example.com/a?b=c:d@e"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_crawled_is_refused_by_name() {
+    fn the_error_names_the_seed_that_cannot_be_crawled() {
         for text in [
             "",
             "not a url",
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_agent_must_have_a_name_and_fit_into_a_header() {
+    fn a_user_agent_must_start_with_a_product_token_and_be_a_header_value() {
         for agent in ["", "1bot", "bot\r\nX: y", "böt", "(bot)"] {
             let options = CrawlOptions {
                 seeds: vec!["example.com".to_owned()],

@@ -23,16 +23,16 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
-    /// An observer, such as an output file, returned an error. Requests in flight were finished first.
+    /// An observer, such as an output file, returned an error. The requests in flight ended first.
     #[error("the output cannot be written: {0}")]
     Observer(#[source] io::Error),
     /// The output of the previous crawl can no longer be read.
     #[error(transparent)]
     Recrawl(#[from] RecrawlError),
-    /// The frontier can no longer be trusted.
+    /// The frontier failed, and its state is no longer reliable.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
-    /// The frontier waits for a lease that nothing works on. This is a defect of the crawler.
-    #[error("the crawl waits for something that will not happen; please report this")]
+    /// The frontier waits for a lease that has no task. This is a defect of the crawler.
+    #[error("the crawl cannot continue: a lease has no fetch task: please report this defect")]
     Stalled,
 }

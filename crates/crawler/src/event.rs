@@ -1,7 +1,7 @@
-//! The events of a crawl: outputs, progress, metrics and logs are observers of them.
+//! The events of a crawl. Outputs, progress, metrics and logs are observers of them.
 //!
-//! Most events cost nothing. Three must be asked for in [`CrawlOptions`](crate::CrawlOptions) or
-//! [`HttpOptions`](crate::HttpOptions), since what they carry is dropped otherwise:
+//! Most events cost nothing. Three are off by default, and need an option in [`CrawlOptions`](crate::CrawlOptions) or
+//! [`HttpOptions`](crate::HttpOptions):
 //!
 //! | event | option |
 //! |---|---|
@@ -22,14 +22,14 @@ use crate::page::link_graph::LinkRecord;
 use crate::page::select::Selected;
 use crate::summary::Summary;
 
-/// Something that happened.
+/// Something that happened in a crawl.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A page has its final answer, whatever its status.
     Page(&'a PageRecord),
-    /// The text and the links of a page that answered 2xx: directly after its [`Page`](Self::Page) event, for HTML, and with
-    /// [`assets`](crate::CrawlOptions::assets) for style sheets too. Only reported with
+    /// The text and the links of an HTML page that answered 2xx, directly after its [`Page`](Self::Page) event. With
+    /// [`assets`](crate::CrawlOptions::assets) style sheets are reported too. Only reported with
     /// [`report_content`](crate::CrawlOptions::report_content).
     Content {
         /// The page.
@@ -43,9 +43,9 @@ pub enum Event<'a> {
     Failed {
         /// The URL of the request.
         url: &'a str,
-        /// What went wrong, as a message.
+        /// The error message.
         why: &'a str,
-        /// What went wrong, in one word.
+        /// The kind of the failure.
         kind: FailureKind,
         /// Whether the URL is retried.
         fate: Fate,
@@ -56,16 +56,16 @@ pub enum Event<'a> {
     NotFetched {
         /// The URL.
         url: &'a str,
-        /// Why.
+        /// Why it was dropped.
         why: NotFetched,
-        /// The failure behind it, if there is one: of its host, or of its robots.txt.
+        /// The failure of its host or of its robots.txt that caused this, if any.
         cause: Option<&'a Failure>,
         /// The queue entry of the URL.
         entry: &'a Entry,
     },
-    /// Something that an operator should know: a host is away, is back, was given up, and the like.
+    /// A change that an operator should know: an origin is away, is back, or was given up, or a path prefix was closed.
     Notice(&'a Notice),
-    /// Links were offered to the frontier, all of one page at once. Links that the crawl knows to be seen are only counted, unless
+    /// The links of one page were offered to the frontier. Links that the crawl recently found to be seen are only counted, unless
     /// [`report_links`](crate::CrawlOptions::report_links) or [`report_content`](crate::CrawlOptions::report_content) is set.
     Offered {
         /// The links.
@@ -73,7 +73,7 @@ pub enum Event<'a> {
         /// The verdict on each link.
         verdicts: &'a [Verdict],
     },
-    /// A sitemap was read, or will not be.
+    /// A request for a sitemap has ended.
     Sitemap(&'a SitemapRecord),
     /// The links of one answer, each with its verdict; a redirect is a link too. Only reported with
     /// [`report_links`](crate::CrawlOptions::report_links).
@@ -83,11 +83,11 @@ pub enum Event<'a> {
         /// Its links.
         links: &'a [LinkRecord],
     },
-    /// An answer of any status, to a request for a page, a robots.txt or a sitemap: once per answer, before the events that follow
-    /// from it. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
+    /// An answer of any status to a request for a page, a robots.txt or a sitemap. Reported once per answer, before the other events
+    /// of this answer. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
     Captured(&'a Arc<Capture>),
-    /// The body of a page that answered 2xx, unless it is empty; reported just before its [`Event::Page`] if
-    /// [`keep_bodies`](crate::CrawlOptions::keep_bodies) is set.
+    /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
+    /// [`keep_bodies`](crate::CrawlOptions::keep_bodies).
     Body(&'a PageBody<'a>),
     /// A second has passed.
     Tick(&'a Progress),
@@ -95,9 +95,9 @@ pub enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// One fetched page. The fields are also those of a line that [`JsonLines`](crate::output::jsonl::JsonLines) writes.
+/// One fetched page. [`JsonLines`](crate::output::jsonl::JsonLines) writes the same fields in each line.
 ///
-/// As JSON every field is always there and always has the same type; `null` stands for `None`.
+/// As JSON, every field is always present and always has the same type; `null` stands for `None`.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct PageRecord {
     /// The URL that answered.
@@ -110,7 +110,7 @@ pub struct PageRecord {
     pub status: u16,
     /// The depth: how many links the crawl followed from a seed to this page; 0 for a seed.
     pub depth: u32,
-    /// How many of the last steps load a part of a page, such as an image or a style sheet; 0 for a page.
+    /// The number of last steps that load a part of a page, such as an image or a style sheet; 0 for a page.
     pub embedded: u8,
     /// The page with the first link to it; `None` for a seed.
     pub referrer: Option<String>,
@@ -166,7 +166,7 @@ pub struct PageBody<'a> {
 }
 
 impl<'a> PageBody<'a> {
-    /// Makes the body of a page, such as to test an observer.
+    /// Makes the body of a page. It serves tests of observers.
     pub fn new(page: &'a PageRecord, bytes: &'a [u8]) -> Self {
         Self {
             page,
@@ -175,12 +175,12 @@ impl<'a> PageBody<'a> {
         }
     }
 
-    /// Sets [`PageRecord::saved_as`]. The first call wins.
+    /// Sets [`PageRecord::saved_as`]. Later calls have no effect.
     pub fn set_saved_as(&self, path: String) {
         let _ = self.saved_as.set(path);
     }
 
-    /// Returns what the first [`set_saved_as`](Self::set_saved_as) set.
+    /// Returns the path of the first call of [`set_saved_as`](Self::set_saved_as).
     pub fn saved_as(&self) -> Option<&str> {
         self.saved_as.get().map(String::as_str)
     }
@@ -196,21 +196,21 @@ impl<'a> PageBody<'a> {
 pub struct SitemapRecord {
     /// The URL that answered.
     pub url: String,
-    /// The robots.txt or the sitemap index that names it; `None` for a well-known place that nothing names.
+    /// The robots.txt or the sitemap index that names it; `None` for a well-known location that nothing names.
     pub referrer: Option<String>,
     /// The HTTP status.
     pub status: Option<u16>,
-    /// URLs of pages in it.
+    /// The number of URLs of pages in it.
     pub urls: u64,
-    /// URLs of further sitemaps in it.
+    /// The number of URLs of other sitemaps in it.
     pub sitemaps: u64,
-    /// URLs beyond the limit, which were dropped.
+    /// The number of URLs beyond the limit, which were dropped.
     pub urls_dropped: u64,
-    /// Entries without an `http` or `https` URL.
+    /// The number of entries without an `http` or `https` URL.
     pub urls_invalid: u64,
-    /// Why its end could not be read; the entries before it count.
+    /// Why the sitemap could be read only in part; `None` if it was read whole. The entries that were read count.
     pub broken: Option<String>,
-    /// How it ended.
+    /// How the request ended.
     pub end: SitemapEnd,
 }
 
@@ -224,9 +224,9 @@ pub enum SitemapEnd {
     Read,
     /// It redirects; the target is requested next.
     Moved,
-    /// There is none at this well-known place, and nothing names one there.
+    /// There is none at this well-known location, and no robots.txt names one there.
     NotThere,
-    /// It could not be fetched, or is no sitemap.
+    /// It could not be fetched, or is not a sitemap. The text says why.
     Failed(String),
 }
 
@@ -247,7 +247,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Makes the progress of a crawl that has fetched nothing yet, for tests of observers.
+    /// Makes the progress of a crawl that has fetched nothing yet. It serves tests of observers.
     pub fn new(elapsed: Duration, report: Report) -> Self {
         Self {
             elapsed,
@@ -266,7 +266,7 @@ impl Progress {
 ///
 /// use crawler::{CrawlOptions, Event, Observer};
 ///
-/// /// Prints the text of every page, and where its links lead.
+/// /// Prints the length of each page's text, and the targets of its links.
 /// struct Indexer;
 ///
 /// impl Observer for Indexer {
@@ -281,7 +281,7 @@ impl Progress {
 ///     }
 /// }
 ///
-/// // Texts are kept only if they are asked for.
+/// // Without this option no Content event is reported.
 /// let options = CrawlOptions { report_content: true, ..CrawlOptions::default() };
 /// ```
 pub trait Observer: Send {
@@ -289,7 +289,7 @@ pub trait Observer: Send {
     ///
     /// # Errors
     ///
-    /// An error stops the crawl: requests in flight are finished, and none is started. The observer receives no more events.
+    /// An error stops the crawl: requests in flight finish, and none starts. The observer receives no more events.
     /// Return an error only if the crawl is useless without the observer, as with an output on a full disk.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
 }

@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! It obeys robots.txt, waits between the requests to a host, follows links and redirects within a scope, retries what fails, and
-//! ends by itself. The [`Summary`] accounts for every URL: fetched, refused, or failed, and why.
+//! It obeys robots.txt, waits between the requests to a host, follows links and redirects within a scope, and retries failed
+//! requests. It ends by itself. The [`Summary`] accounts for every URL: fetched, refused, or failed, and why.
 //!
 //! # What to change
 //!
@@ -62,15 +62,15 @@
 //!
 //! # What it does not do
 //!
-//! It runs no JavaScript, and keeps no state between runs except what its outputs say. It decides nothing about order and politeness:
-//! the crate [`frontier`] does, without I/O, for those who fetch by their own means.
+//! It runs no JavaScript, and keeps no state between runs except in its output files. The crate [`frontier`] decides the order and
+//! the politeness. It does no I/O, so it also serves programs that fetch by other means.
 //!
 //! # The loop
 //!
-//! One task owns the frontier and does everything that changes it. It leases what may be fetched now and spawns a task for each
-//! lease. Then it waits for a task to end, for the next host to be due, or for a stop. It settles what a task returns in one step,
-//! together with the links that were found. Fetch tasks return one value and change no shared state, so there is no lock, and no channel
-//! that feeds back into itself.
+//! One task owns the frontier and makes every change to it. It leases the URLs that may be fetched now and spawns a task for each
+//! lease. Then it waits for a task to end, for the next host to be due, or for a stop. It settles the result of a task in one step,
+//! together with the links of the page. Fetch tasks return one value and change no shared state. So the crawl needs no lock, and no
+//! channel feeds back into itself.
 
 #![forbid(unsafe_code)]
 

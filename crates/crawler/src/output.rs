@@ -1,4 +1,4 @@
-//! Where results go; one file per format.
+//! Observers that write results to files, one module per format.
 
 mod columns;
 pub mod csv;

@@ -1,7 +1,7 @@
-//! The pages of a previous crawl, to fetch again what has changed.
+//! Recrawls: a crawl that starts from the pages of a previous one, and downloads only the changed bodies.
 //!
-//! A recrawl requests each page with its validators, `ETag` and `Last-Modified` (RFC 9110, section 13). For a page that has not
-//! changed the server answers 304 without a body. Its links are not needed: their targets are among the previous pages too.
+//! A recrawl requests each page with its validators, `ETag` and `Last-Modified` (RFC 9110, section 13). If the page has not changed,
+//! the server answers 304 without a body. Its links are not needed, because their targets are among the previous pages too.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::fetch::MAX_VALIDATOR_BYTES;
 use crate::page::sitemap::parse_date;
 
-/// The longest line that is read: more than a page can be written in, with all that may be selected.
+/// The maximum length of a line. The record of a page is always shorter, even with all its selected fields.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A page of a previous crawl, read from a line of its output ([`PageRecord`](crate::PageRecord)).
@@ -25,25 +25,25 @@ pub struct PreviousPage {
     /// The URL that was linked to, if redirects led from there to `url`.
     #[serde(default)]
     pub redirected_from: Option<String>,
-    /// The same in a crawl before that one.
+    /// The URL that redirected to `url` in a crawl before that one.
     #[serde(default)]
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     #[serde(default)]
     pub status: u16,
-    /// The depth: links from a seed to it.
+    /// The depth: how many links the crawl followed from a seed to this page.
     #[serde(default)]
     pub depth: u32,
-    /// How many of the last steps load a part of a page; 0 for a page.
+    /// The number of last steps that load a part of a page; 0 for a page.
     #[serde(default)]
     pub embedded: u8,
-    /// The `lastmod` of a sitemap.
+    /// The `lastmod` of the page in a sitemap.
     #[serde(default)]
     pub lastmod: Option<String>,
     /// The page with the first link to it.
     #[serde(default)]
     pub referrer: Option<String>,
-    /// Why its body is truncated; an older output calls it `body_cut`.
+    /// Why its body is truncated. Older outputs name this field `body_cut`.
     #[serde(default, alias = "body_cut")]
     pub truncation: Option<String>,
     /// The `ETag` header.
@@ -55,7 +55,7 @@ pub struct PreviousPage {
 }
 
 impl PreviousPage {
-    /// Returns the validators of the body that was fetched; none if there was no body, or if it was truncated.
+    /// Returns the validators of the fetched body; none if there was no body, or if it was truncated.
     fn validators(&self) -> Validators {
         let is_fetched = matches!(self.status, 200..=299 | 304);
         let is_whole = !matches!(self.truncation.as_deref(), Some("time" | "connection" | "coding"));
@@ -70,8 +70,8 @@ impl PreviousPage {
         }
     }
 
-    /// Returns the links to it: to its URL, and to the URL that redirected to it, which may redirect elsewhere now. URLs that cannot
-    /// be crawled any more are left out.
+    /// Returns the links to request it again: its URL, and the URL that redirected to it, which may redirect elsewhere now. URLs that
+    /// cannot be crawled are left out.
     pub(crate) fn links(
         &self,
         referrer: Option<Arc<str>>,
@@ -85,13 +85,13 @@ impl PreviousPage {
             })
         };
         let redirected_from = self.redirected_from.as_ref().or(self.was_redirected_from.as_ref());
-        let earlier = PreviousFetch {
+        let previous = PreviousFetch {
             validators: self.validators(),
             redirected_from: redirected_from.cloned(),
         };
         let answered = link(&self.url).map(|link| Link {
             lastmod: self.lastmod.as_deref().and_then(parse_date),
-            previous: (earlier != PreviousFetch::default()).then(|| Arc::new(earlier)),
+            previous: (previous != PreviousFetch::default()).then(|| Arc::new(previous)),
             ..link
         });
         let linked_to = redirected_from.and_then(|url| link(url));
@@ -99,7 +99,7 @@ impl PreviousPage {
     }
 }
 
-/// Shares the text with that of the page before if they are equal: pages with the same referrer follow each other.
+/// Returns `text`, shared with the text of the page before if they are equal. Pages with the same referrer follow each other.
 pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Arc<str>> {
     match (text, before) {
         (Some(text), Some(before)) if **before == *text => Some(Arc::clone(before)),
@@ -116,31 +116,31 @@ pub enum RecrawlError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is a pipe, a directory or a device.
     #[error("{0} is not a regular file: give a file that can be read twice")]
     NoFile(PathBuf),
     /// A line is not a page of a crawl's output.
-    #[error("line {line} of {path} is not a page: give a file that --output has written: {why}")]
+    #[error("line {line} of {path} is not a page: give a JSON lines file of --output: {why}")]
     Line {
         /// The file.
         path: PathBuf,
         /// The number of the line, starting at 1.
         line: u64,
-        /// What is wrong with it.
+        /// Why it cannot be parsed.
         why: serde_json::Error,
     },
-    /// It became shorter after it was checked.
-    #[error("{0} was changed while it was read")]
+    /// The file became shorter after the check.
+    #[error("{0} was changed while it was read: give a file that nothing writes to")]
     Changed(PathBuf),
 }
 
 /// The output of a previous crawl, a file of JSON lines.
 ///
-/// It is read line by line, so it may be larger than memory: once to check it, once when the crawl starts, and again where a seed
-/// is redirected.
+/// The file is read line by line, so it may be larger than memory. It is read once to check it, once when the crawl starts, and
+/// again when a seed redirects.
 #[derive(Debug)]
 pub struct PreviousCrawl {
     path: PathBuf,
@@ -151,7 +151,7 @@ pub struct PreviousCrawl {
 impl PreviousCrawl {
     /// Checks every line of a file.
     ///
-    /// A last line without a line break that cannot be read is skipped: a killed crawl may leave one.
+    /// An incomplete last line is skipped: a killed crawl may leave one.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl PreviousCrawl {
             path: path.to_owned(),
             source,
         };
-        // Opening a pipe waits for somebody to write.
+        // Opening a pipe would wait for a writer.
         if !path.metadata().map_err(unreadable)?.is_file() {
             return Err(RecrawlError::NoFile(path.to_owned()));
         }
@@ -180,11 +180,11 @@ impl PreviousCrawl {
 
     /// Reads the pages in order. Lines that were appended after the check are left out.
     ///
-    /// An item is an error when the file can no longer be read, or has changed since it was checked.
+    /// An item is an error if the file can no longer be read, or has changed since the check.
     ///
     /// # Errors
     ///
-    /// When the file can no longer be read.
+    /// When the file can no longer be read from its start.
     pub fn pages(&mut self) -> Result<impl Iterator<Item = Result<PreviousPage, RecrawlError>>, RecrawlError> {
         self.file.rewind().map_err(|source| RecrawlError::Read {
             path: self.path.clone(),
@@ -201,7 +201,7 @@ impl PreviousCrawl {
     }
 }
 
-/// The pages of a file, from where it stands.
+/// An iterator over the pages of a file, from its current position.
 struct Pages<R> {
     path: PathBuf,
     reader: BufReader<R>,
@@ -231,7 +231,7 @@ impl<R: Read> Pages<R> {
         if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a line is longer than any page",
+                "a line is longer than 64 MiB",
             ));
         }
         Ok(read > 0)

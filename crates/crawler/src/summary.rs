@@ -5,19 +5,20 @@
 //!
 //! | word | unit | what is counted |
 //! |---|---|---|
-//! | page | URL | what is fetched for its own sake: neither robots.txt nor a sitemap |
-//! | `pages` | page | those that answered 2xx |
-//! | failed | page | those whose last result is an error: no answer or not all of one, a status of 400 or more, redirects that lead to no page, or an origin that was given up while they waited |
-//! | retry | request | one that failed, and was queued again |
-//! | not fetched | page | those that left the queue without a request, such as robots.txt forbids |
-//! | refused | link | those that were not queued: by the scope, or for want of room or budget |
-//! | not followed | link | those that were not offered to the frontier: `nofollow`, over the cap of a page, or no URL that can be crawled |
-//! | seen | link | those to a URL that was offered before, the dropped ones included |
-//! | dropped | URL | new ones that the seen-set wrongly took for seen: an estimate |
-//! | left | page | those that still waited, or were in flight, when the crawl was interrupted |
+//! | page | URL | a fetched URL that is neither a robots.txt nor a sitemap |
+//! | `pages` | page | answered 2xx |
+//! | failed | page | the last result is an error: no answer, a body that broke off, a status of 400 or more, redirects without a page at their end, or an origin that was given up while the page was queued |
+//! | retry | request | failed, and its URL was queued again |
+//! | not fetched | page | left the queue without a request, for instance because robots.txt forbids it |
+//! | refused | link | not queued: out of scope, over a budget, or the queue was full |
+//! | not followed | link | not offered to the frontier: `nofollow`, over the limit of a page, or not a URL that can be crawled |
+//! | seen | link | to a URL that was offered before, or that the seen-set dropped |
+//! | dropped | URL | new, but a false positive of the seen-set: an estimate |
+//! | left | page | queued or in flight when the crawl was interrupted |
 //!
-//! Every page that was queued ends in one way: answered, redirected, failed, not fetched, or left. Failed pages with a status of 400 or
-//! more, or with a body that broke off in all attempts, have an answer as well; a redirect that leads to no page is both.
+//! Every queued page ends in one way: answered, redirected, failed, not fetched, or left. There are two exceptions. A failed page with
+//! a status of 400 or more, or with a body that broke off in all attempts, counts as answered too. A redirect without a page at its end
+//! counts as redirected and as failed.
 
 mod counts;
 mod grouped;
@@ -35,7 +36,7 @@ use grouped::{Counted, rounded_down, rounded_up};
 
 use crate::fetch::TruncationReason;
 
-/// Why a crawl came to its end.
+/// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -44,9 +45,9 @@ pub enum Ending {
     Drained,
     /// The page budget was spent.
     BudgetSpent,
-    /// The time was up.
+    /// The time limit was reached.
     TimeUp,
-    /// It was asked to stop.
+    /// It was stopped.
     Stopped,
 }
 
@@ -61,13 +62,13 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What a crawl did. The [module](self) says what each word means.
+/// The result of a crawl, in numbers. The [module](self) defines the words.
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Why it came to its end.
+    /// Why it ended.
     pub ending: Ending,
-    /// From the first request to the last.
+    /// The duration of the crawl.
     pub elapsed: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
@@ -77,29 +78,29 @@ pub struct Summary {
     pub bytes: u64,
     /// Links that are not followed because they, or their page, say `nofollow`.
     pub links_nofollow: u64,
-    /// Links that are not followed because their page has more than the cap.
+    /// Links that are not followed because their page has more links than the limit.
     pub links_dropped: u64,
     /// Links that are neither `http` nor `https`, once for each page that has them.
     pub links_other_scheme: u64,
-    /// Links, and targets of redirects, that are no URL, or too long a one.
+    /// Links and targets of redirects that are not a URL, or a too long one.
     pub links_unresolvable: u64,
-    /// Cookies that were too long, or too many for their origin or in all; only if cookies are kept.
+    /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
     pub cookies_dropped: u64,
     /// Pages that were in flight when a stop ended the crawl at once.
     pub cut_short: u64,
-    /// What was read of sitemaps.
+    /// Counts of sitemaps and of the URLs in them.
     pub sitemaps: SitemapCounts,
     /// Values of selected fields that were left out or shortened.
     pub selected_cut: u64,
-    /// Pages that were too costly to select all fields from.
+    /// Pages whose selection was stopped because it cost too much.
     pub selected_incomplete: u64,
-    /// Pages that failed in all their attempts, with a final answer such as a status 500.
+    /// Pages that failed in all attempts, and have a final answer such as a status 500.
     pub gave_up_answered: u64,
-    /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates; how many
-    /// there were in all is in the report.
+    /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates. The report has
+    /// their total number.
     pub closed_prefixes: Vec<String>,
-    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more; what waited for an
-    /// origin that was given up counts by the cause of that.
+    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more. A page whose origin
+    /// was given up counts under the failure of the origin.
     pub failed: BTreeMap<FailureKind, u64>,
     /// Requests that failed and were queued again, by reason.
     pub retried: BTreeMap<FailureKind, u64>,
@@ -107,36 +108,36 @@ pub struct Summary {
     pub bodies_truncated: BTreeMap<TruncationReason, u64>,
     /// Bodies that were skipped: not HTML, and large or of unknown size.
     pub bodies_skipped: u64,
-    /// The frontier's numbers.
+    /// The report of the frontier.
     pub report: Report,
-    /// What each host was asked, and how politely; the most asked first.
+    /// The requests and pauses of each host; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The first thing that went wrong, for a crawl that fetched nothing.
+    /// The first failure, which explains a crawl that fetched nothing.
     pub first_failure: Option<String>,
-    /// The most memory the process had resident, in bytes, where the system tells.
+    /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// What became of the sitemaps that were asked for, and of the URLs in them.
+/// Counts of the requested sitemaps, and of the URLs in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SitemapCounts {
     /// Sitemaps that were read.
     pub read: u64,
-    /// Sitemaps among them whose end could not be read: too long, or broken.
+    /// Sitemaps among them that were read only in part: too long, or broken.
     pub broken: u64,
-    /// Sitemaps that could not be fetched, or are none.
+    /// Sitemaps that could not be fetched, or that are not sitemaps.
     pub failed: u64,
     /// URLs of pages in them.
     pub urls: u64,
-    /// URLs beyond the cap of a sitemap.
+    /// URLs beyond the limit of a sitemap.
     pub urls_dropped: u64,
-    /// Entries without a URL that could be fetched.
+    /// Entries without a URL that can be fetched.
     pub urls_invalid: u64,
 }
 
 impl Summary {
-    /// Makes the summary of a crawl that has fetched nothing, such as to test an observer.
+    /// Makes the summary of a crawl that has fetched nothing. It serves tests of observers.
     pub fn new(ending: Ending, report: Report) -> Self {
         Self {
             peak_memory_bytes: None,
@@ -144,23 +145,23 @@ impl Summary {
         }
     }
 
-    /// Returns how many pages failed.
+    /// Returns the number of pages that failed.
     pub fn failed_pages(&self) -> u64 {
         self.failed.values().sum()
     }
 
-    /// Returns how many pages were left: those that still waited, and those that were in flight when a stop ended the crawl at once.
+    /// Returns the number of pages that were left: queued, or in flight when a stop ended the crawl at once.
     pub fn pages_left(&self) -> u64 {
         self.report.queued_pages + self.cut_short
     }
 
-    /// Returns the pages per second.
+    /// Returns the mean number of pages per second.
     pub fn pages_per_second(&self) -> f64 {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
-    /// Returns what is missing, and why; empty if the crawl is complete: all that its seeds lead to, within the scope and the limits on
-    /// traps, was fetched or has given a final answer.
+    /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds
+    /// reach, within the scope and the limits on traps, has a final answer.
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
         let mut missing = Vec::new();
@@ -204,8 +205,7 @@ impl Summary {
         missing
     }
 
-    /// Returns what the seen-set has cost: the reasons among [`missing`](Self::missing) that a larger capacity, or one that grows, would
-    /// have prevented.
+    /// Returns the losses by the seen-set: the reasons among [`missing`](Self::missing) that a larger or a growing capacity prevents.
     pub fn lost_by_seen_set(&self) -> Vec<Missing> {
         let mut lost = self.missing();
         lost.retain(|one| {
@@ -215,61 +215,61 @@ impl Summary {
         lost
     }
 
-    /// Says whether not a single page answered, with any status.
+    /// Returns whether no page answered, with any status.
     pub fn is_empty(&self) -> bool {
         self.by_status.is_empty()
     }
 }
 
-/// One reason why a crawl is incomplete. Each names its unit: pages were queued, links and URLs never were.
+/// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Missing {
-    /// The crawl was stopped, its time was up, or its page budget was spent.
+    /// The crawl was stopped, its time limit was reached, or its page budget was spent.
     Interrupted {
-        /// Which.
+        /// Which of these.
         ending: Ending,
-        /// Pages that were left: queued, or in flight when a stop ended the crawl at once. Neither robots.txt files nor sitemaps.
+        /// Pages that were queued, or in flight when a stop ended the crawl at once.
         left: u64,
     },
-    /// Origins were away for too long, or did nothing but throttle, and were given up.
+    /// Origins were given up, because they were away for too long or only throttled.
     GivenUp {
-        /// Pages that waited for them, and have failed.
+        /// Queued pages of these origins, which count as failed.
         pages: u64,
-        /// Origins that were given up, those included that nothing waited for.
+        /// Origins that were given up, including those without queued pages.
         origins: u64,
     },
-    /// Pages got no answer, not all of one, or none but the wish for less traffic, in all their attempts.
+    /// In all attempts, pages got no answer, a body that broke off, or an answer that throttles.
     Failed {
-        /// Pages.
+        /// The number of pages.
         pages: u64,
     },
     /// Pages were not fetched because the robots.txt of their origin could not be fetched.
     RobotsUnreachable {
-        /// Pages.
+        /// The number of pages.
         pages: u64,
     },
-    /// The seen-set wrongly took new URLs for seen, and dropped them. What only they link to is missing, too.
+    /// The seen-set dropped new URLs as false positives. Pages that only they link to are missing, too.
     Dropped {
-        /// A lower bound for the distinct URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 for a few that are only probable.
+        /// A lower bound of the dropped URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 if a loss is only probable.
         at_least: u64,
-        /// A capacity for all URLs that were met, twice over.
+        /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
     },
-    /// Links were refused because there was no room for them, or because their origin had been given up.
+    /// Links were refused because a limit was reached, or because their origin was given up.
     Refused {
-        /// What was full.
+        /// Which limit.
         why: Refusal,
-        /// Links. A URL counts once for each page that links to it.
+        /// The number of links. A URL counts once for each page that links to it.
         links: u64,
-        /// The option of the command that makes more room.
+        /// The option of the command that raises the limit.
         option: &'static str,
     },
 }
 
 impl fmt::Display for Missing {
-    /// What is missing, and in parentheses the option of the command that changes it.
+    /// Writes what is missing, and in parentheses the option of the command that prevents it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted { ending, left } => {

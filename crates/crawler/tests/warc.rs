@@ -388,11 +388,15 @@ fn a_file_that_is_no_archive_or_torn_is_left_alone() {
     let other = other.finish().unwrap();
     for (name, content, why) in [
         ("mine.warc.gz", b"my thesis".as_slice(), "is not compressed"),
-        ("mine.warc", b"my thesis", "is no WARC file"),
-        ("other.warc.gz", &other, "is no WARC file"),
+        ("mine.warc", b"my thesis", "is not a WARC file"),
+        ("other.warc.gz", &other, "is not a WARC file"),
         ("mine2.warc", &other, "is compressed"),
-        ("cut.warc.gz", &whole[..whole.len() - 3], "its last record is torn"),
-        ("cut.warc", &plain[..plain.len() - 1], "its last record is torn"),
+        (
+            "cut.warc.gz",
+            &whole[..whole.len() - 3],
+            "its last record is incomplete",
+        ),
+        ("cut.warc", &plain[..plain.len() - 1], "its last record is incomplete"),
     ] {
         let path = file(name);
         fs::write(&path, content).unwrap();

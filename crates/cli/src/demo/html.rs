@@ -1,9 +1,9 @@
-//! How a page of the tables is written as HTML.
+//! Writes a page of the tables as HTML.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::page::{Address, Charset, Element, Html, Link, Page, Written, home};
+use super::page::{Address, Charset, Element, Html, Link, Page, Spelling, home};
 use super::site::DemoSite;
 
 const STYLE: &str = "body{font:1rem/1.5 Georgia,serif;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#222;\
@@ -16,7 +16,7 @@ const WORDS: [&str; 32] = [
 const WORDS_PER_PARAGRAPH: usize = 70;
 
 impl Charset {
-    /// The value of `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Charset::Utf8 => "text/html; charset=utf-8",
@@ -48,7 +48,7 @@ impl Charset {
     }
 }
 
-/// Writes ASCII as it is, other characters as their byte, and those that have none as a character reference.
+/// Encodes a text in a single-byte encoding that extends ASCII. A character without a byte becomes a character reference.
 fn transcode(html: &str, byte_of: impl Fn(u32) -> Option<u8>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(html.len());
     for character in html.chars() {
@@ -61,7 +61,7 @@ fn transcode(html: &str, byte_of: impl Fn(u32) -> Option<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The page's bytes, in its charset.
+/// Returns the bytes of the page, in its character encoding.
 pub(super) fn write(site: &DemoSite, address: &Address, page: &Page, html: &Html) -> Vec<u8> {
     let title = escaped(&page.title);
     let mut text = format!(
@@ -139,25 +139,25 @@ fn links(site: &DemoSite, address: &Address, page: &Page) -> String {
     list
 }
 
-/// The link as it stands in an attribute, entities and all.
+/// Returns the link as the text of an attribute, with character references.
 fn href<'a>(site: &DemoSite, from: &Address, link: &'a Link) -> Cow<'a, str> {
     let plain = || escaped(&location(site, from, link)).into_owned();
-    match &link.written {
-        Written::As(attribute) => Cow::Borrowed(attribute),
-        Written::WithFragment(fragment) => Cow::Owned(format!("{}#{fragment}", plain())),
-        Written::Plainly | Written::SchemeRelative | Written::Shouting => Cow::Owned(plain()),
+    match &link.spelling {
+        Spelling::Verbatim(attribute) => Cow::Borrowed(attribute),
+        Spelling::WithFragment(fragment) => Cow::Owned(format!("{}#{fragment}", plain())),
+        Spelling::Plain | Spelling::SchemeRelative | Spelling::UpperCase => Cow::Owned(plain()),
     }
 }
 
-/// The link as it stands in a `Location` header.
+/// Returns the link as the value of a `Location` header.
 pub(super) fn location(site: &DemoSite, from: &Address, link: &Link) -> String {
     let to = &link.to;
-    match &link.written {
-        Written::As(location) => location.clone(),
-        Written::SchemeRelative => format!("//{}{}", site.authority(to.host), to.path),
-        Written::Shouting => format!("HTTP://{}{}", site.authority(to.host).to_uppercase(), to.path),
-        Written::Plainly | Written::WithFragment(_) if from.host == to.host => to.path.clone(),
-        Written::Plainly | Written::WithFragment(_) => site.url(to),
+    match &link.spelling {
+        Spelling::Verbatim(location) => location.clone(),
+        Spelling::SchemeRelative => format!("//{}{}", site.authority(to.host), to.path),
+        Spelling::UpperCase => format!("HTTP://{}{}", site.authority(to.host).to_uppercase(), to.path),
+        Spelling::Plain | Spelling::WithFragment(_) if from.host == to.host => to.path.clone(),
+        Spelling::Plain | Spelling::WithFragment(_) => site.url(to),
     }
 }
 
@@ -174,7 +174,7 @@ fn escaped(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Paragraphs of words, the same at each request and different from page to page.
+/// Returns paragraphs of words. They are the same for each request, and differ between pages.
 fn prose(seed: &str, paragraphs: usize) -> String {
     let mut state = seed.bytes().fold(1_u64, |state, byte| {
         state.wrapping_mul(31).wrapping_add(u64::from(byte))
@@ -183,7 +183,7 @@ fn prose(seed: &str, paragraphs: usize) -> String {
     for _ in 0..paragraphs {
         text += "<p>";
         for _ in 0..WORDS_PER_PARAGRAPH {
-            // Knuth's MMIX generator; its high bits are the random ones.
+            // Knuth's MMIX generator. Only its high bits are random enough.
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);

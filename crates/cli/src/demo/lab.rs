@@ -1,40 +1,40 @@
-//! The odd part of the demo: unusual links, charsets, redirects, slow and failing answers, and traps.
+//! The unusual pages of the demo: unusual links, charsets, redirects, slow and failing answers, and traps.
 //!
-//! An experiment is a page with one unusual link to a page that nothing else links to: under `/lab/found/` if a polite
-//! visitor must follow the link, under `/lab/hidden/` if it must not.
+//! An experiment is a page with one unusual link to a page that nothing else links to. The target is under `/lab/found/` if a polite
+//! crawler must follow the link, and under `/lab/hidden/` if it must not.
 
 use hyper::StatusCode;
 
-use super::page::{Address, Charset, Element, Host, Html, Link, Manner, Page, Written};
+use super::page::{Address, Behaviour, Charset, Element, Host, Html, Link, Page, Spelling};
 
-/// So many paragraphs make about a megabyte.
+/// The number of paragraphs that make about a megabyte.
 const HUGE_PARAGRAPHS: usize = 2_400;
-/// How the index links to each page.
-const FORMS_OF_INDEX: [Written; 6] = [
-    Written::Plainly,
-    Written::Shouting,
-    Written::SchemeRelative,
-    Written::WithFragment("summary"),
-    Written::WithFragment("details"),
-    Written::WithFragment("reviews"),
+/// The forms in which the index links to each page.
+const FORMS_OF_INDEX: [Spelling; 6] = [
+    Spelling::Plain,
+    Spelling::UpperCase,
+    Spelling::SchemeRelative,
+    Spelling::WithFragment("summary"),
+    Spelling::WithFragment("details"),
+    Spelling::WithFragment("reviews"),
 ];
-/// The path trap ends somewhere, so that a walk without a repeat limit does too.
+/// The length at which the path trap ends, so that a walk without a repeat limit ends too.
 const LONGEST_TRAP_BYTES: usize = 2_000;
 
-/// Links that are spelt unusually: name, path of the target, the attribute's characters.
+/// Links in unusual spellings: name, path of the target, text of the attribute.
 const SPELLINGS: [(&str, &str, &str); 4] = [
     ("entities", "entities?a=1&b=2", "found/entities?a=1&amp;b&#x3D;2"),
     ("named-entity", "café", "found/caf&eacute;"),
     ("dots", "dots", "./nowhere/../found/./dots"),
     ("spaces", "spaces", "\n\t  found/spaces \n"),
 ];
-const FORMS: [(&str, Written); 3] = [
-    ("fragment", Written::WithFragment("middle")),
-    ("scheme-relative", Written::SchemeRelative),
-    ("shouting", Written::Shouting),
+const FORMS: [(&str, Spelling); 3] = [
+    ("fragment", Spelling::WithFragment("middle")),
+    ("scheme-relative", Spelling::SchemeRelative),
+    ("upper-case", Spelling::UpperCase),
 ];
-/// What carries a link besides the plain anchor.
-const CARRIERS: [(&str, Element); 6] = [
+/// Elements with links that a crawler follows, besides the plain anchor.
+const FOLLOWED: [(&str, Element); 6] = [
     ("unquoted", Element::Unquoted),
     ("area", Element::Area),
     ("iframe", Element::Iframe),
@@ -42,15 +42,15 @@ const CARRIERS: [(&str, Element); 6] = [
     ("next", Element::Next),
     ("refresh", Element::Refresh),
 ];
-/// What is no link to a polite crawler.
-const DECOYS: [(&str, Element); 5] = [
+/// Elements with links that a polite crawler does not follow.
+const NOT_FOLLOWED: [(&str, Element); 5] = [
     ("nofollow", Element::Nofollow),
     ("comment", Element::Comment),
     ("script", Element::Script),
     ("template", Element::Template),
     ("textarea", Element::Textarea),
 ];
-/// A short chain to one end, a change of host, a directory, a circle, and two ways to where nobody may go.
+/// The redirects: a directory, a chain of three, a change of host, a loop, and two targets that may not be fetched.
 const REDIRECTS: [(&str, StatusCode, Host, &str); 9] = [
     ("/catalog", StatusCode::MOVED_PERMANENTLY, Host::Www, "/catalog/"),
     ("/old/one", StatusCode::MOVED_PERMANENTLY, Host::Www, "/old/two"),
@@ -72,8 +72,8 @@ const REDIRECTS: [(&str, StatusCode, Host, &str); 9] = [
     ("/old/secret", StatusCode::FOUND, Host::Private, "/"),
     ("/old/away", StatusCode::FOUND, Host::Elsewhere, "/"),
 ];
-/// Where the laboratory leads besides its experiments.
-const DOORS: [&str; 5] = [
+/// The links of the laboratory's contents page besides its experiments.
+const OTHER_LINKS: [&str; 5] = [
     "/old/",
     "/loop/",
     "/calendar/2900",
@@ -83,10 +83,10 @@ const DOORS: [&str; 5] = [
 
 type Row = (Address, Page);
 
-/// Every row of the odd part but the index.
+/// Returns all unusual pages except the index.
 pub(super) fn pages() -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut contents = Page::html("Laboratory").links(DOORS.map(|path| Host::Www.at(path)));
+    let mut contents = Page::html("Laboratory").links(OTHER_LINKS.map(|path| Host::Www.at(path)));
     for (name, page) in documents().into_iter().chain(unusual_links()) {
         let place = Host::Www.at(&format!("/lab/{name}"));
         let other_end = Page::html(format!("{}: the other end", page.title));
@@ -100,7 +100,7 @@ pub(super) fn pages() -> Vec<Row> {
     rows
 }
 
-/// The page that links to everything over and over, and at its end to one page more.
+/// Returns the index, which links to every page several times and at its end to one more page, and that page.
 pub(super) fn index<'a>(everything: impl Iterator<Item = &'a Address>) -> [Row; 2] {
     let end = found("end-of-index");
     let links =
@@ -120,19 +120,19 @@ fn hidden(name: &str) -> Address {
     Host::Www.at(&format!("/lab/hidden/{name}"))
 }
 
-/// Pages that are ordinary but for their link.
+/// Returns pages with an unusual link.
 fn unusual_links() -> Vec<(&'static str, Page)> {
     let spelt = SPELLINGS.map(|(name, target, href)| (name, Link::spelt(found(target), href)));
     let formed = FORMS.map(|(name, form)| (name, Link::new(Element::Anchor, found(name), form)));
-    let carried = CARRIERS.map(|(name, by)| (name, Link::new(by, found(name), Written::Plainly)));
-    let decoys = DECOYS.map(|(name, by)| (name, Link::new(by, hidden(name), Written::Plainly)));
-    let links = spelt.into_iter().chain(formed).chain(carried).chain(decoys);
+    let followed = FOLLOWED.map(|(name, element)| (name, Link::new(element, found(name), Spelling::Plain)));
+    let not_followed = NOT_FOLLOWED.map(|(name, element)| (name, Link::new(element, hidden(name), Spelling::Plain)));
+    let links = spelt.into_iter().chain(formed).chain(followed).chain(not_followed);
     links
         .map(|(name, link)| (name, Page::html(format!("Unusual link: {name}")).link(link)))
         .collect()
 }
 
-/// Ordinary links in documents that are hard to get or to read.
+/// Returns pages with ordinary links that are hard to fetch or to read.
 fn documents() -> Vec<(&'static str, Page)> {
     let plain = Html {
         paragraphs: 1,
@@ -159,7 +159,11 @@ fn documents() -> Vec<(&'static str, Page)> {
         ..plain
     };
     let page = |title: &str, html, link| Page::styled(title, html).link(link);
-    let shy = page("A page that is shy at first", plain, found("after-shy").into());
+    let unavailable = page(
+        "A page that is unavailable at first",
+        plain,
+        found("after-unavailable").into(),
+    );
     let slow = page("A page that takes its time", plain, found("after-slow").into());
     vec![
         (
@@ -179,12 +183,12 @@ fn documents() -> Vec<(&'static str, Page)> {
             page("Déjà vu", latin, Link::spelt(found("déjà"), "found/déjà")),
         ),
         ("huge", page("A page of a megabyte", huge, found("end-of-huge").into())),
-        ("slow", slow.manner(Manner::Slow)),
-        ("shy", shy.manner(Manner::UnavailableOnce)),
+        ("slow", slow.behaviour(Behaviour::Slow)),
+        ("unavailable-once", unavailable.behaviour(Behaviour::UnavailableOnce)),
     ]
 }
 
-/// Old addresses, the page that still links to some of them, and where they lead.
+/// Returns the redirects, the page that links to them, and their targets.
 fn redirects() -> Vec<Row> {
     let old = ["one", "handbook", "ping", "secret", "away"];
     let old = old.map(|name| Host::Www.at(&format!("/old/{name}")));
@@ -200,7 +204,7 @@ fn redirects() -> Vec<Row> {
     rows
 }
 
-/// What robots.txt forbids, and its one exception.
+/// Returns the pages that robots.txt forbids, and one exception.
 fn private() -> Vec<Row> {
     let diary = Host::Private.at("/diary");
     vec![
@@ -220,7 +224,7 @@ fn private() -> Vec<Row> {
     ]
 }
 
-/// A page of one of the two traps: the forbidden calendar, and the directory that seems to hold itself.
+/// Returns a page of one of the two traps: the forbidden calendar, and the directory that seems to contain itself.
 pub(super) fn endless_page(address: &Address) -> Option<Page> {
     if address.host != Host::Www {
         return None;

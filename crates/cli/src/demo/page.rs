@@ -1,4 +1,4 @@
-//! The words in which the demo's tables are written: hosts, addresses, pages and links.
+//! The types of the demo's tables: hosts, addresses, pages and links.
 
 use hyper::StatusCode;
 
@@ -8,16 +8,16 @@ pub(super) enum Host {
     Www,
     Docs,
     Blog,
-    /// Served, but its robots.txt turns everyone away.
+    /// Served, but its robots.txt forbids everything.
     Private,
-    /// Another site: linked to and never served. The name is reserved (RFC 2606 section 2) and resolves nowhere.
+    /// Another site, linked to but not served. The name is reserved and never resolves (RFC 2606 section 2).
     Elsewhere,
 }
 
 impl Host {
     const SERVED: [Host; 4] = [Host::Www, Host::Docs, Host::Blog, Host::Private];
 
-    /// The host as URLs name it, without a port.
+    /// Returns the host as in URLs, without a port.
     pub(super) fn name(self) -> &'static str {
         match self {
             Host::Www => "www.demo.localhost",
@@ -28,8 +28,8 @@ impl Host {
         }
     }
 
-    /// The served host that a `Host` header (with or without a port) means. `localhost` is the first of them: other programs
-    /// need not know that RFC 6761 sends names below it to loopback.
+    /// Returns the served host of a `Host` header, with or without a port. `localhost` means the first host, for programs that do not
+    /// resolve names below `localhost` to loopback (RFC 6761).
     pub(super) fn from_header(header: &str) -> Option<Host> {
         let name = header.split(':').next()?;
         if name.eq_ignore_ascii_case("localhost") {
@@ -40,7 +40,7 @@ impl Host {
             .find(|host| host.name().eq_ignore_ascii_case(name))
     }
 
-    /// An address on this host. The path may hold a query, and letters of any language.
+    /// Returns an address on this host. The path may have a query and non-ASCII letters.
     pub(super) fn at(self, path: &str) -> Address {
         Address {
             host: self,
@@ -49,12 +49,12 @@ impl Host {
     }
 }
 
-/// Where the visit begins.
+/// Returns the address of the front page, the seed of a crawl.
 pub(super) fn home() -> Address {
     Host::Www.at("/")
 }
 
-/// The path as WHATWG URL section 4.4 writes it, for the few characters that the tables use.
+/// Percent-encodes a path (WHATWG URL, section 4.4). It supports only the characters in the tables.
 fn percent_encoded(path: &str) -> String {
     path.bytes()
         .map(|byte| {
@@ -67,16 +67,16 @@ fn percent_encoded(path: &str) -> String {
         .collect()
 }
 
-/// Where a page lives; the tables know pages by it.
+/// The address of a page, which is its key in the tables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address {
     pub(super) host: Host,
-    /// Path and query, as they stand in a serialised URL.
+    /// Path and query, as in a serialised URL.
     pub(super) path: String,
 }
 
 impl Address {
-    /// How often the most frequent segment of the path occurs in it.
+    /// Returns the number of occurrences of the most frequent segment of the path.
     pub(super) fn segment_repeats(&self) -> usize {
         let path = self.path.split('?').next().unwrap_or_default();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -85,60 +85,61 @@ impl Address {
     }
 }
 
-/// One row of the tables: what is answered at an address, and what it links to.
+/// A page in the tables: its content and its links.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) title: String,
     pub(super) content: Content,
     pub(super) links: Vec<Link>,
-    pub(super) manner: Manner,
-    /// Whether the robots.txt of its host keeps crawlers away from it.
+    pub(super) behaviour: Behaviour,
+    /// Whether the robots.txt of its host forbids it.
     pub(super) forbidden: bool,
 }
 
-/// What stands in an answer.
+/// The content of an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Html(Html),
-    /// Anything else, answered as it is.
+    /// Any other file.
     File {
         content_type: &'static str,
         bytes: Vec<u8>,
     },
-    /// Nothing but the way to the page's only link.
+    /// A redirect to the only link of the page.
     Redirect(StatusCode),
 }
 
-/// What sets one HTML page apart from another, links aside.
+/// The properties of an HTML page, except its links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Html {
     /// The value of `<base href>`.
     pub(super) base: Option<&'static str>,
     pub(super) charset: Charset,
-    /// Says `<meta name="robots" content="nofollow">`.
+    /// Whether it has `<meta name="robots" content="nofollow">`.
     pub(super) nofollow: bool,
     pub(super) paragraphs: usize,
 }
 
-/// How a page is turned into bytes, and where it says so.
+/// The character encoding of a page, and where it is declared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Charset {
-    /// UTF-8, named in the header.
+    /// UTF-8, declared in the header.
     #[default]
     Utf8,
-    /// Shift_JIS, named in the header; it can write ASCII and half-width kana.
+    /// Shift_JIS, declared in the header. Only ASCII and half-width kana are supported.
     ShiftJis,
-    /// windows-1252, named in a `<meta charset>` alone; it can write Latin-1.
+    /// windows-1252, declared only in `<meta charset>`. Only Latin-1 is supported.
     Windows1252,
 }
 
-/// How willingly a page is answered.
+/// How the server answers a request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Behaviour {
+    /// At once.
     Prompt,
     /// After about a second.
     Slow,
-    /// The first request of all gets 503, with `Retry-After: 0`.
+    /// The first request gets 503 with `Retry-After: 0`, later ones get the page.
     UnavailableOnce,
 }
 
@@ -147,10 +148,10 @@ pub(super) enum Manner {
 pub(super) struct Link {
     pub(super) to: Address,
     pub(super) element: Element,
-    pub(super) written: Written,
+    pub(super) spelling: Spelling,
 }
 
-/// What in the page carries a link.
+/// The element or header that has a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Anchor,
@@ -174,42 +175,42 @@ pub(super) enum Element {
 }
 
 impl Element {
-    /// Whether a polite visitor follows it.
+    /// Returns whether a polite crawler follows it.
     pub(super) fn is_followed(self) -> bool {
         use Element::{Comment, Nofollow, Script, Template, Textarea};
         !matches!(self, Nofollow | Comment | Script | Template | Textarea)
     }
 }
 
-/// How the URL of a link is spelt.
+/// How the URL of a link is written.
 #[derive(Clone, Debug)]
-pub(super) enum Written {
-    /// From the root of the same host, with scheme and host to another.
-    Plainly,
-    /// Like `Plainly`, and then `#` and this fragment.
+pub(super) enum Spelling {
+    /// The path on the same host, the whole URL to another host.
+    Plain,
+    /// Like `Plain`, with this fragment.
     WithFragment(&'static str),
     /// `//host:port/path`.
     SchemeRelative,
     /// `HTTP://HOST:port/path`.
-    Shouting,
-    /// These very characters of the attribute; the table vouches that they lead to the target.
-    As(String),
+    UpperCase,
+    /// This text. The table guarantees that it resolves to the target.
+    Verbatim(String),
 }
 
 impl Link {
-    pub(super) fn new(element: Element, to: Address, written: Written) -> Link {
-        Link { to, element, written }
+    pub(super) fn new(element: Element, to: Address, spelling: Spelling) -> Link {
+        Link { to, element, spelling }
     }
 
-    /// An anchor whose `href` is these very characters.
+    /// Returns an anchor with this text as its `href`.
     pub(super) fn spelt(to: Address, href: impl Into<String>) -> Link {
-        Link::new(Element::Anchor, to, Written::As(href.into()))
+        Link::new(Element::Anchor, to, Spelling::Verbatim(href.into()))
     }
 }
 
 impl From<Address> for Link {
     fn from(to: Address) -> Link {
-        Link::new(Element::Anchor, to, Written::Plainly)
+        Link::new(Element::Anchor, to, Spelling::Plain)
     }
 }
 
@@ -219,12 +220,12 @@ impl Page {
             title: title.into(),
             content,
             links: Vec::new(),
-            manner: Manner::Prompt,
+            behaviour: Behaviour::Prompt,
             forbidden: false,
         }
     }
 
-    /// A page of text and links.
+    /// Makes a page of text and links.
     pub(super) fn html(title: impl Into<String>) -> Page {
         Page::styled(
             title,
@@ -235,12 +236,12 @@ impl Page {
         )
     }
 
-    /// A page of text and links that differs from the ordinary one.
+    /// Makes a page of text and links with other properties than the usual ones.
     pub(super) fn styled(title: impl Into<String>, html: Html) -> Page {
         Page::new(title, Content::Html(html))
     }
 
-    /// A document that is no HTML and has no links.
+    /// Makes a document that is not HTML and has no links.
     pub(super) fn file(title: &str, content_type: &'static str, bytes: impl Into<Vec<u8>>) -> Page {
         Page::new(
             title,
@@ -251,10 +252,10 @@ impl Page {
         )
     }
 
-    /// A redirect.
+    /// Makes a redirect.
     pub(super) fn redirect(status: StatusCode, to: Address) -> Page {
         let title = format!("Moved to {}", to.path);
-        let location = Link::new(Element::Location, to, Written::Plainly);
+        let location = Link::new(Element::Location, to, Spelling::Plain);
         Page::new(title, Content::Redirect(status)).link(location)
     }
 
@@ -273,12 +274,12 @@ impl Page {
         self
     }
 
-    pub(super) fn manner(mut self, manner: Manner) -> Page {
-        self.manner = manner;
+    pub(super) fn behaviour(mut self, behaviour: Behaviour) -> Page {
+        self.behaviour = behaviour;
         self
     }
 
-    /// The links that a polite visitor of this page follows.
+    /// Returns the links that a polite crawler follows.
     pub(super) fn followed(&self) -> impl Iterator<Item = &Link> {
         let nofollow = matches!(&self.content, Content::Html(html) if html.nofollow);
         self.links

@@ -1,6 +1,6 @@
 //! The ordinary part of the demo: a catalogue, a handbook, a journal, a wiki and some files.
 
-use super::page::{Address, Element, Host, Html, Link, Page, Written, home};
+use super::page::{Address, Element, Host, Html, Link, Page, Spelling, home};
 
 /// Directory and noun of each category of the catalogue.
 const CATEGORIES: [(&str, &str); 8] = [
@@ -17,11 +17,11 @@ const MAKES: [&str; 12] = [
     "aurora", "basalt", "cirrus", "delta", "ember", "fjord", "garnet", "harbour", "indigo", "juniper", "kestrel",
     "lagoon",
 ];
-/// The makes on the first of a category's two pages.
-const FIRST_PAGE: usize = 7;
-/// Every so many makes, one has been reviewed.
+/// The number of makes on the first of a category's two pages.
+const MAKES_ON_FIRST_PAGE: usize = 7;
+/// One of this many makes has reviews.
 const REVIEWED_EVERY: usize = 3;
-/// So many categories still link to something that is gone.
+/// The number of categories with a broken link.
 const BROKEN_LINKS: usize = 5;
 
 const CHAPTERS: [(&str, &str); 6] = [
@@ -42,14 +42,14 @@ const SECTIONS: [&str; 8] = [
     "seasons",
     "questions",
 ];
-/// The handbook's pages are written relative to this base, not to where they stand.
+/// The base of the links in the handbook. It differs from the directory of the pages.
 const HANDBOOK_BASE: &str = "/handbook/";
 
 const MOODS: [&str; 6] = ["quiet", "bright", "patient", "stubborn", "borrowed", "northern"];
 const SUBJECTS: [&str; 6] = ["rivers", "machines", "letters", "gardens", "bridges", "winters"];
 const POSTS_PER_PAGE: usize = 9;
 
-/// Wiki articles as their paths name them; some are percent-encoded already.
+/// The names of wiki articles in paths. Some are percent-encoded already.
 const ARTICLES: &str = "日本語 Čeština Ελληνικά العربية हिन्दी Русский 한국어 עברית Türkçe Ñandú Łódź ไทย Zürich 🦉 \
     C%2B%2B New%20York";
 
@@ -58,13 +58,13 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0
     \0\0\0\nIDATx\xdach\0\0\0\x82\0\x81\xdaE\x08;\0\0\0\0IEND\xaeB`\x82";
 const PDF: &[u8] = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n\
     2 0 obj<</Type/Pages/Count 0/Kids[]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n";
-/// An archive without files is its end-of-directory record alone.
+/// An archive without files, which has only the end-of-directory record.
 const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const NOTES: &str = "Notes of the demo.\nhttp://www.demo.localhost/only-mentioned is text here, not a link.\n";
 
 type Row = (Address, Page);
 
-/// Every row of the ordinary part.
+/// Returns all ordinary pages.
 pub(super) fn pages() -> Vec<Row> {
     let mut rows = vec![front_page(), catalogue()];
     for (index, _) in CATEGORIES.iter().enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn pages() -> Vec<Row> {
 fn front_page() -> Row {
     let nearby = ["/wiki/", "/files/", "/lab/", "/index-of-everything"].map(|path| Host::Www.at(path));
     let abroad = [Host::Blog, Host::Private, Host::Elsewhere].map(|host| host.at("/"));
-    let handbook = Link::new(Element::Anchor, Host::Docs.at("/"), Written::SchemeRelative);
+    let handbook = Link::new(Element::Anchor, Host::Docs.at("/"), Spelling::SchemeRelative);
     let page = Page::html("The demo site")
         .link(Link::spelt(Host::Www.at("/catalog"), "catalog"))
         .link(handbook)
@@ -110,11 +110,11 @@ fn reviews(plural: &str, make: &str) -> Address {
     shelf(plural, &format!("reviews?make={make}&stars=5"))
 }
 
-/// A category's two pages, its products and their reviews.
+/// Returns the two pages of a category, its products and their reviews.
 fn category(index: usize) -> Vec<Row> {
     let (plural, noun) = CATEGORIES[index];
     let (neighbour, _) = CATEGORIES[(index + 1) % CATEGORIES.len()];
-    let (first, second) = MAKES.split_at(FIRST_PAGE);
+    let (first, second) = MAKES.split_at(MAKES_ON_FIRST_PAGE);
     let products = |makes: &[&str]| -> Vec<Link> {
         makes
             .iter()
@@ -166,7 +166,7 @@ fn file_beside(plural: &str, file: &str) -> Link {
     Link::spelt(shelf(plural, file), file)
 }
 
-/// The documentation host: every page of it has a `<base href>` that differs from its own place.
+/// Returns the documentation host. Each of its pages has a `<base href>` that differs from its own address.
 fn handbook() -> Vec<Row> {
     let page = |title: String| {
         Page::styled(
@@ -200,7 +200,7 @@ fn handbook() -> Vec<Row> {
     rows
 }
 
-/// Month and name of every post, oldest first.
+/// Returns the address, the title and the subject of every post, the oldest first.
 fn posts() -> Vec<(Address, String, &'static str)> {
     let post = |month: usize, mood: &str, subject: &'static str| {
         let path = format!("/2025/{:02}/{mood}-{subject}/", month + 1);
@@ -210,7 +210,7 @@ fn posts() -> Vec<(Address, String, &'static str)> {
     MOODS.into_iter().enumerate().flat_map(of_month).collect()
 }
 
-/// The blog host: front pages that only `<link rel="next">` joins, posts, tags, and drafts that robots.txt forbids.
+/// Returns the blog host: front pages with `<link rel="next">` between them, posts, tags, and drafts that robots.txt forbids.
 fn journal() -> Vec<Row> {
     let posts = posts();
     let front = |number: usize| {
@@ -225,7 +225,7 @@ fn journal() -> Vec<Row> {
 
     let mut rows = Vec::new();
     for (number, shown) in (1..).zip(posts.chunks(POSTS_PER_PAGE)) {
-        let next = (number < fronts).then(|| Link::new(Element::Next, front(number + 1), Written::Plainly));
+        let next = (number < fronts).then(|| Link::new(Element::Next, front(number + 1), Spelling::Plain));
         let page = Page::html(format!("Journal, page {number}")).links(next);
         rows.push((
             front(number),
@@ -253,7 +253,7 @@ fn draft() -> Address {
     Host::Blog.at("/drafts/unfinished")
 }
 
-/// Articles whose names are in many scripts; every other one is linked in raw letters, not percent-encoded.
+/// Returns articles with names in many scripts. The link to every second one is not percent-encoded.
 fn wiki() -> Vec<Row> {
     let contents = Host::Www.at("/wiki/");
     let article = |name: &str| Host::Www.at(&format!("/wiki/{name}"));

@@ -1,4 +1,4 @@
-//! The demo over HTTP/1.1 on loopback, and the record of who asked for what.
+//! Serves the demo over HTTP/1.1 on loopback, and records the requests.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,19 +17,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::html;
-use super::page::{Address, Content, Host, Manner, Page};
+use super::page::{Address, Behaviour, Content, Host, Page};
 use super::site::DemoSite;
 
-/// How long the slow page takes.
-const SLOWNESS: Duration = Duration::from_secs(1);
-/// After an error of `accept` (no file descriptors are left, say), so as not to spin.
+/// The delay of the slow page.
+const SLOW_DELAY: Duration = Duration::from_secs(1);
+/// The pause after an error of `accept`, such as a lack of file handles. It prevents a busy loop.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(20);
-/// Requests beyond these are answered and not recorded.
-const MOST_RECORDS: usize = 100_000;
+/// The maximum number of recorded requests. Later ones are answered, but not recorded.
+const MAX_RECORDS: usize = 100_000;
 
 type Answer = http::Result<Response<Full<Bytes>>>;
 
-/// The demo being served; dropping it closes the port and every connection.
+/// The running server of the demo. Dropping it closes the port and all connections.
 #[derive(Debug)]
 pub struct DemoServer {
     site: Arc<DemoSite>,
@@ -38,18 +38,18 @@ pub struct DemoServer {
     accepting: JoinHandle<()>,
 }
 
-/// One request that was answered.
+/// One answered request.
 #[derive(Clone, Debug)]
 pub struct RequestRecord {
     /// The `Host` header in lower case, without the port; empty if there was none.
     pub host: String,
-    /// The path with its query, as it was asked for.
+    /// The path and query of the request.
     pub path: String,
-    /// When the request's head had been read.
+    /// When the server had read the head of the request.
     pub started: Instant,
     /// When the answer was ready to be sent.
     pub ended: Instant,
-    /// The status it was answered with.
+    /// The status of the answer.
     pub status: u16,
     /// The `User-Agent` header, unless it was missing or not text.
     pub user_agent: Option<String>,
@@ -58,13 +58,14 @@ pub struct RequestRecord {
 #[derive(Debug, Default)]
 struct Records {
     requests: Mutex<Vec<RequestRecord>>,
-    /// The shy pages that have turned someone away already.
-    excused: Mutex<BTreeSet<Address>>,
+    /// The pages that have answered 503 once.
+    unavailable_before: Mutex<BTreeSet<Address>>,
 }
 
-/// Serves the demo on 127.0.0.1, on a port that the system chooses, until the answer is dropped.
+/// Serves the demo on 127.0.0.1, on a port that the system chooses, until the returned server is dropped.
 ///
 /// # Errors
+///
 /// When no port can be opened on loopback.
 pub async fn serve() -> io::Result<DemoServer> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -81,19 +82,19 @@ pub async fn serve() -> io::Result<DemoServer> {
 }
 
 impl DemoServer {
-    /// The site that is served.
+    /// Returns the site that is served.
     #[must_use]
     pub fn site(&self) -> &Arc<DemoSite> {
         &self.site
     }
 
-    /// Where all hosts of the demo are served.
+    /// Returns the address of all hosts of the demo.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The requests answered so far, in the order in which their answers were ready; at most the first 100 000.
+    /// Returns the answered requests, in the order of their answers; at most the first 100 000.
     #[must_use]
     pub fn requests(&self) -> Vec<RequestRecord> {
         locked(&self.records.requests).clone()
@@ -106,19 +107,19 @@ impl Drop for DemoServer {
     }
 }
 
-/// Nothing can be left half done under these locks, so that a poisoned one is as good as any.
+/// Locks a mutex, also a poisoned one: a panic cannot leave its data inconsistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn accept(listener: TcpListener, site: Arc<DemoSite>, records: Arc<Records>) {
-    // Owned here, so that the connections end with the server.
+    // This task owns the connections, so they end with the server.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, Arc::clone(&site), Arc::clone(&records)));
+                    connections.spawn(serve_connection(stream, Arc::clone(&site), Arc::clone(&records)));
                 }
                 Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
             },
@@ -127,9 +128,9 @@ async fn accept(listener: TcpListener, site: Arc<DemoSite>, records: Arc<Records
     }
 }
 
-async fn converse(stream: TcpStream, site: Arc<DemoSite>, records: Arc<Records>) {
+async fn serve_connection(stream: TcpStream, site: Arc<DemoSite>, records: Arc<Records>) {
     let service = service_fn(|request| respond(request, &site, &records));
-    // A visitor who hangs up has had enough; there is nobody to tell.
+    // A client may close its connection at any time, so errors are ignored.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -160,10 +161,10 @@ async fn respond(request: Request<Incoming>, site: &DemoSite, records: &Records)
 }
 
 async fn answer(site: &DemoSite, address: &Address, page: &Page, records: &Records) -> Answer {
-    match page.manner {
-        Manner::UnavailableOnce if records.is_first_excuse(address) => return unavailable(),
-        Manner::Slow => tokio::time::sleep(SLOWNESS).await,
-        Manner::Prompt | Manner::UnavailableOnce => {}
+    match page.behaviour {
+        Behaviour::UnavailableOnce if records.is_first_request(address) => return unavailable(),
+        Behaviour::Slow => tokio::time::sleep(SLOW_DELAY).await,
+        Behaviour::Prompt | Behaviour::UnavailableOnce => {}
     }
     match &page.content {
         Content::Html(html) => ok(html.charset.content_type(), html::write(site, address, page, html)),
@@ -198,7 +199,7 @@ fn not_found() -> Answer {
         .status(StatusCode::NOT_FOUND)
         .header(CONTENT_TYPE, "text/plain")
         .body(Full::from(
-            "There is no such page in the demo. It begins at http://www.demo.localhost with this port.\n",
+            "The demo has no such page. Its front page is http://www.demo.localhost with this port.\n",
         ))
 }
 
@@ -209,12 +210,12 @@ fn header(request: &Request<Incoming>, name: HeaderName) -> Option<String> {
 impl Records {
     fn note(&self, record: RequestRecord) {
         let mut requests = locked(&self.requests);
-        if requests.len() < MOST_RECORDS {
+        if requests.len() < MAX_RECORDS {
             requests.push(record);
         }
     }
 
-    fn is_first_excuse(&self, address: &Address) -> bool {
-        locked(&self.excused).insert(address.clone())
+    fn is_first_request(&self, address: &Address) -> bool {
+        locked(&self.unavailable_before).insert(address.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! The demo as a whole: its tables put together, and the walk through them.
+//! The link graph of the demo: all its tables, and the walk through them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,10 +8,9 @@ use url::Url;
 use super::page::{Address, Content, Host, Page, home};
 use super::{lab, places, well_known};
 
-/// The demo's link graph and what is needed to write its pages.
+/// The link graph of the demo, from which its pages are written.
 ///
-/// Two sites with the same port are alike to the byte. The tables take some hundred kilobytes; bodies are written
-/// when they are asked for.
+/// Two sites with the same port are identical. The tables take some hundred kilobytes. Bodies are written when they are requested.
 #[derive(Debug)]
 pub struct DemoSite {
     port: u16,
@@ -19,7 +18,7 @@ pub struct DemoSite {
 }
 
 impl DemoSite {
-    /// Draws up the site. The port is needed because some links are absolute.
+    /// Makes the site. It needs the port because some links are absolute.
     #[must_use]
     pub fn new(port: u16) -> DemoSite {
         let mut pages: BTreeMap<Address, Page> = places::pages().into_iter().collect();
@@ -30,23 +29,27 @@ impl DemoSite {
         DemoSite { port, pages }
     }
 
-    /// The front page, from which everything reachable can be reached.
+    /// Returns the URL of the front page, from which all reachable pages are linked.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "only the port varies, and every port parses")]
+    #[expect(clippy::expect_used, reason = "only the port varies, and every port is valid")]
     pub fn seed(&self) -> Url {
-        Url::parse(&self.url(&home())).expect("a fixed URL but for its port")
+        Url::parse(&self.url(&home())).expect("a constant URL except for its port")
     }
 
-    /// The URLs that a polite visitor who starts at the seed must find: those answered with 200.
+    /// Returns the URLs that a polite crawler must find from the seed: those that answer 200.
     ///
-    /// A visitor is polite who obeys robots.txt, follows neither `nofollow` links nor the links of a `nofollow` page,
-    /// sees no links in comments, scripts, templates and text areas, stays on the hosts of the demo, and refuses a URL
-    /// in whose path one segment occurs more than `max_segment_repeats` times. It asks again after a 503. Redirects
-    /// and broken links are not among the answers; files that are no HTML (an image, a text, a PDF, a ZIP archive)
-    /// are, as they are asked for and recorded like any page. robots.txt and the sitemap are linked from nowhere; the
-    /// sitemap lists only pages that are found without it.
+    /// A polite crawler:
     ///
-    /// Cost: one walk over the tables. Every page is at most a dozen links from the seed, the path trap aside.
+    /// * obeys robots.txt, and follows neither `nofollow` links nor the links of a `nofollow` page;
+    /// * ignores links in comments, scripts, templates and text areas;
+    /// * stays on the hosts of the demo;
+    /// * refuses a URL if one segment of its path occurs more than `max_segment_repeats` times;
+    /// * retries after a 503.
+    ///
+    /// Redirects and broken links are left out. Files that are not HTML (an image, a text, a PDF, a ZIP archive) are included. No page
+    /// links to robots.txt or to the sitemap, and the sitemap lists only pages that are found without it.
+    ///
+    /// Cost: one walk over the tables. Every page is at most a dozen links from the seed, except in the path trap.
     #[must_use]
     pub fn reachable(&self, max_segment_repeats: usize) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -68,18 +71,18 @@ impl DemoSite {
         found
     }
 
-    /// The page at an address: from the tables, or one of the endless ones, made on the spot.
+    /// Returns the page at an address: from the tables, or a generated page of a trap.
     pub(super) fn page(&self, address: &Address) -> Option<Cow<'_, Page>> {
         let listed = self.pages.get(address).map(Cow::Borrowed);
         listed.or_else(|| lab::endless_page(address).map(Cow::Owned))
     }
 
-    /// The whole URL of an address, in its canonical form.
+    /// Returns the URL of an address, in canonical form.
     pub(super) fn url(&self, address: &Address) -> String {
         format!("http://{}{}", self.authority(address.host), address.path)
     }
 
-    /// Host and port as they stand in a URL.
+    /// Returns host and port as in a URL.
     pub(super) fn authority(&self, host: Host) -> String {
         match host {
             Host::Elsewhere => host.name().to_owned(),

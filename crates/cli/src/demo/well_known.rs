@@ -1,6 +1,6 @@
-//! What crawlers ask for unbidden: robots.txt of each host, and the sitemap.
+//! The files at well-known locations: the robots.txt of each host, and the sitemap.
 //!
-//! The handbook's host has no robots.txt: it answers 404, which allows everything (RFC 9309 section 2.3.1.3).
+//! The host of the handbook answers 404 for its robots.txt, which allows everything (RFC 9309 section 2.3.1.3).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::page::{Address, Host, Page};
 const ROBOTS: &str = "/robots.txt";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The rows of these files; the sitemap lists the catalogue out of `pages`.
+/// Returns these files. The sitemap lists the catalogue in `pages`.
 pub(super) fn pages(port: u16, pages: &BTreeMap<Address, Page>) -> Vec<(Address, Page)> {
     let www = format!("http://{}:{port}", Host::Www.name());
     let www_robots = format!(

@@ -1,4 +1,4 @@
-//! The options for sitemaps, for URLs that count as the same, for retries, and against endless sites.
+//! The options for sitemaps, equivalent URLs, retries and crawler traps.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) struct Budgets {
         help_heading = "Sitemaps"
     )]
     max_sitemaps: usize,
-    /// Maximum sitemap indexes in a row that lead to a sitemap.
+    /// Maximum sitemap indexes in a row above a sitemap.
     #[arg(
         long,
         value_name = "N",
@@ -274,7 +274,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// Writes the options into what the library takes.
+    /// Writes the options into those of the library.
     pub(crate) fn write_to(&self, crawl: &mut CrawlOptions) {
         crawl.max_sitemap_bytes = self.max_sitemap_bytes.get();
         crawl.max_sitemap_urls = self.max_sitemap_urls;

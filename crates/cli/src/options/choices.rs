@@ -1,4 +1,4 @@
-//! Options whose value is one of a few words.
+//! The options that have a fixed list of values.
 
 use clap::ValueEnum;
 use frontier::Reach;

@@ -9,7 +9,7 @@ use terminal_size::{Width, terminal_size};
 use super::Cli;
 use super::seeds;
 
-/// What `-h` lists, by the names of the fields. All else is in `--help` only.
+/// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
 const COMMON: [&str; 25] = [
     "seed_urls",
     "seeds",
@@ -38,9 +38,9 @@ const COMMON: [&str; 25] = [
     "help",
 ];
 
-/// The width of help where there is no terminal, in columns.
+/// The width of the help if there is no terminal, in columns.
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
-/// The maximum width of help, in columns: longer lines are hard to read.
+/// The maximum width of the help, in columns. Longer lines are hard to read.
 const MAX_WIDTH: usize = 120;
 
 const UNITS_IN_SHORT: &str = "Counts: 64k, 10M. Sizes: 512KiB, 64MiB. Durations: 500ms, 30s, 5m, 1h, 2d.";
@@ -65,7 +65,7 @@ fn after_long_help() -> String {
     format!("{}\n\n{}", rows("Units", &UNITS), rows("Exit codes", &EXIT_CODES))
 }
 
-/// Returns the command with everything that the help shows.
+/// Returns the complete definition of the command line.
 pub(crate) fn command() -> Command {
     let version = Arg::new("version")
         .short('V')
@@ -118,9 +118,9 @@ fn with_rules(command: Command) -> Command {
         })
 }
 
-/// Tells whether the value of an option is a file or a folder.
+/// Returns whether the value of an option is a file or a folder.
 ///
-/// Such an option is given once: of two files, one would be missing without a word.
+/// Such an option may be given once. If it could be repeated, the first file would be ignored without a message.
 pub(crate) fn names_a_file(argument: &Arg) -> bool {
     matches!(
         argument.get_value_hint(),
@@ -135,7 +135,7 @@ fn help_width() -> usize {
     columns.unwrap_or(WIDTH_WITHOUT_TERMINAL).min(MAX_WIDTH)
 }
 
-/// Reads the arguments. Ends the process if they are wrong, or ask for help or the version.
+/// Reads the arguments. Ends the process if they are not valid, or request the help or the version.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
     try_parse(arguments).unwrap_or_else(|error| error.exit())
 }
@@ -144,7 +144,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
 ///
 /// # Errors
 ///
-/// Wrong arguments, or the text of the help or the version.
+/// When the arguments are not valid. The text of the help or the version is an error, too.
 pub(super) fn try_parse<T>(arguments: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error>
 where
     T: Into<OsString> + Clone,

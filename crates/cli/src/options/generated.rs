@@ -1,4 +1,4 @@
-//! What is generated from the options: shell completions and the manual page.
+//! Texts that are generated from the options: shell completions and the manual page.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// None in practice: the page is written into memory.
+/// None in practice, because the page is written into memory.
 pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
     let command = command().override_usage("crawler [OPTIONS] <SEED_URL>...\ncrawler <SUBCOMMAND>");
     let subcommands: Vec<_> = command.get_subcommands().filter_map(described).collect();

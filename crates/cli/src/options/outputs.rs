@@ -1,4 +1,4 @@
-//! The options that say what is written where.
+//! The options of the outputs.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,7 @@ pub(crate) struct Outputs {
     pub(crate) links: Option<PathBuf>,
     /// Write a line per refused or failed URL to this file, with the reason.
     ///
-    /// It has the page with the link, too. URLs that the crawl did not reach are there, too.
-    /// The format is chosen as for --output. The name - is standard output. An existing file is replaced.
+    /// Each line has the page with the link. URLs that the crawl did not reach are included. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) refused: Option<PathBuf>,
     /// Add a field to the objects of --output; repeatable.
@@ -47,7 +46,7 @@ pub(crate) struct Outputs {
     max_select_values: usize,
     /// Maximum size of all values of one selected field on a page.
     ///
-    /// The rest is cut, and counted.
+    /// The rest is dropped, and counted.
     #[arg(
         long,
         value_name = "SIZE",
@@ -100,8 +99,8 @@ pub(crate) enum Format {
 }
 
 impl Outputs {
-    /// Asks the crawl for what the outputs need.
-    pub(crate) fn ask(&self, crawl: &mut CrawlOptions) {
+    /// Sets the options of the crawl that the outputs need.
+    pub(crate) fn apply_to(&self, crawl: &mut CrawlOptions) {
         crawl.fields.clone_from(&self.select);
         crawl.select_limits = SelectLimits {
             values: self.max_select_values,
@@ -124,43 +123,43 @@ impl Outputs {
         self.format.unwrap_or(by_name)
     }
 
-    /// Says whether a format is given, but no file of records.
-    pub(crate) fn has_format_of_nothing(&self) -> bool {
+    /// Returns whether a format is given, but no file of records.
+    pub(crate) fn has_format_without_file(&self) -> bool {
         self.format.is_some() && self.files().next().is_none()
     }
 
-    /// Returns a file that two outputs were to share.
+    /// Returns a file that two outputs share.
     pub(crate) fn shared_file(&self) -> Option<&Path> {
         let files: Vec<&PathBuf> = self.files().chain(&self.warc).collect();
         let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
 
-    /// Says whether an output goes to this file, and would replace it. A terminal or a device cannot be replaced.
-    pub(crate) fn write_to(&self, input: &Path) -> bool {
+    /// Returns whether an output replaces this file. A terminal or a device cannot be replaced.
+    pub(crate) fn replaces(&self, input: &Path) -> bool {
         let is_regular = input.metadata().is_ok_and(|found| found.is_file());
         let mut files = self.files().chain(&self.warc);
         is_regular && files.any(|file| is_same(file, input))
     }
 
-    /// Says whether standard output carries results.
+    /// Returns whether results go to standard output.
     pub(crate) fn takes_stdout(&self) -> bool {
         self.files().any(|file| is_stdout(file))
     }
 }
 
-/// Whether two paths lead to one file, under whatever name.
+/// Returns whether two paths name the same file, also through links.
 fn is_same(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
         use std::os::unix::fs::MetadataExt as _;
         return (one.dev(), one.ino()) == (other.dev(), other.ino());
     }
-    place_of(one) == place_of(other)
+    absolute_path(one) == absolute_path(other)
 }
 
-/// The file that a path leads to, whether it is there yet or not.
-fn place_of(path: &Path) -> PathBuf {
+/// Returns the absolute path of a file that may not exist yet.
+fn absolute_path(path: &Path) -> PathBuf {
     if let Ok(place) = path.canonicalize() {
         return place;
     }
@@ -172,10 +171,10 @@ fn place_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A file to go on with, which standard output is not.
+/// Reads the name of a file that is appended to. Standard output is not such a file.
 fn parse_file(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
-        return Err("an archive cannot go to standard output: name a file".to_owned());
+        return Err("an archive cannot go to standard output: give a file".to_owned());
     }
     Ok(PathBuf::from(text))
 }

@@ -1,4 +1,4 @@
-//! Tests of the help as a whole, and of `docs/options.md`, which is generated from it.
+//! Tests of the whole help, and of `docs/options.md`, which is generated from it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -89,7 +89,7 @@ fn reference() -> String {
 }
 
 #[test]
-fn options_md_lists_every_option_as_the_command_has_it() {
+fn options_md_matches_the_options_of_the_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
     let expected = reference();
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -129,7 +129,7 @@ fn help_is_never_wider_than_the_terminal() {
 }
 
 #[test]
-fn no_word_of_the_help_is_broken() {
+fn no_word_of_the_help_is_split_between_lines() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let unbroken = helps(usize::from(u16::MAX));
     for width in [80, 120] {
@@ -140,7 +140,7 @@ fn no_word_of_the_help_is_broken() {
 }
 
 #[test]
-fn the_common_options_come_in_the_order_in_which_one_needs_them() {
+fn the_common_options_are_listed_outputs_and_limits_first() {
     let help = command().render_help().to_string();
     let headings: Vec<_> = help
         .lines()
@@ -224,12 +224,12 @@ fn the_defaults_are_those_of_the_library() {
     assert_eq!(options.select_limits, defaults.select_limits);
     assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
     assert_eq!(options.frontier.scope, defaults.frontier.scope);
-    // The command grows the seen-set, so that a small capacity costs no pages.
+    // The command lets the seen-set grow, so a small capacity loses no pages.
     let frontier = frontier::FrontierConfig {
         on_saturation: sieve::OnSaturation::Grow,
         ..defaults.frontier
     };
-    // The secret of the hash is not shown.
+    // The random seed of the hash is secret, so it is left out.
     assert_eq!(format!("{:?}", options.frontier), format!("{frontier:?}"));
 }
 
@@ -263,7 +263,7 @@ fn values_out_of_range_are_refused() {
 }
 
 #[test]
-fn an_option_that_names_a_file_is_given_once_and_of_others_the_last_counts() {
+fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
     let command = command();
     let files = command.get_arguments().filter(|argument| super::names_a_file(argument));
     let files: Vec<_> = files.filter_map(Arg::get_long).collect();
@@ -286,7 +286,7 @@ fn an_option_that_names_a_file_is_given_once_and_of_others_the_last_counts() {
 }
 
 #[test]
-fn options_have_the_names_that_users_of_other_crawlers_know() {
+fn options_have_aliases_that_other_crawlers_use() {
     let options = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
         let crawl = cli.site.options.to_crawl(0);

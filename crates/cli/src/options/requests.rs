@@ -35,14 +35,14 @@ pub(crate) struct Requests {
     pub(crate) cookie_file: Option<PathBuf>,
     /// Accept any certificate: expired, of another host, or unsigned.
     ///
-    /// Whoever is on the way can then read and change everything, as without https. Logins and cookies are sent all the same: give
-    /// none that matter.
+    /// An attacker on the network can then read and change all data, as without https. Logins and cookies are still sent: do not
+    /// give secret ones.
     #[arg(long, help_heading = "Requests")]
     insecure: bool,
     /// Send all requests through this proxy.
     ///
     /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
-    /// connects to. It refuses private addresses only where they stand in a URL.
+    /// connects to. It refuses private addresses only if a URL has them.
     #[arg(long, value_name = "URL", help_heading = "Requests")]
     proxy: Option<String>,
     /// Maximum time to connect.
@@ -91,7 +91,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Sets what the options say.
+    /// Writes the options into those of the HTTP fetcher.
     pub(super) fn write_to(&self, http: &mut HttpOptions) {
         let secrets = |texts: &[String]| texts.iter().map(|text| Secret::from(text.as_str())).collect();
         http.headers = secrets(&self.header);
@@ -113,7 +113,7 @@ impl Requests {
         self.insecure
     }
 
-    /// Reads the cookie file, if there is one.
+    /// Reads the cookie file, if the option is set.
     pub(crate) fn cookies_of_file(&self) -> Result<Option<CookieFile>, CookieFileError> {
         self.cookie_file.as_deref().map(CookieFile::open).transpose()
     }

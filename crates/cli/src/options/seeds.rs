@@ -1,4 +1,4 @@
-//! The seeds: where they come from, and which texts are seeds.
+//! The seeds of the command line and of files.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -40,7 +40,7 @@ pub(crate) enum SeedsError {
     Line { path: String, line: usize, why: NotASeed },
 }
 
-/// A text that is no seed, with what to write instead.
+/// A text that is not a seed. The message names valid forms.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a seed: write a URL such as http://intranet/, a host with a dot such as example.com, an IP address, or localhost"
@@ -54,7 +54,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or has a line that is no seed.
+    /// When the file cannot be read, or a line is not a seed.
     pub(crate) fn all_seeds(&self) -> Result<Vec<String>, SeedsError> {
         let mut seeds = self.seed_urls.clone();
         let Some(path) = &self.seeds else {
@@ -89,11 +89,11 @@ impl Site {
 
 /// Checks that a text is a URL, or starts with a host with a dot, an IP address or localhost.
 ///
-/// A single word is more likely a typing error, such as the misspelt name of a subcommand. The library checks URLs further.
+/// Any other single word is probably a typing error, such as a misspelt subcommand. The library checks URLs in more detail.
 ///
 /// # Errors
 ///
-/// Any other text.
+/// When the text is none of these.
 pub(super) fn check(text: &str) -> Result<(), NotASeed> {
     let trimmed = text.trim();
     let is_url =
@@ -117,7 +117,7 @@ fn has_plain_host(text: &str) -> bool {
             let name = name.strip_suffix('.').unwrap_or(&name);
             name == "localhost" || name.split_once('.').is_some_and(|(first, _)| !first.is_empty())
         }
-        // A bare number would be an address, too.
+        // A bare number would be an IP address, too.
         Ok(Host::Ipv4(_)) => host.contains('.'),
         Ok(Host::Ipv6(_)) => true,
         Err(_) => false,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_word_is_no_seed() {
+    fn a_single_word_is_not_a_seed() {
         for text in [
             "",
             "demo",

@@ -1,4 +1,4 @@
-//! Values with units: counts, sizes, durations and shares, read from text and written as text.
+//! Reads and writes values with units: counts, sizes, durations and shares.
 
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
@@ -11,11 +11,11 @@ const COUNT: &str = "write a whole number such as 500, 64k or 10M";
 const SIZE: &str = "write a size such as 512KiB, 64MiB or 10MB; a bare number is bytes";
 const DURATION: &str = "write a duration such as 500ms, 30s, 5m, 1h or 2d; a bare number is seconds";
 
-/// Reads a count: digits, and after them k, M or G for thousands, millions or thousands of millions.
+/// Reads a count: digits with an optional k, M or G, for 10³, 10⁶ or 10⁹.
 ///
 /// # Errors
 ///
-/// No such number, or one that `T` cannot hold.
+/// When the text is not a count, or `T` cannot hold it.
 pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     let counts = Config::new().with_byte_suffix(ByteSuffix::Deny);
     match counts.parse_size(text) {
@@ -28,7 +28,7 @@ pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result
 ///
 /// # Errors
 ///
-/// No such size, or one that `T` cannot hold.
+/// When the text is not a size, or `T` cannot hold it.
 pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     match parse_size::parse_size(text) {
         Ok(bytes) if is_whole(text) => fit(bytes, SIZE),
@@ -36,7 +36,7 @@ pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<
     }
 }
 
-/// Tells whether there is a unit wherever there is a fraction: the library would round 1.5 to 2.
+/// Returns whether the number is whole or has a unit. The library would round a bare 1.5 to 2.
 fn is_whole(text: &str) -> bool {
     let has_unit = !text.ends_with(|last: char| last.is_ascii_digit());
     !text.contains(['+', '-']) && (has_unit || !text.contains('.'))
@@ -56,7 +56,7 @@ fn fit<T: FromStr<Err = ParseIntError>>(number: u64, example: &str) -> Result<T,
 ///
 /// # Errors
 ///
-/// No duration, or one below zero.
+/// When the text is not a duration, or it is below zero.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).map_err(|_| match seconds > 0.0 {
@@ -74,7 +74,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 ///
-/// No duration, or none above zero.
+/// When the text is not a duration, or it is not above zero.
 pub(super) fn parse_duration_above_zero(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err(format!("it must be more than 0: {DURATION}")),
@@ -86,7 +86,7 @@ pub(super) fn parse_duration_above_zero(text: &str) -> Result<Duration, String> 
 ///
 /// # Errors
 ///
-/// No such share.
+/// When the text is not such a share.
 pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = match text.strip_suffix('%') {
         Some(percent) => percent.trim_end().parse::<f64>().map(|percent| percent / 100.0),
@@ -102,7 +102,7 @@ pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 ///
-/// No such percentage.
+/// When the text is not such a percentage.
 pub(super) fn parse_percent(text: &str) -> Result<u8, String> {
     match text.strip_suffix('%').unwrap_or(text).parse() {
         Ok(percent) if percent <= 100 => Ok(percent),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused_with_an_example() {
+    fn an_invalid_value_is_refused_with_an_example() {
         for text in ["", "x", "-1", "10 pages", "10Mi", "10MB", "1.5", "1e-3", "99999999999G"] {
             let error = parse_count::<u64>(text).unwrap_err();
             assert!(error.contains("64k"), "{text}: {error}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_does_not_fit_is_refused_and_never_cut() {
+    fn a_number_that_does_not_fit_is_refused_and_never_truncated() {
         assert_eq!(parse_count::<u8>("255"), Ok(255));
         assert!(parse_count::<u8>("256").unwrap_err().contains("too large"));
         assert!(parse_count::<u32>("5G").unwrap_err().contains("too large"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_written_is_read_as_the_same() {
+    fn a_written_value_is_read_as_the_same_value() {
         for count in [
             0,
             1,

@@ -7,27 +7,27 @@ use frontier::Notice;
 
 use crate::log_records;
 
-/// Logs the first few lines, then one every two seconds. The others are counted in one line a minute.
+/// Logs a burst of five lines, then one every two seconds. It counts the omitted lines, and logs their number every minute.
 pub(super) struct LineBudget {
     about: &'static str,
     left: u32,
-    left_out: u64,
+    omitted: u64,
     last_refill: Duration,
-    last_count: Duration,
+    last_logged: Duration,
 }
 
 impl LineBudget {
-    const HANDFUL: u32 = 5;
+    const BURST: u32 = 5;
     const REFILL_EVERY: Duration = Duration::from_secs(2);
-    const COUNT_EVERY: Duration = Duration::from_secs(60);
+    const LOG_OMITTED_EVERY: Duration = Duration::from_secs(60);
 
     pub(super) fn new(about: &'static str) -> Self {
         Self {
             about,
-            left: Self::HANDFUL,
-            left_out: 0,
+            left: Self::BURST,
+            omitted: 0,
             last_refill: Duration::ZERO,
-            last_count: Duration::ZERO,
+            last_logged: Duration::ZERO,
         }
     }
 
@@ -37,7 +37,7 @@ impl LineBudget {
             self.left -= 1;
             log_records::notice(level, notice, &text);
         } else {
-            self.left_out += 1;
+            self.omitted += 1;
             log_records::notice(log::Level::Debug, notice, &text);
         }
     }
@@ -45,24 +45,24 @@ impl LineBudget {
     pub(super) fn tick(&mut self, elapsed: Duration) {
         if elapsed >= self.last_refill + Self::REFILL_EVERY {
             self.last_refill = elapsed;
-            self.left = (self.left + 1).min(Self::HANDFUL);
+            self.left = (self.left + 1).min(Self::BURST);
         }
-        if elapsed >= self.last_count + Self::COUNT_EVERY {
-            self.last_count = elapsed;
+        if elapsed >= self.last_logged + Self::LOG_OMITTED_EVERY {
+            self.last_logged = elapsed;
             self.close();
         }
     }
 
-    /// Logs how many lines were left out, if any.
+    /// Logs the number of omitted lines, if any.
     pub(super) fn close(&mut self) {
-        let (left_out, about) = (std::mem::take(&mut self.left_out), self.about);
-        if left_out > 0 {
-            log_records::omitted(left_out, about);
+        let (omitted, about) = (std::mem::take(&mut self.omitted), self.about);
+        if omitted > 0 {
+            log_records::omitted(omitted, about);
         }
     }
 }
 
-/// Returns the level and the text of a notice, with the option that changes what happened.
+/// Returns the level and the text of a notice, with the option that prevents the event.
 fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = notice.to_string();
     match notice {
@@ -73,11 +73,11 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
         Notice::GivenUp { .. } => (log::Level::Warn, text + " (--max-host-downtime, --max-first-downtime)"),
         Notice::Postponed { .. } => (
             log::Level::Warn,
-            text + "; raise --max-near-duplicates if they are honest",
+            text + "; raise --max-near-duplicates to fetch them in turn",
         ),
         Notice::PrefixClosed { .. } => (
             log::Level::Warn,
-            text + "; raise --max-near-duplicates-in-all if they are honest",
+            text + "; raise --max-near-duplicates-in-all to fetch them",
         ),
         _ => (log::Level::Warn, text),
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_hosts_that_are_away_a_few_are_named_and_the_rest_is_counted() {
+    fn lines_beyond_the_burst_are_omitted_and_counted() {
         let mut budget = LineBudget::new("hosts");
         let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
         let notice = Notice::Back {
@@ -96,8 +96,8 @@ mod tests {
             after: Duration::ZERO,
         };
         (0..1000).for_each(|_| budget.log(&notice));
-        assert_eq!((budget.left, budget.left_out), (0, 995));
+        assert_eq!((budget.left, budget.omitted), (0, 995));
         (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
-        assert_eq!((budget.left, budget.left_out), (5, 0));
+        assert_eq!((budget.left, budget.omitted), (5, 0));
     }
 }

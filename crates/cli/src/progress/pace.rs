@@ -1,24 +1,24 @@
-//! How fast the crawl is, and when it will end.
+//! The rate of the crawl, and the estimate of its remaining time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crawler::{CrawlOptions, Progress};
 
-/// The rate is that of so much time.
+/// The time over which the rate is measured.
 const WINDOW: Duration = Duration::from_secs(20);
 
-/// A queue must shrink for so long before it says when it will be empty.
-const LEAST_SHRINKING: Duration = Duration::from_secs(10);
+/// The minimum time over which the queue must shrink before its end is estimated.
+const MIN_SHRINKING: Duration = Duration::from_secs(10);
 
-/// When the crawl will end.
+/// The remaining time of the crawl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remaining {
-    /// Nobody can know: the queue grows.
+    /// It cannot be estimated, because the queue grows.
     Unknown,
-    /// By the rate of late.
+    /// An estimate from the current rate.
     About(Duration),
-    /// By `--max-time`.
+    /// The limit of `--max-time`.
     AtMost(Duration),
 }
 
@@ -61,22 +61,22 @@ impl Pace {
         }
     }
 
-    /// Returns pages per second in the last seconds.
+    /// Returns the current rate, in pages per second.
     pub(super) fn rate(&self) -> f64 {
         let Some((first, last)) = self.ends() else { return 0.0 };
         let seconds = (last.elapsed - first.elapsed).as_secs_f64();
         (last.finished - first.finished) as f64 / seconds.max(0.001)
     }
 
-    /// Estimates when the crawl ends: when the page budget is spent at this rate, or the queue is empty if it goes on shrinking.
+    /// Estimates the time until the page budget is spent at this rate, or until the queue is empty if it keeps shrinking.
     pub(super) fn remaining(&self) -> Remaining {
         let Some((first, last)) = self.ends() else {
             return Remaining::Unknown;
         };
         let window = last.elapsed - first.elapsed;
-        // A time too long to be written down is none.
-        let at_rate = |left: u64, gone: u64| {
-            let seconds = window.as_secs_f64() * left as f64 / gone as f64;
+        // A time that `Duration` cannot hold gives no estimate.
+        let at_rate = |left: u64, done: u64| {
+            let seconds = window.as_secs_f64() * left as f64 / done as f64;
             Duration::try_from_secs_f64(seconds).ok()
         };
         let budget = self.max_pages.and_then(|max| {
@@ -84,7 +84,7 @@ impl Pace {
             at_rate(left, last.finished - first.finished)
         });
         let shrunk = first.queued.saturating_sub(last.queued);
-        let drain = at_rate(last.queued, shrunk).filter(|_| window >= LEAST_SHRINKING);
+        let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING);
         let about = budget.into_iter().chain(drain).min();
         let limit = self.max_time.map(|max| max.saturating_sub(last.elapsed));
         match (about, limit) {
@@ -95,7 +95,7 @@ impl Pace {
         }
     }
 
-    /// Returns the first and the last sample, unless it is the same.
+    /// Returns the first and the last sample, if they differ.
     fn ends(&self) -> Option<(Sample, Sample)> {
         let (first, last) = (*self.samples.front()?, *self.samples.back()?);
         (first.elapsed < last.elapsed).then_some((first, last))
@@ -106,7 +106,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// A crawl of which `at` says how many pages are finished and queued after so many seconds.
+    /// Returns the pace of a crawl. `at` returns the numbers of finished and of queued pages at a second.
     fn pace(options: &CrawlOptions, seconds: u64, at: impl Fn(u64) -> (u64, u64)) -> Pace {
         let mut pace = Pace::new(options);
         let report = frontier::Frontier::in_memory(options.frontier.clone())
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_grows_says_nothing_about_the_end() {
+    fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
         assert_eq!(growing.remaining(), Remaining::Unknown);
         assert!((growing.rate() - 5.0).abs() < 0.01, "{}", growing.rate());
     }
 
     #[test]
-    fn a_queue_that_shrinks_ends_when_it_is_empty() {
+    fn a_shrinking_queue_gives_the_time_until_it_is_empty() {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
         assert_eq!(shrinking.remaining(), Remaining::About(Duration::from_secs(400)));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_the_crawl_at_the_rate_of_late_and_a_time_limit_at_the_latest() {
+    fn a_budget_is_spent_at_the_current_rate_and_a_time_limit_is_an_upper_bound() {
         // Ten pages per second in the first minute, then one.
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);

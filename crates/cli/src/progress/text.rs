@@ -1,4 +1,4 @@
-//! The text of the progress view, cut to the width of the terminal.
+//! The text of the progress view, shortened to the width of the terminal.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use indicatif::HumanBytes;
 
 use super::pace::{Pace, Remaining};
 
-/// Between the parts of the status.
+/// The text between the parts of the status line.
 const SEPARATOR: &str = ", ";
 
-/// What the status line shows.
+/// The numbers of the status line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Status {
     pub(super) elapsed: Duration,
     pub(super) pages: u64,
-    /// Per second.
+    /// Pages per second.
     pub(super) rate: f64,
     pub(super) queued: u64,
     pub(super) in_flight: u64,
@@ -38,7 +38,8 @@ impl Status {
         }
     }
 
-    /// Returns the parts in the order of the line, each with how soon it is left out on a narrow terminal: the highest first.
+    /// Returns the parts in the order of the line, each with its rank. On a narrow terminal the part of the highest rank is dropped
+    /// first.
     fn parts(&self) -> Vec<(u8, String)> {
         vec![
             (0, format!("{} {}", clock(self.elapsed), counted(self.pages, "page"))),
@@ -51,7 +52,7 @@ impl Status {
         ]
     }
 
-    /// Returns as much of the status as there is room for, the most important parts.
+    /// Returns the most important parts of the status that fit into the width.
     pub(super) fn line(&self, width: usize) -> String {
         let mut parts = self.parts();
         loop {
@@ -70,7 +71,7 @@ fn joined(parts: &[(u8, String)]) -> String {
     texts.join(SEPARATOR)
 }
 
-/// Returns the status and the URL of a page; of a long one the start and the end.
+/// Returns the status and the URL of a page. The middle of a long URL is left out.
 pub(super) fn page_line(status: u16, url: &str, width: usize) -> String {
     let line = format!("{status} {url}");
     let length = line.chars().count();
@@ -82,7 +83,7 @@ pub(super) fn page_line(status: u16, url: &str, width: usize) -> String {
     start + "…" + &line.chars().skip(length - end).collect::<String>()
 }
 
-/// Cuts a text to a width, in characters. No text of the view has wide ones.
+/// Cuts a text to a width, in characters. The view has no wide characters.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -104,7 +105,7 @@ fn remaining(remaining: Remaining) -> String {
     }
 }
 
-/// As on a clock: `0:05`, `12:34`, `1:02:03`.
+/// Formats a time as on a clock: `0:05`, `12:34`, `1:02:03`.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -114,7 +115,7 @@ fn clock(time: Duration) -> String {
     }
 }
 
-/// No more exact than an estimate is: `40s`, `12m`, `3h`, `2d`.
+/// Formats an estimated time in its largest unit: `40s`, `12m`, `3h`, `2d`.
 fn rounded(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_knows_is_shown_as_such() {
+    fn an_unknown_end_is_shown_as_a_dash() {
         let line = |remaining| {
             Status {
                 remaining,
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_url_the_start_and_the_end_are_shown() {
+    fn a_long_url_is_shortened_in_the_middle() {
         let url = "https://example.com/a/long/path/to/a/page.html";
         for (width, line) in [
             (80, "200 https://example.com/a/long/path/to/a/page.html"),

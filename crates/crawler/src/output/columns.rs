@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::page::select::Field;
 
-/// The start of a text that a spreadsheet takes for a formula; some take the wide forms of East Asian keyboards too.
+/// The characters that start a formula in a spreadsheet. Some spreadsheets accept the full-width forms of East Asian keyboards too.
 const FORMULA_STARTS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
-/// The field of a page whose parts have columns of their own.
+/// The field of a page whose values have one column each.
 const SELECTED: &str = "selected";
 
-/// Bytes of the buffer for one record.
+/// The size of the buffer for one record, in bytes.
 const RECORD_BYTES: usize = 1024;
 
 /// The columns of a CSV file.
@@ -27,7 +27,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Makes columns for records such as `example`, a struct.
+    /// Makes the columns for records of the type of `example`, a struct.
     pub(super) fn new(example: &impl Serialize, selected: &[Field]) -> io::Result<Self> {
         let mut writer = WriterBuilder::new().from_writer(Vec::new());
         writer.serialize(example)?;

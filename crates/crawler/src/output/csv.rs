@@ -1,10 +1,11 @@
 //! CSV (RFC 4180): one record per fetched page, for spreadsheets and databases.
 //!
-//! The first record has the names of the columns. They are the fields of [`PageRecord`], in the same order as in JSON
-//! lines. What is not there is an empty cell. Each selected field has a column `selected.NAME` with the list of its values as JSON.
+//! The first record is the header. The columns are the fields of [`PageRecord`], in the same order as in JSON
+//! lines. A `None` is an empty cell. Each selected field has a column `selected.NAME` with the list of its values as JSON.
 //!
-//! **Formulas.** A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return, and
-//! titles and headers are written by strangers. Such a text gets an apostrophe in front, as OWASP advises. JSON lines have the exact text.
+//! **Formulas.** A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return.
+//! Titles and headers come from sites that nobody checked, so such a text gets an apostrophe in front, as OWASP advises. JSON lines
+//! have the exact text.
 
 use std::io::{self, Write};
 
@@ -15,7 +16,7 @@ use crate::page::select::Field;
 
 /// Writes one CSV record per page.
 ///
-/// Records are written whole, at the latest one second after their page was fetched.
+/// It writes whole records, at the latest one second after the page was fetched.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     to: Lines<W>,
@@ -26,7 +27,7 @@ impl<W: Write> Csv<W> {
     ///
     /// # Errors
     ///
-    /// None in practice: the header is written into memory, and goes out with the first records.
+    /// None in practice: the header goes into memory, and is written with the first records.
     pub fn new(to: W, selected: &[Field]) -> io::Result<Self> {
         let columns = Columns::new(&PageRecord::default(), selected)?;
         Ok(Self {

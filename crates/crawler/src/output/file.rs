@@ -1,13 +1,13 @@
-//! A file of whole lines or records, whatever happens.
+//! An output file that never ends with a part of a line or a record.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file to which each [`write`](Write::write) appends everything or nothing: on a full disk it is cut back to the end of the write
-/// before, so that lines and records stay whole.
+/// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
+/// truncated to the end of the write before. So lines and records stay whole.
 ///
-/// A pipe or a device cannot be cut back. Errors name the file.
+/// A pipe or a device cannot be truncated. Errors name the file.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
@@ -17,29 +17,29 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Makes a file, or empties the one that exists.
+    /// Makes a file, or empties an existing one.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// When the system cannot make or empty it.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::of(File::create(path), path)
     }
 
-    /// Makes a file; one that exists stays as it is.
+    /// Makes a new file. It never changes an existing one.
     ///
     /// # Errors
     ///
-    /// When it exists, or the system refuses.
+    /// When it exists, or the system cannot make it.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         Self::of(File::create_new(path), path)
     }
 
-    /// Makes a file, or opens the one that exists to append to it.
+    /// Opens an existing file to append to it, or makes a new one.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// When the system cannot open or make it.
     pub fn append(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let mut opened = Self::of(file, path)?;
@@ -74,13 +74,13 @@ impl OutputFile {
         self.whole
     }
 
-    /// Says whether the file is empty.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.whole == 0
     }
 
-    /// Cuts off what a failed write has left. That may fail too; the first error is the one to report.
-    fn cut_back(&mut self) {
+    /// Removes the bytes of a failed write. This may fail too; the caller reports the first error.
+    fn truncate_to_whole(&mut self) {
         let _ = self.file.set_len(self.whole);
         let _ = self.file.seek(SeekFrom::Start(self.whole));
     }
@@ -94,7 +94,7 @@ impl Write for OutputFile {
                 Ok(bytes.len())
             }
             Err(error) => {
-                self.cut_back();
+                self.truncate_to_whole();
                 Err(at(&self.path, &error))
             }
         }
@@ -105,7 +105,7 @@ impl Write for OutputFile {
     }
 }
 
-/// Puts the name of a file before an error.
+/// Adds the name of the file to an error.
 pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -7,7 +7,7 @@ use crate::event::{Event, Observer};
 
 /// Writes one JSON object per line and page (<https://jsonlines.org>).
 ///
-/// Lines are written whole, at the latest one second after their page was fetched.
+/// It writes whole lines, at the latest one second after the page was fetched.
 #[derive(Debug)]
 pub struct JsonLines<W: Write> {
     to: Lines<W>,

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::columns::Columns;
 
-/// Lines are written once they have so many bytes together, or when somebody flushes.
+/// The buffered lines are written at this size, in bytes, or at a flush.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Writes records. Each `write` to the writer behind it gets whole lines.
+/// Writes records. Each `write` to the inner writer has whole lines.
 #[derive(Debug)]
 pub(super) struct Lines<W: Write> {
     to: W,
@@ -34,7 +34,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Begins with a header.
+    /// Makes a writer of CSV records, with the header as its first line.
     pub(super) fn csv(to: W, columns: Columns) -> io::Result<Self> {
         let mut buffer = Vec::new();
         columns.write_header(&mut buffer)?;
@@ -65,7 +65,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {
-        // After an error nothing is written again: half of it may be out.
+        // After an error the bytes are not written again: the writer may have some of them already.
         let buffer = std::mem::take(&mut self.buffer);
         self.to.write_all(&buffer)?;
         self.buffer = buffer;
@@ -75,7 +75,7 @@ impl<W: Write> Lines<W> {
 }
 
 impl<W: Write> Drop for Lines<W> {
-    /// For a crawl that ends by another observer's error: nobody is left to report this one to.
+    /// Writes the buffer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
         let _ = self.flush();
     }

@@ -9,12 +9,12 @@ use crate::page::link_graph::LinkRecord;
 
 /// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
 ///
-/// `from` and `to` are absolute URLs. Links of one page to one URL are one line. `kind` is the element that has the link (`anchor`, `area`,
-/// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` says what the crawl did with it:
+/// `from` and `to` are absolute URLs. All links of one page to one URL are one line. `kind` is the element with the link (`anchor`, `area`,
+/// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` says what the crawl did with the link:
 /// `queued`, `seen`, `nofollow`, `not_crawlable`, or the name of a [`Refusal`](frontier::Refusal). Links beyond
-/// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are not among them.
+/// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are left out.
 ///
-/// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps the lines of the last second only.
+/// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps at most the lines of the last second in memory.
 #[derive(Debug)]
 pub struct LinkGraph<W: Write> {
     to: Lines<W>,
@@ -39,7 +39,7 @@ impl<W: Write> LinkGraph<W> {
     ///
     /// # Errors
     ///
-    /// None in practice: the header is written into memory, and goes out with the first records.
+    /// None in practice: the header goes into memory, and is written with the first records.
     pub fn csv(to: W) -> io::Result<Self> {
         let columns = Columns::new(&Line::default(), &[])?;
         Ok(Self {
@@ -47,13 +47,13 @@ impl<W: Write> LinkGraph<W> {
         })
     }
 
-    fn write(&mut self, from: &str, edge: &LinkRecord) -> io::Result<()> {
+    fn write(&mut self, from: &str, link: &LinkRecord) -> io::Result<()> {
         self.to.push(&Line {
             from,
-            to: &edge.to,
-            kind: edge.kind,
-            nofollow: edge.nofollow,
-            verdict: edge.verdict_name(),
+            to: &link.to,
+            kind: link.kind,
+            nofollow: link.nofollow,
+            verdict: link.verdict_name(),
         })
     }
 }

@@ -11,8 +11,8 @@ use super::lines::Lines;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
 use crate::page::link_graph::LinkRecord;
 
-/// Lines that are remembered, so that a link on every page has one line: 20 MB of them.
-const REMEMBERED: usize = 1_000_000;
+/// The maximum number of remembered lines, in about 20 MB. A link that is on every page gets one line.
+const MAX_REMEMBERED_LINES: usize = 1_000_000;
 
 /// Writes one JSON object or CSV record per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
 /// `depth`, `detail`.
@@ -21,15 +21,15 @@ const REMEMBERED: usize = 1_000_000;
 /// |---|---|---|
 /// | `refused` | the name of a [`Refusal`](frontier::Refusal) | a link was found |
 /// | `not_followed` | `nofollow` or `not_crawlable` | a link was found |
-/// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, where something went wrong | the page left the queue without a request |
-/// | `failed` | `status`; the HTTP status of 400 or more stands under `status` | the page had its final answer |
-/// | `failed` | the name of another [`FailureKind`]; `detail` has the cause | the page has no attempt left, or its origin was given up while it waited |
+/// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, if a failure caused it | the page left the queue without a request |
+/// | `failed` | `status`; the field `status` has the HTTP status of 400 or more | the page got its final answer |
+/// | `failed` | the name of another [`FailureKind`]; `detail` has the cause | the page has no attempt left, or its origin was given up |
 /// | `failed` | `sitemap` | a sitemap could not be fetched or read |
 ///
-/// The words are those of the [summary](crate::summary), which counts each page once; links count there as often as they were found. A
-/// URL and reason has one line, with the first page that links to it, unless a million others came between. A URL that the seen-set dropped has
-/// no line: nobody can know which those are, and the summary has the estimate. Class `not_followed` is written if
-/// [`report_links`](crate::CrawlOptions::report_links) is set.
+/// The words are those of the [summary](crate::summary). The summary counts each page once, and each link as often as it was found. Here a
+/// URL and reason has one line, with the first page that links to it; after a million other lines it may be repeated. A URL that the
+/// seen-set dropped has no line: the seen-set cannot name such URLs, and the summary has their estimate. Class `not_followed` needs
+/// [`report_links`](crate::CrawlOptions::report_links).
 #[derive(Debug)]
 pub struct RefusedReport<W: Write> {
     to: Lines<W>,
@@ -59,7 +59,7 @@ impl<W: Write> RefusedReport<W> {
     ///
     /// # Errors
     ///
-    /// None in practice: the header is written into memory, and goes out with the first records.
+    /// None in practice: the header goes into memory, and is written with the first records.
     pub fn csv(to: W) -> io::Result<Self> {
         let columns = Columns::new(&Line::default(), &[])?;
         Ok(Self::with_lines(Lines::csv(to, columns)?))
@@ -74,9 +74,9 @@ impl<W: Write> RefusedReport<W> {
     }
 
     fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
-        // A key that no site can know: two lines fall together with a chance of one in 10^7 among a million.
+        // The key of the hasher is random, so no site can cause collisions. Among a million lines the chance of one is 10^-7.
         let name = self.hasher.hash_one((line.url, line.class, line.reason));
-        if self.written.len() >= REMEMBERED {
+        if self.written.len() >= MAX_REMEMBERED_LINES {
             self.written.clear();
         }
         if !self.written.insert(name) {
@@ -100,15 +100,15 @@ impl<W: Write> RefusedReport<W> {
         })
     }
 
-    /// Writes a link that was not offered; the others come with their offer.
-    fn not_offered(&mut self, from: &Entry, edge: &LinkRecord) -> io::Result<()> {
-        if edge.verdict.is_some() {
+    /// Writes a link that was not offered to the frontier. `Event::Offered` reports the others.
+    fn not_offered(&mut self, from: &Entry, link: &LinkRecord) -> io::Result<()> {
+        if link.verdict.is_some() {
             return Ok(());
         }
         self.write(&Line {
-            url: &edge.to,
+            url: &link.to,
             class: "not_followed",
-            reason: edge.verdict_name(),
+            reason: link.verdict_name(),
             status: None,
             referrer: Some(&from.url),
             depth: from.depth.saturating_add(1),
@@ -135,7 +135,7 @@ impl<W: Write> RefusedReport<W> {
     }
 
     fn dropped(&mut self, entry: &Entry, why: NotFetched, cause: Option<&Failure>) -> io::Result<()> {
-        // What waited for an origin that was given up has failed as the origin has.
+        // A page whose origin was given up has the failure of the origin.
         let failed = cause
             .filter(|_| why == NotFetched::HostDown)
             .map(|cause| cause.kind.name());
@@ -195,7 +195,7 @@ impl<W: Write + Send> Observer for RefusedReport<W> {
                 ..
             } => Ok(()),
             Event::Failed { why, kind, entry, .. } => match kind {
-                // A status of 400 or more comes with the page.
+                // `Event::Page` reports a status of 400 or more.
                 FailureKind::Status | FailureKind::Throttled => Ok(()),
                 FailureKind::AddressForbidden => self.not_fetched(entry, "not_fetched", kind.name(), Some(why)),
                 _ => self.not_fetched(entry, "failed", kind.name(), Some(why)),

@@ -4,17 +4,17 @@
 //! default follows its host, as in `example.com_8080`. A path that ends in a slash becomes `index`, and HTML without such an extension gets
 //! `.html`.
 //!
-//! **Safe names.** A byte that some file system refuses is percent-escaped, and so is a dot at the start or the end of a name, and the first letter
-//! of a Windows device: so nothing leads out of the folder, and no file is hidden. Names of more than 110 bytes are shortened, paths
-//! of more than 1000 are replaced, and a hash of what was left out keeps them apart.
+//! **Safe names.** Three things are percent-escaped: bytes that some file system refuses, a dot at the start or the end of a name, and
+//! the first letter of a Windows device. So no file is outside the folder, and none is hidden. Names of more than 110 bytes are
+//! shortened, and paths of more than 1000 bytes are replaced. A hash of the omitted part keeps them distinct.
 //!
-//! **One file per URL.** Where two URLs of a crawl would get one name, also on a file system that ignores case, or where a file
-//! stands in the place of a folder, the later gets a hash behind its name. [`PageRecord::saved_as`](crate::PageRecord::saved_as) has the
-//! name that each got. Files of an earlier crawl are replaced. Symbolic links in the folder are not followed, but this does not
-//! protect against another program that exchanges folders for links while the crawl runs.
+//! **One file per URL.** If the name is in use, the file gets a hash behind its name. A name is in use by another URL of the crawl (case is
+//! ignored), or by a folder. [`PageRecord::saved_as`](crate::PageRecord::saved_as) has the final name. Files of an earlier crawl are
+//! replaced. Symbolic links in the folder are not followed. This does not protect against a program that replaces folders by links
+//! while the crawl runs.
 //!
-//! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. The system decides when it
-//! reaches the disk.
+//! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. There is no `fsync`:
+//! the system decides when the bytes reach the disk.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -49,7 +49,7 @@ static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Writes the body of each page to a file. It needs [`keep_bodies`](crate::CrawlOptions::keep_bodies).
 ///
-/// It writes in the task of the crawl, which waits for the system to take the bytes. Memory: 16 bytes per file.
+/// It writes in the task of the crawl, which waits until the system has accepted the bytes. It keeps 16 bytes in memory per file.
 #[derive(Debug)]
 pub struct SavedFiles {
     folder: PathBuf,
@@ -60,11 +60,11 @@ pub struct SavedFiles {
 }
 
 impl SavedFiles {
-    /// Makes the folder, unless it is there. It may be a symbolic link itself.
+    /// Makes the folder if it does not exist. The folder itself may be a symbolic link.
     ///
     /// # Errors
     ///
-    /// When the system refuses to make it.
+    /// When the system cannot make it.
     pub fn create(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
         let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl SavedFiles {
         Ok(file)
     }
 
-    /// Makes a folder below another one, under another name if a file or a link has this one.
+    /// Makes a folder in `parent`, under another name if a file or a link has this one.
     fn make_folder(&self, parent: &str, name: &str) -> io::Result<String> {
         let mut attempt = 0;
         loop {
@@ -97,7 +97,7 @@ impl SavedFiles {
                 _ => format!("{parent}{}", variant(name, name, attempt)),
             };
             attempt += 1;
-            // The name of a file that this crawl wrote may be another in letters only.
+            // On a file system that ignores case, a written file may have this name in other letters.
             if self.written.contains(&self.key_of(&path)) {
                 continue;
             }
@@ -114,7 +114,7 @@ impl SavedFiles {
         }
     }
 
-    /// Finds a name that neither this crawl has written nor a folder has.
+    /// Finds a name that no folder has, and no file of this crawl.
     fn free_name(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
         let SafePath { stem, extension, .. } = path;
         let mut attempt = 0;
@@ -140,14 +140,14 @@ impl SavedFiles {
         self.hasher.hash_one(path.to_ascii_lowercase())
     }
 
-    /// Writes a whole file, or none. What has its name is replaced, also if it is a link.
+    /// Writes a whole file, or none. It replaces an existing file or link.
     fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut new = fs::File::create_new(&self.temporary);
         if new
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
         {
-            // A process of the same number that was killed has left it.
+            // A killed process with the same process id has left it.
             let _ = fs::remove_file(&self.temporary);
             new = fs::File::create_new(&self.temporary);
         }

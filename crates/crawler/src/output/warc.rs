@@ -1,19 +1,20 @@
-//! WARC 1.1 (ISO 28500:2017): everything that was fetched, as it went over the wire.
+//! WARC 1.1 archives (ISO 28500:2017): every request and response of the crawl, as sent over the network.
 //!
-//! Every answer becomes a `response` record with the `request` that it answers: pages, redirects, errors, robots.txt, of every
-//! attempt. Each file starts with a `warcinfo` record. In a file whose name ends in `.gz` every record is a gzip member of its
-//! own (annex D of the standard), so that a reader can go to any of them.
+//! Every answer of every attempt becomes a `response` record with its `request`: pages, redirects, errors, robots.txt. Each file starts
+//! with a `warcinfo` record. In a file whose name ends in `.gz` every record is a gzip member of its own (annex D of the standard), so
+//! a reader can seek to any record.
 //!
 //! What a reader should know:
 //!
-//! * Transfer codings are undone, so the header `transfer-encoding` is called `x-archive-orig-transfer-encoding`. Content codings
-//!   are not. Names of headers are in lower case, as the HTTP library gives them.
+//! * Transfer codings are decoded, so the header `transfer-encoding` is renamed to `x-archive-orig-transfer-encoding`. Content codings
+//!   are kept. Header names are in lower case, as the HTTP library returns them.
 //! * HTTP/2 has no text form: its messages are written as those of HTTP/1.1, with the field `WARC-Protocol: h2`.
-//! * Of the request, logins, cookies and the user's own headers are left out: archives are passed on.
-//! * Digests are SHA-1 in Base32, as archives have them. Whether a payload was seen before is decided by SHA-256: for SHA-1 two
-//!   different documents can be made that share it.
-//! * A payload that is in the archive already, under whatever URL, becomes a `revisit` record of the profile
-//!   `identical-payload-digest`; an answer 304 one of the profile `server-not-modified`. The youngest payloads are remembered, in 32 MiB; older ones are written again.
+//! * Requests lack logins, cookies and headers that the user added, because archives are shared.
+//! * Digests are SHA-1 in Base32, as is usual in archives. Payloads are compared by SHA-256, because two different documents can be
+//!   made with the same SHA-1.
+//! * A payload that is in the archive already, under any URL, becomes a `revisit` record of the profile
+//!   `identical-payload-digest`. An answer 304 becomes one of the profile `server-not-modified`. The latest payloads are remembered,
+//!   in 32 MiB; older ones are written again.
 
 mod file;
 mod payloads;
@@ -32,21 +33,21 @@ use self::record::{Info, Record};
 use crate::event::{Event, Observer};
 use crate::fetch::Capture;
 
-/// Captures that may wait for the writer, each with its body: the crawl waits for it when there are more.
-const MOST_WAITING: usize = 8;
+/// The maximum number of captures that wait for the writer, each with its body. At this number the crawl waits for the writer.
+const MAX_QUEUED_CAPTURES: usize = 8;
 
-/// What an archive is written with.
+/// The options of an archive.
 #[derive(Debug, Clone)]
 pub struct ArchiveOptions {
-    /// The file. Records are compressed if its name ends in `.gz`. One that is there is gone on with, never replaced.
+    /// The file. Records are compressed if its name ends in `.gz`. Records are appended to an existing file; it is never replaced.
     pub path: PathBuf,
-    /// When a file has so many bytes, another is begun: after `pages.warc.gz` come `pages-00001.warc.gz` and so on.
+    /// The size at which the next file starts, in bytes: after `pages.warc.gz` come `pages-00001.warc.gz` and so on.
     pub max_file_bytes: Option<NonZeroU64>,
-    /// Who makes the archive: a name, an address.
+    /// The operator of the crawl: a name or an address.
     pub operator: Option<String>,
-    /// What the crawler calls itself.
+    /// The user agent of the crawl.
     pub user_agent: String,
-    /// Whether it obeys robots.txt.
+    /// Whether the crawl obeys robots.txt.
     pub obeys_robots: bool,
 }
 
@@ -60,14 +61,14 @@ pub struct Archive {
 impl Archive {
     /// Opens the file, and writes the first record.
     ///
-    /// A file that is there is read first, to its end, which takes as long as unpacking it.
+    /// An existing file is checked first: it is read to its end, which takes as long as unpacking it.
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened or written, or is there but is no WARC file, or its last record is torn.
+    /// When the file cannot be opened or written, or exists but is not a WARC file, or its last record is incomplete.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
         let mut writer = Writer::start(options)?;
-        let (to, captures) = sync_channel(MOST_WAITING);
+        let (to, captures) = sync_channel(MAX_QUEUED_CAPTURES);
         let run = move || writer.run(&captures);
         let writer = thread::Builder::new().name("warc".to_owned()).spawn(run)?;
         Ok(Self {
@@ -78,11 +79,11 @@ impl Archive {
 
     fn archive(&mut self, capture: &Arc<Capture>) -> io::Result<()> {
         let sent = self.to.as_ref().is_some_and(|to| to.send(Arc::clone(capture)).is_ok());
-        // A writer that takes nothing any more has met an error.
+        // A writer that no longer receives has failed; `end` returns its error.
         if sent { Ok(()) } else { self.end() }
     }
 
-    /// Waits until everything is written.
+    /// Waits until all captures are written, and returns the error of the writer.
     fn end(&mut self) -> io::Result<()> {
         self.to = None;
         match self.writer.take().map(JoinHandle::join) {
@@ -105,13 +106,13 @@ impl Observer for Archive {
 }
 
 impl Drop for Archive {
-    /// For a crawl that ends by an error of another's: there is nobody left to tell of this one.
+    /// Ends the writer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
         let _ = self.end();
     }
 }
 
-/// What the thread owns.
+/// The writer, which the thread owns.
 struct Writer {
     series: Series,
     info: Info,
@@ -161,8 +162,8 @@ impl Writer {
             self.series.next()?;
             self.begin_file()?;
         }
-        let payload = payloads::name_of(capture);
-        let answer = match payload.and_then(|name| self.payloads.get(&name)) {
+        let digest = payloads::payload_digest(capture);
+        let answer = match digest.and_then(|digest| self.payloads.get(&digest)) {
             Some(original) => {
                 self.revisits += 1;
                 Record::revisit(capture, original, &self.info)
@@ -174,14 +175,14 @@ impl Writer {
             None => {
                 self.responses += 1;
                 let response = Record::response(capture, &self.info);
-                if let Some(name) = payload {
-                    self.payloads.remember(name, Original::new(response.id(), capture));
+                if let Some(digest) = digest {
+                    self.payloads.remember(digest, Original::new(response.id(), capture));
                 }
                 response
             }
         };
         let request = Record::request(capture, answer.id(), &self.info);
-        // Together, so that no answer is without its request.
+        // In one write, so that every answer has its request.
         self.series.write(&[answer.bytes(), request.bytes()])
     }
 }

@@ -1,4 +1,4 @@
-//! Counts while the crawl runs.
+//! The counters of a running crawl.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl SitemapCounts {
     }
 }
 
-/// Closed prefixes that are shown by name.
+/// The maximum number of closed prefixes that the summary names.
 const PREFIXES_SHOWN: usize = 5;
 
 /// Counts while the crawl runs.
@@ -47,12 +47,12 @@ pub(crate) struct Counts {
     first_failure: Option<FirstFailure>,
 }
 
-/// What is reported of a crawl that fetched nothing.
+/// The failure that explains a crawl that fetched nothing.
 #[derive(Debug)]
 struct FirstFailure {
     why: String,
-    /// Whether it is a want of this machine: any other is worth more then.
-    is_ours: bool,
+    /// Whether this machine is the cause. Any other failure replaces such a one.
+    is_local: bool,
 }
 
 impl Counts {
@@ -73,8 +73,8 @@ impl Counts {
                     (_, FailureKind::AddressForbidden) => {}
                     (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
                 }
-                let is_ours = *kind == FailureKind::OutOfHandles;
-                self.note_failure(is_ours, || format!("{url}: {why}"));
+                let is_local = *kind == FailureKind::OutOfHandles;
+                self.note_failure(is_local, || format!("{url}: {why}"));
             }
             Event::NotFetched { url, why, cause, .. } => {
                 if *why == NotFetched::HostDown {
@@ -92,12 +92,12 @@ impl Counts {
         }
     }
 
-    /// Returns how many pages failed.
+    /// Returns the number of pages that failed.
     pub(crate) fn failed_pages(&self) -> u64 {
         self.failed.values().sum()
     }
 
-    /// What was counted; what others have counted is still to come.
+    /// Returns a summary of these counters. The caller sets `elapsed` and `hosts`.
     pub(crate) fn into_summary(self, ending: Ending, report: Report) -> Summary {
         Summary {
             ending,
@@ -129,7 +129,7 @@ impl Counts {
 
     fn count_notice(&mut self, notice: &Notice) {
         match notice {
-            // Of a whole site only links are refused.
+            // A place without a scheme is a whole site, not a path prefix.
             Notice::PrefixClosed { place, .. }
                 if place.contains("://") && self.closed_prefixes.len() < PREFIXES_SHOWN =>
             {
@@ -159,14 +159,14 @@ impl Counts {
         self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }
 
-    /// A seed that is refused, or redirected to where nothing new is, has no page that could say so.
+    /// Notes seeds without a page: refused ones, and those that redirect to a seen URL.
     fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
         for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
             match verdict {
                 Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
                 Verdict::Seen if link.hops > 0 => {
                     self.note_failure(false, || {
-                        format!("{}: a redirect led back to it, and it was seen before", link.url)
+                        format!("{}: a redirect leads to this URL, which was seen before", link.url)
                     });
                 }
                 Verdict::Seen | Verdict::Queued => {}
@@ -174,18 +174,18 @@ impl Counts {
         }
     }
 
-    fn note_failure(&mut self, is_ours: bool, why: impl FnOnce() -> String) {
+    fn note_failure(&mut self, is_local: bool, why: impl FnOnce() -> String) {
         if self
             .first_failure
             .as_ref()
-            .is_none_or(|first| first.is_ours && !is_ours)
+            .is_none_or(|first| first.is_local && !is_local)
         {
-            self.first_failure = Some(FirstFailure { why: why(), is_ours });
+            self.first_failure = Some(FirstFailure { why: why(), is_local });
         }
     }
 }
 
-/// Reads the peak of the resident memory, where the system tells (Linux: `VmHWM` of proc(5)).
+/// Reads the peak of the resident memory, if the system reports it (Linux: `VmHWM` of proc(5)).
 fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

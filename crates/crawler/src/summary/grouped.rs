@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A whole number; from five digits up, with a space between groups of three.
+/// A whole number. From five digits up it has a space between groups of three.
 pub(super) struct Grouped(pub(super) u64);
 
 impl fmt::Display for Grouped {
@@ -18,7 +18,7 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// A count with the word for what is counted, which takes an `s` unless it is one.
+/// A count and its noun, with a plural `s` unless the count is one.
 pub(super) struct Counted(pub(super) u64, pub(super) &'static str);
 
 impl fmt::Display for Counted {
@@ -28,13 +28,13 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Rounds down to three digits: a lower bound stays one.
+/// Rounds down to three digits, so a lower bound stays a lower bound.
 pub(super) fn rounded_down(number: u64) -> u64 {
     let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
     number / step * step
 }
 
-/// Rounds up to two digits.
+/// Rounds up to two digits, so an upper bound stays an upper bound.
 pub(super) fn rounded_up(number: u64) -> u64 {
     let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
     number.div_ceil(step).saturating_mul(step)
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_stand_in_groups_of_three_from_five_up() {
+    fn numbers_of_five_digits_or_more_are_grouped_by_three() {
         let numbers = [0, 999, 9_999, 12_345, 1_234_567];
         let shown = numbers.map(|number| Grouped(number).to_string());
         assert_eq!(shown, ["0", "999", "9999", "12 345", "1 234 567"]);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_rounded_to_their_safe_side() {
+    fn lower_bounds_are_rounded_down_and_upper_bounds_up() {
         assert_eq!([0, 7, 999, 1_999, 93_499].map(rounded_down), [0, 7, 999, 1_990, 93_400]);
         let up = [0, 7, 101, 200_001, u64::MAX].map(rounded_up);
         assert_eq!(up[..4], [0, 7, 110, 210_000]);

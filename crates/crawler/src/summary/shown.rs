@@ -10,7 +10,7 @@ use super::{SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
 
 impl fmt::Display for Summary {
-    /// One row per number, its name in a column of its own.
+    /// Writes one row per number, with the name in the first column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = &self.report;
         let seconds = self.elapsed.as_secs_f64();
@@ -68,7 +68,7 @@ impl fmt::Display for Summary {
         row(
             f,
             "hosts",
-            format_args!("{}{}", Grouped(report.hosts), Politest(&self.hosts)),
+            format_args!("{}{}", Grouped(report.hosts), ShortestPause(&self.hosts)),
         )?;
         let saturation = report.saturation.to_string();
         for (at, part) in saturation.split("; ").enumerate() {
@@ -98,7 +98,7 @@ impl Summary {
         )?;
         let not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),
-            ("over the cap", self.links_dropped),
+            ("over the limit", self.links_dropped),
             ("other scheme", self.links_other_scheme),
             ("not crawlable", self.links_unresolvable),
         ]);
@@ -106,7 +106,7 @@ impl Summary {
         row(f, "not followed", format_args!("{}", Listed(&not_followed)))
     }
 
-    /// Two rows, of a crawl that fetched sitemaps.
+    /// Writes two rows, for a crawl that fetched sitemaps.
     fn show_sitemaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let links = &self.report.sitemaps;
         if links.offered() == 0 {
@@ -131,7 +131,7 @@ impl Summary {
         row(
             f,
             "URLs in sitemaps",
-            format_args!("{urls}, {urls_dropped} over the cap, {urls_invalid} not crawlable"),
+            format_args!("{urls}, {urls_dropped} over the limit, {urls_invalid} not crawlable"),
         )
     }
 
@@ -186,7 +186,7 @@ fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -
     counts.iter().map(|(key, count)| (name(*key), *count)).collect()
 }
 
-/// `200: 312, 404: 3`; or `none`.
+/// Counts by key, as in `200: 312, 404: 3`; or `none`.
 struct Listed<'a, K>(&'a BTreeMap<K, u64>);
 
 impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
@@ -202,17 +202,17 @@ impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
     }
 }
 
-/// The shortest pause between two requests to a host, against the delay that was owed to it.
-struct Politest<'a>(&'a [HostReport]);
+/// The shortest pause between two requests to a host, compared with the required delay of that host.
+struct ShortestPause<'a>(&'a [HostReport]);
 
-impl fmt::Display for Politest<'_> {
+impl fmt::Display for ShortestPause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gaps = self.0.iter().filter_map(|host| Some((host.shortest_gap?, host)));
         let Some((gap, host)) = gaps.min_by_key(|(gap, host)| gap.saturating_sub(host.delay)) else {
             return Ok(());
         };
-        let (gap, owed) = (gap.as_millis(), host.delay.as_millis());
-        write!(f, "; shortest pause {gap} ms, delay {owed} ms ({})", host.host)
+        let (gap, delay) = (gap.as_millis(), host.delay.as_millis());
+        write!(f, "; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The name of the file for a URL: safe on every file system, whatever the URL says.
+//! The name of the file for a URL. It is safe on every file system, for every URL.
 
 use std::fmt::Write as _;
 
@@ -7,22 +7,22 @@ use url::Url;
 use crate::fetch::is_html;
 use crate::page::fingerprint::content_hash;
 
-/// The longest name of a file or folder without what may be added to it. File systems take 255 bytes, encrypted ones 143.
+/// The maximum length of a file or folder name, without a hash or an extension. File systems accept 255 bytes, encrypted ones 143.
 const MAX_NAME_BYTES: usize = 110;
 
-/// The longest path below the folder. Systems take 4096 bytes, with the folder.
+/// The maximum length of a path below the folder. Systems accept 4096 bytes, including the folder.
 const MAX_PATH_BYTES: usize = 1000;
 
-/// The longest extension that is kept when a name is shortened, with its dot.
+/// The maximum length of an extension that is kept when a name is shortened, including its dot.
 const MAX_EXTENSION_BYTES: usize = 9;
 
-/// Bytes beside letters and digits that stand in names as they stand in URLs. No slash, no `\ : * ? " < > |` of Windows.
+/// The bytes that are not escaped, besides letters and digits. The slash and the reserved `\ : * ? " < > |` of Windows are not here.
 const PLAIN: &[u8] = b"-._~!$&'()+,;=@%[]";
 
-/// Names of devices on Windows, with any extension; besides, COM and LPT with a digit.
+/// The names of devices on Windows, with any extension. COM and LPT with a digit are devices too.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 
-/// Where a body goes: folders, and the name of the file in two parts.
+/// The path of a saved body: folders, and the name of the file in two parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SafePath {
     pub(super) folders: Vec<String>,
@@ -74,7 +74,7 @@ impl SafePath {
     }
 }
 
-/// Makes a name another one, always the same for the same `about`.
+/// Adds a hash of `about` and `attempt` to a name.
 pub(super) fn variant(stem: &str, about: &str, attempt: u32) -> String {
     format!("{stem}~{}", short_hash(&format!("{about} {attempt}")))
 }
@@ -88,7 +88,7 @@ fn host_folder(url: &Url) -> String {
     shortened(&escaped(&folder))
 }
 
-/// Escapes a name like a URL does, so that it is no path, no hidden file, no `..` and no device.
+/// Percent-escapes a name, so that it is not a path, a hidden file, `..` or a device.
 fn escaped(name: &str) -> String {
     if name.is_empty() {
         return "%2F".to_owned();
@@ -98,9 +98,9 @@ fn escaped(name: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
         let is_plain = byte.is_ascii_alphanumeric() || PLAIN.contains(&byte);
-        // Windows drops a dot at the end. A dot at the start hides a file, and .git or .htaccess are read by programs.
-        let is_edge = byte == b'.' && (at == 0 || at == last) || is_device && at == 0;
-        if is_plain && !is_edge {
+        // Windows drops a dot at the end. A dot at the start hides a file, and programs read .git and .htaccess.
+        let is_unsafe_edge = byte == b'.' && (at == 0 || at == last) || is_device && at == 0;
+        if is_plain && !is_unsafe_edge {
             safe.push(char::from(byte));
         } else {
             // Writing to a string cannot fail.
@@ -119,7 +119,7 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || is_numbered("com") || is_numbered("lpt")
 }
 
-/// Shortens a name that is too long; what is left out is hashed.
+/// Shortens a name that is too long, and adds a hash of the whole name.
 fn shortened(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
@@ -129,7 +129,7 @@ fn shortened(name: &str) -> String {
     format!("{kept}~{hash}")
 }
 
-/// Splits a name before its extension, if it has a usual one.
+/// Splits a name before its extension, if it has a short alphanumeric one.
 fn extension_of(name: &str) -> (&str, &str) {
     let at = name.rfind('.').unwrap_or(name.len());
     let (stem, extension) = name.split_at(at);
@@ -145,12 +145,12 @@ fn is_html_extension(extension: &str) -> bool {
         .any(|html| extension.eq_ignore_ascii_case(html))
 }
 
-/// 32 hexadecimal digits.
+/// Returns a hash of 32 hexadecimal digits.
 fn hash_of(text: &str) -> String {
     content_hash(text.as_bytes()).map_or_else(String::new, |hash| hash.to_string())
 }
 
-/// 16 hexadecimal digits.
+/// Returns a hash of 16 hexadecimal digits.
 fn short_hash(text: &str) -> String {
     hash_of(text).chars().take(16).collect()
 }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn no_url_leads_out_of_the_folder_or_to_a_name_with_a_meaning() {
+    fn no_url_gives_a_path_outside_the_folder_or_a_reserved_name() {
         for (url, expected) in [
             ("http://a/../../etc/passwd", "a/etc/passwd"),
             ("http://a/%2e%2e/%2E%2e%2fx", "a/%2E%2e%2fx"),

@@ -12,10 +12,10 @@ use flate2::write::GzEncoder;
 
 use crate::output::OutputFile;
 
-/// The most bytes that the fields of a record may have: far more than any URL in them.
+/// The maximum size of the fields of a record, in bytes: far more than any URL in them.
 const MAX_FIELD_BYTES: u64 = 1024 * 1024;
 
-/// The files of an archive, of which the last is open.
+/// The files of an archive. The last one is open.
 #[derive(Debug)]
 pub(super) struct Series {
     first: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Opens the first file; one that is there is gone on with.
+    /// Opens the first file, to append to it if it exists.
     pub(super) fn open(path: &Path, max_file_bytes: Option<NonZeroU64>) -> io::Result<Self> {
         let file = OutputFile::append(path)?;
         if !file.is_empty() {
@@ -49,7 +49,7 @@ impl Series {
         self.max_file_bytes.is_some_and(|max| self.file.len() >= max.get())
     }
 
-    /// Opens the next file that is not there yet.
+    /// Makes the next file whose name is free.
     pub(super) fn next(&mut self) -> io::Result<()> {
         loop {
             self.number = self.number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -65,7 +65,7 @@ impl Series {
         }
     }
 
-    /// Writes records, all of them or none.
+    /// Writes all of the records, or none.
     pub(super) fn write(&mut self, records: &[&[u8]]) -> io::Result<()> {
         let bytes = if is_compressed(&self.first) {
             let mut members = Vec::new();
@@ -97,12 +97,11 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
 }
 
-/// Makes sure that records can follow on what is in a file: that it is an archive of this kind, and that its last record is
-/// whole.
+/// Checks that records can be appended to a file: that it is an archive of this kind, and that its last record is whole.
 fn check(path: &Path) -> io::Result<()> {
     let refuse = |why: &str| {
-        let advice = "it is never overwritten; name another file, or move it away";
-        let message = format!("{}: the file is there and {why}: {advice}", path.display());
+        let advice = "it is not overwritten; give another name, or move the file";
+        let message = format!("{}: the file exists and {why}: {advice}", path.display());
         Err(io::Error::new(io::ErrorKind::InvalidData, message))
     };
     let mut file = BufReader::new(File::open(path)?);
@@ -114,19 +113,19 @@ fn check(path: &Path) -> io::Result<()> {
         let mut inside = MultiGzDecoder::new(file);
         let mut start = [0; 5];
         if inside.read_exact(&mut start).is_err() || &start != b"WARC/" {
-            return refuse("is no WARC file");
+            return refuse("is not a WARC file");
         }
         return match io::copy(&mut inside, &mut io::sink()) {
             Ok(_) => Ok(()),
-            Err(_) => refuse("its last record is torn"),
+            Err(_) => refuse("its last record is incomplete"),
         };
     }
     if !file.fill_buf()?.starts_with(b"WARC/") {
-        return refuse("is no WARC file");
+        return refuse("is not a WARC file");
     }
-    match go_through(&mut file) {
+    match check_records(&mut file) {
         Ok(()) => Ok(()),
-        Err(error) if is_broken(&error) => refuse("its last record is torn"),
+        Err(error) if is_broken(&error) => refuse("its last record is incomplete"),
         Err(error) => Err(error),
     }
 }
@@ -135,8 +134,8 @@ fn is_broken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
 }
 
-/// Steps from record to record by their lengths: the fields of one end as a record does, so that the end of a file says nothing.
-fn go_through(file: &mut BufReader<File>) -> io::Result<()> {
+/// Reads every record by its length. The last bytes alone prove nothing: the fields of a record end with the same bytes as a record.
+fn check_records(file: &mut BufReader<File>) -> io::Result<()> {
     let length = file.get_ref().metadata()?.len();
     while file.stream_position()? < length {
         let block = fields_of_record(file)?;

@@ -1,4 +1,4 @@
-//! Which payloads are in the archive already.
+//! The payloads that are in the archive already.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::SystemTime;
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use crate::fetch::BodyExtent;
 use crate::fetch::Capture;
 
-/// Memory for payloads that were seen, in bytes.
-const ROOM: usize = 32 * 1024 * 1024;
+/// The maximum memory for remembered payloads, in bytes.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// What one takes beside its URL: the two tables at their emptiest, and what the allocator adds.
+/// The memory of one payload without its URL, in bytes: its places in the two tables at their lowest load, and the allocator's cost.
 const ENTRY_BYTES: usize = 240;
 
 /// The SHA-256 of a payload.
-pub(super) type Name = [u8; 32];
+pub(super) type PayloadDigest = [u8; 32];
 
 /// The record that has a payload.
 #[derive(Debug)]
@@ -36,36 +36,36 @@ impl Original {
     }
 }
 
-/// Names the payload of an answer; `None` for one that is empty or not whole, which is never taken for another.
-pub(super) fn name_of(capture: &Capture) -> Option<Name> {
+/// Returns the digest of a payload; `None` for one that is empty or truncated, which is never compared.
+pub(super) fn payload_digest(capture: &Capture) -> Option<PayloadDigest> {
     if capture.body.is_empty() || capture.extent != BodyExtent::Complete {
         return None;
     }
     digest(&SHA256, &capture.body).as_ref().try_into().ok()
 }
 
-/// The youngest payloads, as many as there is room for.
+/// The latest payloads, up to [`MAX_BYTES`] of memory.
 #[derive(Debug, Default)]
 pub(super) struct Payloads {
-    originals: HashMap<Name, Original>,
-    /// The oldest first.
-    ages: VecDeque<Name>,
+    originals: HashMap<PayloadDigest, Original>,
+    /// The digests, the oldest first.
+    oldest_first: VecDeque<PayloadDigest>,
     bytes: usize,
     forgotten: u64,
 }
 
 impl Payloads {
-    pub(super) fn get(&self, name: &Name) -> Option<&Original> {
-        self.originals.get(name)
+    pub(super) fn get(&self, digest: &PayloadDigest) -> Option<&Original> {
+        self.originals.get(digest)
     }
 
-    pub(super) fn remember(&mut self, name: Name, original: Original) {
+    pub(super) fn remember(&mut self, digest: PayloadDigest, original: Original) {
         self.bytes += ENTRY_BYTES + original.url.len();
-        if self.originals.insert(name, original).is_none() {
-            self.ages.push_back(name);
+        if self.originals.insert(digest, original).is_none() {
+            self.oldest_first.push_back(digest);
         }
-        while self.bytes > ROOM
-            && let Some(oldest) = self.ages.pop_front()
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.oldest_first.pop_front()
         {
             if let Some(original) = self.originals.remove(&oldest) {
                 self.bytes -= ENTRY_BYTES + original.url.len();
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_payloads_are_forgotten_when_the_room_is_full() {
+    fn the_oldest_payloads_are_forgotten_when_the_memory_is_used_up() {
         let mut payloads = Payloads::default();
-        let name = |n: u64| {
-            let mut name = Name::default();
-            name[..8].copy_from_slice(&n.to_le_bytes());
-            name
+        let digest_of = |n: u64| {
+            let mut digest = PayloadDigest::default();
+            digest[..8].copy_from_slice(&n.to_le_bytes());
+            digest
         };
         let count = 40_000;
         for n in 0..count {
@@ -98,12 +98,12 @@ mod tests {
                 url: "x".repeat(1000).into(),
                 started: SystemTime::UNIX_EPOCH,
             };
-            payloads.remember(name(n), original);
+            payloads.remember(digest_of(n), original);
         }
-        let kept = (ROOM / (ENTRY_BYTES + 1000)) as u64;
+        let kept = (MAX_BYTES / (ENTRY_BYTES + 1000)) as u64;
         assert_eq!(payloads.forgotten(), count - kept);
         assert_eq!(payloads.originals.len() as u64, kept);
-        assert!(payloads.get(&name(count - kept)).is_some());
-        assert!(payloads.get(&name(count - kept - 1)).is_none());
+        assert!(payloads.get(&digest_of(count - kept)).is_some());
+        assert!(payloads.get(&digest_of(count - kept - 1)).is_none());
     }
 }

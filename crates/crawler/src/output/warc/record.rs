@@ -14,19 +14,19 @@ use crate::fetch::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
 use crate::timestamp::rfc3339_of;
 
-/// Named in the fields of a `revisit` record (section 6.7.2 of the standard).
+/// The profile of a `revisit` record for a payload that is in the archive (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
-/// The same for an answer that has no payload, because a version is known that is still the same (section 6.7.3).
+/// The profile of a `revisit` record for an answer 304, which has no payload (section 6.7.3).
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// Where the format is described.
+/// The address of the standard.
 const FORMAT: &str = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
-/// Request headers that are nobody's business but the server's.
+/// Request headers that are secret, and left out of archives.
 const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// What `warcinfo` records say, and which of them the records belong to.
+/// The content of `warcinfo` records, and the id of the current one.
 #[derive(Debug)]
 pub(super) struct Info {
     id: Uuid,
@@ -41,7 +41,7 @@ impl Info {
         }
     }
 
-    /// Makes the first record of a file, to which all later ones belong.
+    /// Makes the first record of a file. All later records of the file refer to it.
     pub(super) fn record(&mut self, file: &Path) -> Record {
         self.id = Uuid::new_v4();
         let robots = if self.options.obeys_robots {
@@ -87,7 +87,7 @@ impl Record {
         &self.bytes
     }
 
-    /// An answer.
+    /// Makes the record of an answer.
     pub(super) fn response(capture: &Capture, info: &Info) -> Self {
         let mut head = Head::of_capture("response", capture, info);
         head.field("WARC-Payload-Digest", &sha1(&capture.body));
@@ -100,7 +100,7 @@ impl Record {
         head.with_block(&block)
     }
 
-    /// An answer whose payload is in the archive already.
+    /// Makes the record of an answer whose payload is in the archive already.
     pub(super) fn revisit(capture: &Capture, original: &Original, info: &Info) -> Self {
         let mut head = Head::of_capture("revisit", capture, info);
         head.field("WARC-Profile", &IDENTICAL_PAYLOAD);
@@ -113,7 +113,7 @@ impl Record {
         head.with_block(&response_head(capture))
     }
 
-    /// An answer that says that nothing has changed since an earlier one, of which this archive may know nothing.
+    /// Makes the record of an answer 304. The unchanged payload may be in another archive.
     pub(super) fn not_modified(capture: &Capture, info: &Info) -> Self {
         let mut head = Head::of_capture("revisit", capture, info);
         head.field("WARC-Profile", &NOT_MODIFIED);
@@ -121,7 +121,7 @@ impl Record {
         head.with_block(&response_head(capture))
     }
 
-    /// The request that led to an answer.
+    /// Makes the record of the request for an answer.
     pub(super) fn request(capture: &Capture, answer: Uuid, info: &Info) -> Self {
         let mut head = Head::of_capture("request", capture, info);
         head.id_field("WARC-Concurrent-To", answer);
@@ -137,7 +137,7 @@ impl Record {
     }
 }
 
-/// Status line and headers of an answer.
+/// Returns the status line and the headers of an answer.
 fn response_head(capture: &Capture) -> Vec<u8> {
     let exchange = &capture.exchange;
     let mut head = format!("{} {} ", version(exchange.version), exchange.status).into_bytes();
@@ -168,7 +168,7 @@ fn version(version: HttpVersion) -> &'static str {
     }
 }
 
-/// Why a body is not whole, in the words of section 5.13 of the standard.
+/// Returns why a body is not whole, in the words of section 5.13 of the standard.
 fn truncation(capture: &Capture) -> Option<&'static str> {
     match (capture.extent, capture.truncation) {
         (_, Some(TruncationReason::Size)) | (BodyExtent::Skipped, _) => Some("length"),
@@ -235,7 +235,7 @@ fn sha1(bytes: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(digest.as_ref()))
 }
 
-/// A time as `WARC-Date` has it: since version 1.1 with fractions of a second (section 5.4).
+/// Formats a time for `WARC-Date`, which has fractions of a second since version 1.1 (section 5.4).
 fn date(time: SystemTime) -> String {
     rfc3339_of(time)
 }
