@@ -1,9 +1,9 @@
-//! The tree itself: imports run downward, and the rooms that are alone in naming a library stay alone.
+//! The source tree: imports go downward only, and only certain modules use certain libraries.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ fn sources(of: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// The lines before the unit tests, without comments.
+/// Returns the lines before the unit tests, without comments.
 fn code_of(text: &str) -> String {
     let end = text.find("#[cfg(test)]").unwrap_or(text.len());
     let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -60,7 +60,7 @@ fn only(of: &str, word: &str, allowed: &[&str]) {
     assert_eq!(files_naming(of, word), allowed, "in {of}, {word:?} is named by");
 }
 
-/// The hash and the log, two further hashes, mapped memory, and the compression of a waiting queue.
+/// The hash and the log, two optional hashes, mapped memory, and the compression of the queue.
 const SIEVE_MAY_USE: [&str; 9] = [
     "bytemuck",
     "fastmurmur3",
@@ -74,7 +74,7 @@ const SIEVE_MAY_USE: [&str; 9] = [
 ];
 
 #[test]
-fn imports_run_downward_only() {
+fn imports_go_downward_only() {
     let manifest = |of: &str| fs::read_to_string(crates().join(of).join("Cargo.toml")).unwrap();
     let dependencies = |of: &str| {
         let text = manifest(of);
@@ -97,7 +97,7 @@ fn imports_run_downward_only() {
 }
 
 #[test]
-fn the_hash_the_log_and_the_libraries_have_one_room_each() {
+fn each_library_is_used_in_its_own_modules_only() {
     only("sieve", "fastmurmur3::", &["hash.rs"]);
     only("sieve", "xxhash_rust::", &["hash.rs"]);
     only("sieve", "siphasher::", &["hash.rs"]);
@@ -159,7 +159,7 @@ fn the_hash_the_log_and_the_libraries_have_one_room_each() {
 }
 
 #[test]
-fn nothing_below_the_crawler_reads_a_clock_or_touches_the_world() {
+fn crates_below_the_crawler_use_no_clock_network_or_files() {
     for of in ["sieve", "frontier"] {
         for word in [
             "SystemTime",
@@ -179,7 +179,7 @@ fn nothing_below_the_crawler_reads_a_clock_or_touches_the_world() {
 }
 
 #[test]
-fn tasks_and_timers_are_in_the_engine_and_the_client_only() {
+fn only_the_engine_and_the_client_use_tasks_and_timers() {
     let files = files_naming("crawler", "tokio::");
     let allowed = [
         "engine.rs",
@@ -197,7 +197,7 @@ fn tasks_and_timers_are_in_the_engine_and_the_client_only() {
 }
 
 #[test]
-fn no_room_is_crowded() {
+fn no_source_file_is_longer_than_the_limit() {
     for of in ["sieve", "frontier", "crawler", "cli"] {
         for (name, code) in sources(of) {
             let lines = code.lines().count();

@@ -1,9 +1,9 @@
-//! The arguments as a user meets them: help, units, files, seeds, subcommands.
+//! The command line from a user's view: help, units, files, seeds, subcommands.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::fs;
@@ -43,14 +43,14 @@ fn fails(arguments: &[&str], messages: &[&str]) {
     }
 }
 
-/// The number of pages in a summary.
+/// Returns the number of pages in a summary.
 #[track_caller]
 fn pages(summary: &str) -> u64 {
     let line = summary.lines().find_map(|line| line.trim().strip_prefix("pages"));
     line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A folder of its own for each test.
+/// Makes a folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("crawler-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -58,7 +58,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn help_fits_into_80_columns_where_there_is_no_terminal_and_never_takes_more_than_120() {
+fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
     for help in ["-h", "--help"] {
         let widest = |columns: Option<&str>| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
@@ -99,7 +99,7 @@ fn the_short_help_shows_defaults_with_units_and_the_long_one_has_more() {
 }
 
 #[test]
-fn a_file_that_is_named_twice_is_an_error() {
+fn a_file_option_given_twice_is_an_error() {
     for twice in [
         ["--output", "a", "-o", "b"],
         ["--links", "a", "--links", "b"],
@@ -161,7 +161,7 @@ fn values_have_units_on_the_command_line_and_in_the_configuration() {
 }
 
 #[test]
-fn a_wrong_value_is_refused_with_an_example_of_a_right_one() {
+fn an_invalid_value_is_refused_with_a_valid_example() {
     for (option, value, example) in [
         ("--delay", "5 parsecs", "500ms"),
         ("--max-pages", "many", "64k"),
@@ -191,7 +191,7 @@ fn a_misspelt_option_or_subcommand_is_refused_with_a_similar_one() {
 }
 
 #[test]
-fn a_single_word_is_no_seed_wherever_it_stands() {
+fn a_single_word_is_not_a_seed_at_any_position() {
     fails(
         &["example.com", "intranet"],
         &["\"intranet\" is not a seed", "http://intranet/", "localhost"],
@@ -233,7 +233,7 @@ fn completions_and_the_manual_page_go_to_standard_output() {
 }
 
 #[test]
-fn a_reader_that_closes_the_pipe_early_is_no_error() {
+fn a_reader_that_closes_the_pipe_early_is_not_an_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
     let mut process = command
         .args(["completions", "bash"])
@@ -247,7 +247,7 @@ fn a_reader_that_closes_the_pipe_early_is_no_error() {
     assert!(output.status.success() && stderr.is_empty(), "{stderr}");
 }
 
-/// A site of two pages whose robots.txt asks for a delay of 30 s.
+/// Starts a site of two pages with a Crawl-delay of 30 s. Returns its port.
 fn slow_site() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -267,7 +267,7 @@ fn slow_site() -> u16 {
 }
 
 #[test]
-fn a_maximum_crawl_delay_of_zero_leaves_the_own_delay_only() {
+fn with_a_maximum_crawl_delay_of_zero_only_the_delay_option_counts() {
     let seed = format!("http://127.0.0.1:{}/", slow_site());
     let begun = Instant::now();
     let summary = succeeds(&[

@@ -1,9 +1,9 @@
-//! The command as a user meets it: messages, exit codes, files.
+//! The command from a user's view: messages, exit codes, files.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::fs;
@@ -33,7 +33,7 @@ fn fails(arguments: &[&str], code: i32, message: &str) {
 }
 
 #[test]
-fn bad_arguments_end_with_code_2_and_say_what_to_do() {
+fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
     fails(&["--capacity", "0", "http://127.0.0.1:1/"], 2, "capacity");
     fails(&["not a url"], 2, "not a url");
     fails(&["http://"], 2, "http://");
@@ -48,7 +48,7 @@ fn bad_arguments_end_with_code_2_and_say_what_to_do() {
     fails(&[], 2, "SEED_URL");
 }
 
-/// The number in a line of the summary, such as `pages 325 (50.8 per second)`.
+/// Returns the number in a row of the summary, such as `pages 325 (50.8 per second)`.
 #[track_caller]
 fn number(summary: &str, label: &str) -> u64 {
     let line = summary.lines().find_map(|line| line.trim().strip_prefix(label));
@@ -59,7 +59,7 @@ fn number(summary: &str, label: &str) -> u64 {
     word.unwrap().trim_end_matches(',').parse().unwrap()
 }
 
-/// The saturation lines of a log in JSON: severity, level and message of each.
+/// Returns the severity, level and message of each saturation record in a JSON log.
 fn saturation_lines(log: &str) -> Vec<(String, String, String)> {
     let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
     log.lines()
@@ -76,8 +76,8 @@ fn saturation_lines(log: &str) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_seen_set_grows_unless_told_otherwise_and_warns_at_each_level() {
-    // The demo itself fails when it has not found every page.
+fn a_seen_set_grows_by_default_and_warns_at_each_level() {
+    // The demo fails if it does not find every page.
     let output = crawler(&["demo", "--capacity", "100", "--log-format", "json"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
@@ -126,7 +126,7 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
 }
 
 #[test]
-fn a_seen_set_that_refuses_ends_cleanly_and_its_last_line_counts_what_it_refused() {
+fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links() {
     let output = crawler(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
     let summary = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{summary}");
@@ -144,7 +144,7 @@ fn a_seen_set_that_refuses_ends_cleanly_and_its_last_line_counts_what_it_refused
 }
 
 #[test]
-fn every_hash_finds_every_page_and_the_seed_is_nowhere_in_the_logs() {
+fn every_hash_finds_every_page_and_no_log_shows_the_hash_seed() {
     for hash in ["murmur3", "xxh3", "hardened"] {
         let output = crawler(&["demo", "-vv", "--hash", hash, "--hash-seed", "8675309424242"]);
         let (stdout, stderr) = (
@@ -157,7 +157,7 @@ fn every_hash_finds_every_page_and_the_seed_is_nowhere_in_the_logs() {
 }
 
 #[test]
-fn a_crawl_that_cannot_start_ends_with_code_1_and_says_why() {
+fn a_crawl_that_cannot_start_exits_with_code_1_and_a_reason() {
     fails(
         &["--output", "/nonexistent/pages.jsonl", "http://127.0.0.1:1/"],
         1,
@@ -197,7 +197,7 @@ fn records(file: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn records_have_the_promised_fields_and_stdout_carries_nothing_else() {
+fn records_have_the_documented_fields_and_stdout_has_nothing_else() {
     let output = crawler(&["demo", "--max-pages", "5", "--output", "-"]);
     assert_eq!(
         output.status.code(),
@@ -228,7 +228,7 @@ fn records_have_the_promised_fields_and_stdout_carries_nothing_else() {
 }
 
 #[test]
-fn json_logs_carry_the_saturation_as_values() {
+fn json_logs_have_the_saturation_as_values() {
     let output = crawler(&["demo", "--capacity", "20", "--log-format", "json"]);
     assert_eq!(
         output.status.code(),
@@ -255,12 +255,12 @@ fn json_logs_carry_the_saturation_as_values() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_ends_the_crawl_with_code_1() {
+fn a_full_disk_ends_the_crawl_with_exit_code_1() {
     fails(&["demo", "--output", "/dev/full"], 1, "cannot be written");
 }
 
 #[test]
-fn a_configuration_file_is_obeyed_unless_the_command_line_says_otherwise() {
+fn the_command_line_overrides_the_configuration_file() {
     let folder = std::env::temp_dir().join(format!("crawler-config-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("crawl.toml");
@@ -292,7 +292,7 @@ fn a_configuration_file_is_obeyed_unless_the_command_line_says_otherwise() {
 }
 
 #[test]
-fn a_command_that_cannot_start_leaves_the_results_of_the_last_one_alone() {
+fn a_command_that_cannot_start_keeps_the_previous_results() {
     let folder = std::env::temp_dir().join(format!("crawler-results-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let (pages, archive) = (folder.join("pages.jsonl"), folder.join("torn.warc"));
@@ -318,7 +318,7 @@ fn a_command_that_cannot_start_leaves_the_results_of_the_last_one_alone() {
 }
 
 #[test]
-fn the_command_line_wins_over_the_file_also_where_the_two_contradict() {
+fn the_command_line_overrides_contradicting_options_of_the_file() {
     let folder = std::env::temp_dir().join(format!("crawler-quiet-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("crawl.toml");
@@ -334,7 +334,7 @@ fn the_command_line_wins_over_the_file_also_where_the_two_contradict() {
 }
 
 #[test]
-fn an_option_is_no_seed_and_a_subcommand_goes_first() {
+fn an_option_is_not_a_seed_and_a_subcommand_goes_first() {
     let folder = std::env::temp_dir().join(format!("crawler-seeds-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("crawl.toml");
@@ -352,13 +352,13 @@ fn an_option_is_no_seed_and_a_subcommand_goes_first() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A port where nobody listens.
+/// Returns a closed port.
 fn refused_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// A server of one page, which links to another port.
+/// Starts a server of one page with a link to another port. Returns its port.
 fn page_that_links_to(other: u16) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -375,7 +375,7 @@ fn page_that_links_to(other: u16) -> u16 {
 }
 
 #[test]
-fn a_crawl_that_lost_pages_fails_if_that_is_asked_for() {
+fn an_incomplete_crawl_fails_with_fail_on_incomplete() {
     let refused = refused_port();
     let port = page_that_links_to(refused);
     let seed = format!("http://127.0.0.1:{port}/");
@@ -401,7 +401,7 @@ fn a_crawl_that_lost_pages_fails_if_that_is_asked_for() {
     assert!(summary.contains("given up: 2 pages of 1 origin "), "{summary}{log}");
     let message = "the crawl is incomplete: ";
     fails(&[&["--fail-on-incomplete"][..], &quick].concat(), 3, message);
-    // All that was reached was fetched.
+    // Every reachable page was fetched.
     let complete = ["--fail-on-incomplete", "--delay", "0", "--exclude", "/[12]$", &seed];
     let output = crawler(&complete);
     assert_eq!(

@@ -1,9 +1,9 @@
-//! The demo keeps its word: what its tables say is what a visitor finds on the wire.
+//! The demo site: a crawler finds over HTTP exactly the pages that the tables list.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,7 +17,7 @@ use url::Url;
 
 const USUAL_LIMIT: usize = 5;
 
-/// An HTTP answer, taken apart by hand.
+/// A parsed HTTP answer.
 struct Answer {
     status: u16,
     headers: BTreeMap<String, String>,
@@ -46,22 +46,22 @@ async fn get(server: &DemoServer, url: &Url) -> Answer {
     }
 }
 
-/// A visitor that knows nothing of the demo's tables: it reads the HTML, robots.txt, and the status line.
-struct Visitor<'a> {
+/// A small crawler that does not use the demo's tables: it reads the HTML, robots.txt and the status line.
+struct SmallCrawler<'a> {
     server: &'a DemoServer,
     robots: HashMap<String, Robots>,
     limit: usize,
 }
 
-impl Visitor<'_> {
-    /// Every URL that answered 200.
+impl SmallCrawler<'_> {
+    /// Crawls the site, and returns every URL that answered 200.
     async fn visit(&mut self) -> BTreeSet<String> {
         let seed = self.server.site().seed();
         let mut seen = BTreeSet::from([seed.clone()]);
         let mut to_visit = vec![seed];
         let mut found = BTreeSet::new();
         while let Some(url) = to_visit.pop() {
-            if !self.is_welcome(&url).await {
+            if !self.is_allowed(&url).await {
                 continue;
             }
             let mut answer = get(self.server, &url).await;
@@ -71,13 +71,13 @@ impl Visitor<'_> {
             if answer.status == 200 {
                 found.insert(url.to_string());
             }
-            let links = links(&url, &answer).into_iter().filter(|link| self.is_modest(link));
+            let links = links(&url, &answer).into_iter().filter(|link| self.is_in_scope(link));
             to_visit.extend(links.filter(|link| seen.insert(link.clone())));
         }
         found
     }
 
-    async fn is_welcome(&mut self, url: &Url) -> bool {
+    async fn is_allowed(&mut self, url: &Url) -> bool {
         let host = url.host_str().unwrap().to_owned();
         if !self.robots.contains_key(&host) {
             let mut answer = get(self.server, &url.join("/robots.txt").unwrap()).await;
@@ -90,21 +90,21 @@ impl Visitor<'_> {
         self.robots[&host].is_url_allowed(url)
     }
 
-    fn is_modest(&self, url: &Url) -> bool {
+    fn is_in_scope(&self, url: &Url) -> bool {
         let segments: Vec<_> = url
             .path_segments()
             .into_iter()
             .flatten()
             .filter(|part| !part.is_empty())
             .collect();
-        let modest = segments
+        let is_short = segments
             .iter()
             .all(|part| segments.iter().filter(|other| *other == part).count() <= self.limit);
-        modest && url.scheme() == "http" && url.host_str().is_some_and(|host| host.ends_with(".demo.localhost"))
+        is_short && url.scheme() == "http" && url.host_str().is_some_and(|host| host.ends_with(".demo.localhost"))
     }
 }
 
-/// Where an answer leads, by its own words.
+/// Returns the links of an answer.
 fn links(url: &Url, answer: &Answer) -> Vec<Url> {
     let content_type = answer.headers.get("content-type").map_or("", String::as_str);
     let mut written: Vec<String> = answer.headers.get("location").cloned().into_iter().collect();
@@ -160,10 +160,10 @@ fn hrefs(html: &Html) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_visitor_that_only_reads_the_html_finds_exactly_what_the_tables_promise() {
+async fn a_crawler_that_reads_the_html_finds_exactly_the_reachable_pages() {
     let server = serve().await.unwrap();
     for limit in [USUAL_LIMIT, 2] {
-        let found = Visitor {
+        let found = SmallCrawler {
             server: &server,
             robots: HashMap::new(),
             limit,
@@ -174,42 +174,42 @@ async fn a_visitor_that_only_reads_the_html_finds_exactly_what_the_tables_promis
         assert_eq!(
             found.difference(&promised).collect::<Vec<_>>(),
             Vec::<&String>::new(),
-            "found, not promised"
+            "found, but not listed as reachable"
         );
         assert_eq!(
             promised.difference(&found).collect::<Vec<_>>(),
             Vec::<&String>::new(),
-            "promised, not found"
+            "listed as reachable, but not found"
         );
     }
 }
 
 #[tokio::test]
-async fn every_reachable_page_answers_200_and_the_shy_one_after_a_503() {
+async fn every_reachable_page_answers_200_and_one_answers_503_first() {
     let server = serve().await.unwrap();
     let reachable = server.site().reachable(USUAL_LIMIT);
     assert!((250..=450).contains(&reachable.len()), "{} pages", reachable.len());
-    let mut shy = Vec::new();
+    let mut unavailable = Vec::new();
     for url in &reachable {
         let parsed = Url::parse(url).unwrap();
         assert_eq!(parsed.as_str(), url, "not in canonical form");
         let mut answer = get(&server, &parsed).await;
         if answer.status == 503 {
             assert_eq!(answer.headers["retry-after"], "0");
-            shy.push(url.as_str());
+            unavailable.push(url.as_str());
             answer = get(&server, &parsed).await;
         }
         assert_eq!(answer.status, 200, "{url}");
         assert!(!answer.body.is_empty(), "{url}");
     }
     assert_eq!(
-        shy,
+        unavailable,
         [server.site().seed().join("/lab/unavailable-once").unwrap().as_str()]
     );
 }
 
 #[tokio::test]
-async fn what_a_polite_visitor_must_not_find_is_not_promised() {
+async fn pages_that_a_polite_crawler_must_not_fetch_are_not_reachable() {
     let server = serve().await.unwrap();
     let reachable = server.site().reachable(USUAL_LIMIT);
     for part in [
@@ -236,7 +236,7 @@ async fn the_path_trap_is_as_deep_as_the_limit_and_the_calendar_never_ends() {
     assert_eq!(get(&server, &last_week).await.status, 200);
 }
 
-/// Follows redirects until something else is answered, or until the answer was had before.
+/// Follows redirects to another answer, or to a URL that was requested before.
 async fn path_of_redirects(server: &DemoServer, start: &str) -> Vec<(u16, String)> {
     let mut url = server.site().seed().join(start).unwrap();
     let mut path: Vec<(u16, String)> = Vec::new();
@@ -273,7 +273,7 @@ async fn the_redirect_chain_ends_and_the_redirect_loop_does_not() {
 }
 
 #[tokio::test]
-async fn every_host_has_the_robots_txt_that_its_story_needs() {
+async fn every_host_has_its_own_robots_txt() {
     let server = serve().await.unwrap();
     let robots = |host: &str| {
         let mut url = server.site().seed().join("/robots.txt").unwrap();
@@ -324,7 +324,7 @@ async fn the_huge_page_is_about_a_megabyte_and_the_index_has_some_1500_links() {
 }
 
 #[tokio::test]
-async fn two_servers_write_the_same_pages_but_for_the_port() {
+async fn two_servers_write_the_same_pages_except_for_the_port() {
     let (one, other) = (serve().await.unwrap(), serve().await.unwrap());
     for path in ["/", "/lab/upper-case", "/catalog/lamps/", "/sitemap.xml"] {
         let text = |body: Vec<u8>, server: &DemoServer| {
@@ -339,7 +339,7 @@ async fn two_servers_write_the_same_pages_but_for_the_port() {
 }
 
 #[tokio::test]
-async fn the_server_remembers_who_asked_for_what_and_how_long_it_took() {
+async fn the_server_records_the_requests_with_their_times() {
     let server = serve().await.unwrap();
     let seed = server.site().seed();
     get(&server, &seed.join("/lab/slow?no").unwrap()).await;
@@ -368,7 +368,7 @@ async fn a_dropped_server_closes_its_connections_too() {
     idle.read_u8().await.unwrap();
     drop(server);
     let mut rest = Vec::new();
-    // Ends only when the other side closes; a reset will do too.
+    // This ends when the server closes or resets the connection.
     let _ = idle.read_to_end(&mut rest).await;
     assert!(!rest.is_empty());
 }

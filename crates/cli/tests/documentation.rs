@@ -1,10 +1,10 @@
-//! The README and docs/ of the project: programs are those in `examples/` and run against the demo's site, fields are those of
-//! the code.
+//! The README and docs/: their programs are those in `examples/` and run against the demo site, and their fields are those of the
+//! code.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn the_programs_of_the_readme_are_the_examples() {
     }
 }
 
-/// Runs an example against the demo's site until it ends, or until it has printed so many lines.
+/// Runs an example against the demo site until it ends, or until it has printed `lines` lines.
 fn first_lines(example: &str, lines: usize) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -73,7 +73,7 @@ fn first_lines(example: &str, lines: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_sieve_in_a_crawler_of_ones_own_fetches_each_page_once() {
+fn the_sieve_in_a_custom_crawler_fetches_each_page_once() {
     let lines = first_lines("embed_sieve", 100);
     assert!(lines.iter().all(|line| line.contains("new links")), "{lines:?}");
     let distinct: std::collections::BTreeSet<_> = lines.iter().collect();
@@ -81,7 +81,7 @@ fn the_sieve_in_a_crawler_of_ones_own_fetches_each_page_once() {
 }
 
 #[test]
-fn the_frontier_with_a_fetcher_of_ones_own_asks_robots_txt_first() {
+fn the_frontier_with_a_custom_fetcher_requests_robots_txt_first() {
     let lines = first_lines("embed_frontier", 2);
     assert!(lines[0].contains("/robots.txt: Ok("), "{lines:?}");
     assert!(lines[1].contains("/: Ok("), "{lines:?}");
@@ -96,7 +96,7 @@ fn the_crawler_as_a_library_prints_pages() {
     );
 }
 
-/// The names in the first column of the table below a heading.
+/// Returns the names in the first column of the table below a heading.
 fn documented(file: &str, heading: &str) -> std::collections::BTreeSet<String> {
     let text = read(file);
     let section = text.split(heading).nth(1).unwrap();

@@ -1,10 +1,10 @@
-//! A crawl of more hosts than there are file handles: no page is lost, and no host is blamed.
+//! A crawl of more hosts than there are file handles: no page is lost, and no host is reported as away.
 
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,15 +13,15 @@ use std::process::{Command, Output};
 
 const HOSTS: usize = 200;
 
-/// What becomes of a connection once robots.txt was sent over it.
+/// What happens to a connection after robots.txt was sent over it.
 #[derive(Clone, Copy)]
 enum AfterRobots {
     Kept,
     Closed,
 }
 
-/// A server that keeps every connection open as long as its client does, but for those it is told to close. Its first page
-/// links to many hosts, all of which it is itself.
+/// Starts a server that keeps connections open until the client closes them, except those of `after_robots`. Its first page links to
+/// many hosts, all of which it serves.
 fn serve(after_robots: AfterRobots) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -57,7 +57,7 @@ fn answer_all(stream: &TcpStream, port: u16, after_robots: AfterRobots) -> Optio
     }
 }
 
-/// Crawls all hosts in a process that may open so many files, and can raise that no further.
+/// Crawls all hosts in a process with a fixed limit of open files.
 fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> Output {
     let port = serve(after_robots);
     let command = format!(
@@ -70,16 +70,16 @@ fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> O
         .unwrap()
 }
 
-/// The line of the summary that begins so.
+/// Returns the row of the summary with this label.
 #[track_caller]
 fn line<'s>(summary: &'s str, label: &str) -> &'s str {
     let found = summary.lines().find_map(|line| line.trim().strip_prefix(label));
     found.unwrap_or_else(|| panic!("{label}: {summary}")).trim()
 }
 
-/// Every page was fetched, and no host was taken to be away for what this machine had too little of.
+/// Checks that every page was fetched, and that no host was reported as away for a lack of file handles.
 #[track_caller]
-fn loses_nothing_and_blames_nobody(summary: &str, log: &str) {
+fn assert_no_page_lost_and_no_host_away(summary: &str, log: &str) {
     assert!(line(summary, "pages").starts_with("201 "), "{summary}{log}");
     assert!(line(summary, "failed").starts_with("0 pages"), "{summary}{log}");
     assert_eq!(line(summary, "failed by reason"), "none", "{log}");
@@ -97,21 +97,21 @@ fn many_hosts_are_crawled_with_few_file_handles() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    loses_nothing_and_blames_nobody(&summary, &log);
-    // What meets the limit is asked for again; here nothing does.
+    assert_no_page_lost_and_no_host_away(&summary, &log);
+    // A request that meets the limit is retried. Here none does.
     assert_eq!(line(&summary, "retried because"), "none", "{log}");
     assert!(!log.contains("out of file handles"), "{log}");
 }
 
 #[test]
-fn running_out_of_file_handles_is_said_once_and_loses_no_page() {
-    // More requests at a time than there can be connections, and pages need new ones.
+fn a_lack_of_file_handles_is_logged_once_and_loses_no_page() {
+    // There are more concurrent requests than handles, and pages need new connections.
     let output = crawl_with_limit(40, "--concurrency 100", AfterRobots::Closed);
     let (summary, log) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    loses_nothing_and_blames_nobody(&summary, &log);
+    assert_no_page_lost_and_no_host_away(&summary, &log);
     assert_eq!(log.matches("out of file handles").count(), 1, "{log}");
     assert!(log.contains("ulimit -n"), "{log}");
 }

@@ -1,9 +1,9 @@
-//! Servers that attack by the means of HTTP/2: each is survived within its time, asked no more often than it may be, and reported.
+//! Servers that attack over HTTP/2: the crawl of each ends in time, with a bounded number of requests, and reports the cause.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::io::{self, Read, Write};
@@ -16,26 +16,26 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Who signed the certificate of `localhost`, for the crawler to trust.
+/// The authority that signed the certificate of `localhost`. The crawler must trust it.
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crawler/tests/data/tls/authority.pem");
 
-/// How often the crawler may ask for a page, and how long it waits before it asks again.
+/// The maximum number of attempts for a page, and the wait between them.
 const ATTEMPTS: usize = 2;
 const WAIT: Duration = Duration::from_millis(300);
 
-/// How long a server that has never answered may be away: asked after one wait and after two more, it is given up. A request that
-/// takes its whole time is the last one.
+/// How long a server that has never answered may be away. It is probed after one wait and two waits later, and then given up. After a
+/// request that times out there is no other.
 const DOWNTIME: Duration = Duration::from_millis(900);
 const PROBES: usize = 2;
 
-/// Far more than two requests of a second each take, though another program may hold the processors for a while.
-const LONGEST: Duration = Duration::from_secs(20);
+/// The maximum time of a crawl: far more than two requests of a second each take, also on a busy machine.
+const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// Memory of a crawl, where the system tells; a debug build starts with half of it.
-const MOST_MIB: f64 = 60.0;
+/// The maximum memory of a crawl, if the system reports it. A debug build starts with half of it.
+const MAX_MIB: f64 = 60.0;
 
-/// Servers that are visited at a time.
-const VISITORS: usize = 4;
+/// The number of concurrent crawls.
+const CONCURRENT_CRAWLS: usize = 4;
 
 /// Types of frames and their flags (RFC 9113, section 6).
 const DATA: u8 = 0;
@@ -63,7 +63,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Fields by HPACK (RFC 7541): the status from the static table, the type as a literal.
+/// Returns header fields in HPACK (RFC 7541): the status from the static table, the type as a literal.
 fn head(status: u8) -> Vec<u8> {
     let content_type = [&[0x0F, 0x10, 9], b"text/html".as_slice()].concat();
     [vec![status], content_type].concat()
@@ -85,12 +85,12 @@ fn go_away(last: u32, code: u32) -> Vec<u8> {
     frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat())
 }
 
-/// A head that is not over.
+/// Returns a head without its end.
 fn open_head(stream: u32) -> Vec<u8> {
     frame(HEADERS, 0, stream, &[STATUS_200])
 }
 
-/// A field of 4000 bytes that goes into the table, and then is meant by one byte each: 64 MB from 20 kB.
+/// Returns a field of 4000 bytes that is added to the table, and then many references to it of one byte each: 64 MB from 20 kB.
 fn header_bomb(stream: u32) -> Vec<u8> {
     let field = [&[0x40, 1, b'x', 0x7F, 0xA1, 0x1E], [b'a'; 4000].as_slice()].concat();
     let head = [vec![STATUS_200], field, vec![0xBE; 12_000]].concat();
@@ -98,9 +98,9 @@ fn header_bomb(stream: u32) -> Vec<u8> {
     [frame(HEADERS, 0, stream, &head), again].concat()
 }
 
-/// What comes after the answer's first bytes.
+/// What the server does after the first bytes of the answer.
 enum Then {
-    /// The same bytes again and again.
+    /// It sends the same bytes repeatedly.
     Again(fn(u32) -> Vec<u8>),
     Silence,
     Close,
@@ -108,22 +108,22 @@ enum Then {
 
 type Ends = &'static [&'static str];
 const TIMEOUT: Ends = &["timeout"];
-/// More comes before the head of the answer than may.
+/// More bytes arrive before the head of the answer than the limit.
 const TOO_LARGE: Ends = &["head_too_large"];
 const BROKEN: Ends = &["broken"];
 const INCOMPLETE: Ends = &["incomplete"];
-/// The head of the answer may have been handed over before the connection was found to be broken.
+/// The crawler may receive the head before the connection breaks.
 const BROKEN_SOMEWHERE: Ends = &["incomplete", "broken"];
-/// What comes faster than it is read breaks the rules, and then the connection may go on to be used; else there is a page.
+/// If the bytes arrive faster than they are read, the connection breaks, or stays in use. Otherwise there is a page.
 const OVERRUN: Ends = &[PAGE_CUT, "incomplete", "broken", "timeout"];
 const PAGE_CUT: &str = "no failure";
 
-/// What a server does with every request.
+/// A server's behaviour for every request.
 struct Behaviour {
     does: &'static str,
     begins: fn(u32) -> Vec<u8>,
     then: Then,
-    /// What the crawler reports: the reason of the failure; none if it got a page, several where it depends on what arrives together.
+    /// The possible reasons of the failure; none for a page, several if the result depends on timing.
     ends: Ends,
 }
 
@@ -153,16 +153,16 @@ const BEHAVIOURS: &[Behaviour] = &[
         Then::Silence,
         &[],
     ),
-    row("says nothing", NOTHING, Then::Silence, TIMEOUT),
+    row("sends nothing", NOTHING, Then::Silence, TIMEOUT),
     row("closes", NOTHING, Then::Close, BROKEN),
     row(
-        "speaks another language",
+        "answers in another protocol",
         |_| b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
         Then::Silence,
         BROKEN,
     ),
     row(
-        "announces a frame of 16 MiB",
+        "declares a frame of 16 MiB",
         |stream| {
             [
                 &[0xFF, 0xFF, 0xFF, HEADERS, END_HEADERS],
@@ -186,20 +186,20 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "wants it calmer",
+        "resets the stream with ENHANCE_YOUR_CALM",
         |stream| reset(stream, ENHANCE_YOUR_CALM),
         Then::Silence,
         BROKEN,
     ),
-    row("goes away", |_| go_away(0, NO_ERROR), Then::Close, BROKEN),
+    row("sends GOAWAY", |_| go_away(0, NO_ERROR), Then::Close, BROKEN),
     row(
-        "goes away in anger",
+        "sends GOAWAY with an error",
         |stream| go_away(stream, ENHANCE_YOUR_CALM),
         Then::Close,
         BROKEN,
     ),
     row(
-        "goes away in the middle of a page",
+        "sends GOAWAY in the middle of a page",
         |stream| {
             let head = frame(HEADERS, END_HEADERS, stream, &head(STATUS_200));
             [head, frame(DATA, 0, stream, b"<title>"), go_away(stream, NO_ERROR)].concat()
@@ -214,26 +214,26 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "never ends its head, with fields",
+        "never ends its head, with header fields",
         open_head,
         Then::Again(|stream| frame(CONTINUATION, 0, stream, &[0x00, 1, b'x', 1, b'y'].repeat(100))),
         BROKEN,
     ),
-    row("unpacks its head to 64 MB", header_bomb, Then::Silence, BROKEN),
+    row("sends a header bomb of 64 MB", header_bomb, Then::Silence, BROKEN),
     row(
-        "pings for ever",
+        "sends PING for ever",
         NOTHING,
         Then::Again(|_| frame(PING, 0, 0, &[0; 8])),
         TOO_LARGE,
     ),
     row(
-        "sets for ever",
+        "sends SETTINGS for ever",
         NOTHING,
         Then::Again(|_| frame(SETTINGS, 0, 0, &[])),
         TOO_LARGE,
     ),
     row(
-        "says early hints for ever",
+        "sends early hints for ever",
         NOTHING,
         Then::Again(|stream| frame(HEADERS, END_HEADERS, stream, &[0x08, 3, b'1', b'0', b'3'])),
         TOO_LARGE,
@@ -245,7 +245,7 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN_SOMEWHERE,
     ),
     row(
-        "sends a page without end",
+        "sends an endless page",
         |stream| frame(HEADERS, END_HEADERS, stream, &head(STATUS_200)),
         Then::Again(|stream| frame(DATA, 0, stream, &[b'a'; 256])),
         OVERRUN,
@@ -257,7 +257,7 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "sends what nobody asked for",
+        "sends data on an unrequested stream",
         |stream| {
             [
                 frame(HEADERS, END_HEADERS, stream + 100, &head(STATUS_200)),
@@ -269,7 +269,7 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "promises what nobody asked for",
+        "sends PUSH_PROMISE",
         |stream| {
             frame(
                 PUSH_PROMISE,
@@ -300,13 +300,13 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "sends frames of no known type for ever",
+        "sends frames of unknown types for ever",
         NOTHING,
         Then::Again(|stream| frame(0xBA, 0, stream, &[0; 64])),
         TOO_LARGE,
     ),
     row(
-        "says another length than it sends",
+        "declares another length than it sends",
         |stream| {
             let head = [head(STATUS_200), vec![0x0F, 0x0D, 2, b'9', b'9']].concat();
             [
@@ -319,7 +319,7 @@ const BEHAVIOURS: &[Behaviour] = &[
         INCOMPLETE,
     ),
     row(
-        "has a status that is none",
+        "has an invalid status",
         |stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0x08, 3, b'a', b'b', b'c']),
         Then::Silence,
         BROKEN,
@@ -340,14 +340,14 @@ const BEHAVIOURS: &[Behaviour] = &[
         BROKEN,
     ),
     row(
-        "acknowledges what was not said",
+        "acknowledges settings that were not sent",
         |_| frame(SETTINGS, ACK, 0, &[]).repeat(3),
         Then::Silence,
         BROKEN,
     ),
 ];
 
-/// A server that was asked so often, and when.
+/// A running server, with the times of its requests.
 struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<Instant>>>,
@@ -374,8 +374,8 @@ impl Server {
                 let (tls, asked) = (Arc::clone(&tls), Arc::clone(&asked));
                 thread::spawn(move || {
                     let connection = ServerConnection::new(tls).unwrap();
-                    // Whoever hangs up on such a server is right.
-                    let _ = converse(StreamOwned::new(connection, stream), behaviour, &asked);
+                    // The crawler may close the connection, so errors are ignored.
+                    let _ = serve_connection(StreamOwned::new(connection, stream), behaviour, &asked);
                 });
             }
         });
@@ -386,12 +386,12 @@ impl Server {
 /// One end of a connection.
 struct Wire {
     stream: StreamOwned<ServerConnection, TcpStream>,
-    /// What was received of the next frame.
+    /// The received part of the next frame.
     begun: Vec<u8>,
 }
 
 impl Wire {
-    /// The next frame, once it is whole: its type, flags and stream.
+    /// Reads the next whole frame. Returns its type, flags and stream.
     fn frame(&mut self) -> io::Result<(u8, u8, u32)> {
         loop {
             if let Some((&[a, b, c, kind, flags, s, t, u, v], rest)) = self.begun.split_first_chunk() {
@@ -409,7 +409,7 @@ impl Wire {
         }
     }
 
-    /// The next request of which this server did not know before.
+    /// Reads the next new request.
     fn request(&mut self, asked: &Mutex<Vec<Instant>>) -> io::Result<u32> {
         loop {
             let (kind, flags, stream) = self.frame()?;
@@ -424,7 +424,7 @@ impl Wire {
     }
 }
 
-fn converse(
+fn serve_connection(
     stream: StreamOwned<ServerConnection, TcpStream>,
     behaviour: &Behaviour,
     asked: &Mutex<Vec<Instant>>,
@@ -462,7 +462,7 @@ fn converse(
     }
 }
 
-/// The most memory that a crawl took, by its own account.
+/// Returns the peak memory of a crawl, from its summary.
 fn peak_mib(summary: &str) -> Option<f64> {
     let line = summary
         .lines()
@@ -470,7 +470,7 @@ fn peak_mib(summary: &str) -> Option<f64> {
     line.trim().strip_suffix(" MiB")?.parse().ok()
 }
 
-/// Crawls a server to its end, and says what was wrong with that, if anything was.
+/// Crawls a server, and returns how the result differs from the expected one, if it does.
 fn complaint(behaviour: &'static Behaviour) -> Option<String> {
     let server = Server::start(behaviour);
     let begun = Instant::now();
@@ -504,12 +504,12 @@ fn complaint(behaviour: &'static Behaviour) -> Option<String> {
     let asked = server.asked.lock().unwrap();
     let is_patient = asked.windows(2).all(|pair| pair[1] - pair[0] >= WAIT);
     let is_expected = match reason {
-        // With no answer between the attempts the server may be taken to be away, and probed.
+        // Without an answer between the attempts, the server may count as away, and be probed.
         Some(_) => (ATTEMPTS..=ATTEMPTS + PROBES).contains(&asked.len()),
         None => asked.len() == 1,
     } || behaviour.ends == OVERRUN && asked.len() == 1;
-    let is_modest = is_expected && is_patient && peak_mib(&summary).is_none_or(|peak| peak < MOST_MIB);
-    let is_in_time = elapsed < LONGEST;
+    let is_modest = is_expected && is_patient && peak_mib(&summary).is_none_or(|peak| peak < MAX_MIB);
+    let is_in_time = elapsed < MAX_TIME;
     let has_page = summary.contains("pages             1 ");
     let is_kept = has_page == matches!(reason, None | Some("incomplete"));
     (!(is_reported && is_modest && is_in_time && is_kept && !summary.contains("panicked"))).then(|| {
@@ -522,11 +522,11 @@ fn complaint(behaviour: &'static Behaviour) -> Option<String> {
 }
 
 #[test]
-fn every_behaviour_is_survived_and_reported() {
+fn every_crawl_of_a_hostile_http2_server_ends_and_reports_the_cause() {
     let complaints: Vec<String> = thread::scope(|scope| {
-        let visits: Vec<_> = (0..VISITORS)
+        let visits: Vec<_> = (0..CONCURRENT_CRAWLS)
             .map(|first| {
-                let some = BEHAVIOURS.iter().skip(first).step_by(VISITORS);
+                let some = BEHAVIOURS.iter().skip(first).step_by(CONCURRENT_CRAWLS);
                 scope.spawn(move || some.filter_map(complaint).collect::<Vec<_>>())
             })
             .collect();

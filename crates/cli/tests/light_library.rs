@@ -1,18 +1,18 @@
-//! Who embeds the library `crawler` compiles none of the command's dependencies.
+//! A package that depends on the library `crawler` compiles none of the command's dependencies.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// What the command has for its arguments, progress, configuration file, allocator, logs and file limit.
+/// The command's dependencies for arguments, logs, progress, file limit, allocator and configuration file.
 const OF_THE_COMMAND: [&str; 6] = ["clap", "env_logger", "indicatif", "rlimit", "tikv-jemallocator", "toml"];
 
-/// The names of all crates that a package compiles, itself included.
+/// Returns the names of all crates that a package compiles, including itself.
 fn tree(package: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))

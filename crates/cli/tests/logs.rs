@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
 
-/// What every JSON line starts with.
+/// The first fields of every JSON line.
 const COMMON: [&str; 4] = ["time", "level", "target", "message"];
 
 fn crawler(arguments: &[&str]) -> Command {
@@ -41,7 +41,7 @@ fn of_target<'a>(records: &'a [Value], target: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["target"] == target).collect()
 }
 
-/// A server of pages, by their paths.
+/// Starts a server of pages. Returns its URL.
 fn site_of(page: impl Fn(&str) -> Option<String> + Send + 'static) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let seed = format!("http://{}/", listener.local_addr().unwrap());
@@ -70,7 +70,7 @@ fn assert_is_utc_with_milliseconds(time: &str) {
 
 #[test]
 fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
-    // With a file for the pages, the summary has standard output to itself.
+    // With a file for the pages, only the summary goes to standard output.
     let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/logs.jsonl");
     let arguments = [
         "demo",
@@ -118,7 +118,7 @@ fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
 }
 
 #[test]
-fn the_first_names_of_a_json_line_are_those_that_people_look_for() {
+fn a_json_line_starts_with_time_level_target_and_message() {
     let output = crawler(&["demo", "--max-pages", "1", "--log-format", "json"])
         .output()
         .unwrap();
@@ -129,8 +129,8 @@ fn the_first_names_of_a_json_line_are_those_that_people_look_for() {
 }
 
 #[test]
-fn a_page_of_links_in_broken_tables_floods_no_log() {
-    // Links that HTML moves out of a table, where one was before it: the parser logs a line for each.
+fn a_page_of_links_in_broken_tables_does_not_flood_the_log() {
+    // HTML moves such links out of the table. The parser logs a line for each.
     let links: String = (0..3000).map(|at| format!("<a href=/{}>x</a>", at % 2)).collect();
     let body = format!("<a href=/first></a><table>{links}</table>");
     let seed = site_of(move |path| (path == "/").then(|| body.clone()));
@@ -154,7 +154,7 @@ fn a_page_of_links_in_broken_tables_floods_no_log() {
 }
 
 #[test]
-fn rust_log_is_obeyed_unless_the_command_line_says_otherwise() {
+fn the_command_line_overrides_rust_log() {
     let run = |filter: &str, options: &[&str]| {
         let always = ["demo", "--max-pages", "2", "--ignore-robots", "--log-format", "json"];
         let output = crawler(&[&always[..], options].concat())
@@ -180,11 +180,11 @@ fn rust_log_is_obeyed_unless_the_command_line_says_otherwise() {
     assert_eq!(run("debug", &["-q"]).0, set(&["WARN"]));
     assert_eq!(run("off", &["-v"]).0, set(&["DEBUG", "INFO", "WARN"]));
     assert_eq!(run("", &[]).0, set(&["INFO", "WARN"]));
-    // A filter that makes no sense is not followed, and said in the format that was asked for.
+    // An invalid filter is ignored, with a warning in the requested format.
     let (levels, targets) = run("crawler=loud", &[]);
     assert_eq!(levels, set(&["INFO", "WARN"]));
     assert!(targets.contains("crawler"), "{targets:?}");
-    // What a command was asked to write it writes.
+    // No filter hides the results of the command.
     let output = crawler(&["demo", "--max-pages", "2", "--log-format", "json"])
         .env("RUST_LOG", "off")
         .output()
@@ -247,10 +247,10 @@ fn the_error_that_ends_the_command_is_the_last_record() {
     }
 }
 
-/// The fields of each target, without those of all lines.
+/// The fields of each target, without the common ones.
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads docs/logs.md: a heading of the third level names a target, and the first column of its table the fields.
+/// Reads docs/logs.md. A heading of the third level names a target, and the first column of its table names the fields.
 fn documented() -> Fields {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logs.md");
     let text = fs::read_to_string(path).unwrap();
@@ -283,7 +283,7 @@ fn emitted(outputs: &[Output]) -> Fields {
     fields
 }
 
-/// Runs that between them log of everything but what a test cannot bring about: no file handles, no certificates.
+/// Runs commands that together log every target, except those that a test cannot cause: no file handles, no certificates.
 #[cfg(unix)]
 fn runs() -> Vec<Output> {
     let file = |name: &str| {
@@ -327,13 +327,13 @@ fn runs() -> Vec<Output> {
     ended.chain([signalled()]).collect()
 }
 
-/// A demo that is asked for a status line, and then stopped.
+/// Runs the demo, requests a status line, and stops it.
 #[cfg(unix)]
 fn signalled() -> Output {
     let mut child = crawler(&["demo", "--log-format", "json"]).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut log = Vec::new();
-    // It waits then for a page that asks it to come back later.
+    // The crawl then waits for a page that throttles.
     for (target, signal) in [("crawler::failures", "USR1"), ("crawler::status", "TERM")] {
         while !String::from_utf8_lossy(&log).contains(target) {
             assert_ne!(stderr.read_until(b'\n', &mut log).unwrap(), 0, "no record of {target}");

@@ -1,9 +1,9 @@
-//! The files that the command writes: whole lines and records, whatever happens.
+//! The output files of the command: they have whole lines and records, also after errors and signals.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::fs;
@@ -45,7 +45,7 @@ fn fails(output: &Output, code: i32, message: &str) {
 }
 
 #[test]
-fn a_bad_field_is_refused_before_anything_is_fetched() {
+fn an_invalid_field_is_refused_before_the_first_request() {
     for (field, message) in [
         ("title", "--select"),
         ("x=h1 > > p", "character 4"),
@@ -127,9 +127,9 @@ fn a_summary_that_cannot_be_written_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_can_grow_no_more_ends_in_a_whole_line() {
+fn a_file_at_its_size_limit_ends_with_a_whole_line() {
     let (links, program) = (file("cut-links"), env!("CARGO_BIN_EXE_crawler"));
-    // A limit on the size of files is the full disk that a test can have.
+    // A limit on the size of files simulates a full disk.
     let script = format!(
         "trap '' XFSZ; ulimit -f 160; exec {program} demo -q --links {}",
         links.display()
@@ -141,7 +141,7 @@ fn a_file_that_can_grow_no_more_ends_in_a_whole_line() {
 }
 
 #[test]
-fn a_closed_pipe_ends_the_crawl_without_a_word() {
+fn a_closed_pipe_ends_the_crawl_without_a_message() {
     let mut child = command(&["demo", "-q", "--links", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -167,7 +167,7 @@ fn a_signal_leaves_whole_files_and_a_summary() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Every page is told on standard error.
+    // Standard error has a line per page.
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains(" new links") {
@@ -194,8 +194,8 @@ fn a_signal_leaves_whole_files_and_a_summary() {
 }
 
 #[test]
-fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
-    // Else each writes over what the other has written.
+fn two_outputs_to_one_file_under_two_names_are_refused() {
+    // Otherwise each output overwrites the other.
     let (name, other) = (file("one-file"), file("../tmp/one-file"));
     let _ = fs::remove_file(&name);
     assert_eq!(name.parent().unwrap().file_name().unwrap(), "tmp");
@@ -209,7 +209,7 @@ fn two_outputs_that_go_to_one_file_by_two_spellings_are_refused() {
 }
 
 #[test]
-fn the_command_keeps_what_it_is_to_read() {
+fn an_output_that_replaces_the_input_is_refused() {
     let text = "{\"url\":\"http://127.0.0.1:1/\"}\n";
     let kept = file_with("kept", text);
     let broken = file_with("broken", "x\n");
@@ -313,18 +313,18 @@ fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     fails(&output, 1, "limited.warc.gz");
     let mut archive = Vec::new();
-    // It fails if a record is torn.
+    // This fails if a record is incomplete.
     MultiGzDecoder::new(fs::File::open(&path).unwrap())
         .read_to_end(&mut archive)
         .unwrap();
     let records = archive.windows(10).filter(|bytes| bytes == b"WARC/1.1\r\n").count();
     assert!(records > 10, "{records} whole records");
-    // One about the archive, and pairs of request and response.
+    // One `warcinfo` record, and pairs of request and response.
     assert_eq!(records % 2, 1);
 }
 
 #[test]
-fn without_an_output_each_page_is_a_line_and_the_summary_stays_apart() {
+fn without_output_each_page_is_a_line_on_stdout_and_the_summary_goes_to_stderr() {
     let output = command(&["demo", "--max-pages", "30"]).output().unwrap();
     let (stdout, stderr) = (
         String::from_utf8(output.stdout).unwrap(),
@@ -338,7 +338,7 @@ fn without_an_output_each_page_is_a_line_and_the_summary_stays_apart() {
         assert!(url.starts_with("http://"), "{line}");
     }
     assert!(stderr.contains("page budget spent"), "the summary: {stderr}");
-    // Quiet, or with a file, the summary has standard output to itself.
+    // With -q or a file, only the summary goes to standard output.
     let file = file("no-lines.jsonl");
     for arguments in [&["-q"][..], &["--output", file.to_str().unwrap()]] {
         let output = command(&["demo", "--max-pages", "30"])
@@ -352,7 +352,7 @@ fn without_an_output_each_page_is_a_line_and_the_summary_stays_apart() {
 }
 
 #[test]
-fn whoever_reads_a_few_lines_of_pages_gets_no_error() {
+fn a_reader_that_stops_after_a_few_page_lines_causes_no_error() {
     let mut child = command(&["demo", "--delay", "0.01"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -369,9 +369,9 @@ fn whoever_reads_a_few_lines_of_pages_gets_no_error() {
     assert!(!stderr.lines().any(is_message), "{stderr}");
 }
 
-/// The rows of a CSV file by the names of its columns. No field of these has a comma, a quote or a line end.
+/// Returns the rows of a CSV file, as pairs of column name and cell. The cells must not have commas, quotes or line ends.
 fn rows(text: &str) -> Vec<Vec<(&str, &str)>> {
-    assert!(text.ends_with("\r\n"), "the last record is torn: {text}");
+    assert!(text.ends_with("\r\n"), "the last record is incomplete: {text}");
     let mut lines = text.split_terminator("\r\n");
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
     lines
@@ -384,7 +384,7 @@ fn rows(text: &str) -> Vec<Vec<(&str, &str)>> {
 }
 
 #[test]
-fn the_name_of_a_file_makes_it_csv_and_the_format_option_wins() {
+fn the_file_name_selects_csv_and_the_format_option_overrides_it() {
     let (links, refused) = (file("by-name.CSV"), file("by-option.csv"));
     let run = |arguments: &[&str], links: &Path| {
         let output = command(&["demo", "-q", "--max-pages", "30"])
@@ -414,7 +414,7 @@ fn the_name_of_a_file_makes_it_csv_and_the_format_option_wins() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_csv_file_that_can_grow_no_more_ends_in_a_whole_record() {
+fn a_csv_file_at_its_size_limit_ends_with_a_whole_record() {
     let (links, program) = (file("cut-links.csv"), env!("CARGO_BIN_EXE_crawler"));
     let script = format!(
         "trap '' XFSZ; ulimit -f 160; exec {program} demo -q --links {}",
@@ -425,7 +425,7 @@ fn a_csv_file_that_can_grow_no_more_ends_in_a_whole_record() {
     assert!(!rows(&fs::read_to_string(&links).unwrap()).is_empty());
 }
 
-/// An empty folder.
+/// Makes an empty folder.
 fn folder(name: &str) -> PathBuf {
     let folder = file(name);
     let _ = fs::remove_dir_all(&folder);
@@ -433,7 +433,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn saved_pages_have_the_bodies_and_the_names_that_their_lines_say() {
+fn saved_files_have_the_bodies_and_the_names_of_their_lines() {
     let (saved, pages) = (folder("saved"), file("saved.jsonl"));
     let output = command(&["demo", "-q", "--save"])
         .arg(&saved)
@@ -459,9 +459,9 @@ fn saved_pages_have_the_bodies_and_the_names_that_their_lines_say() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_page_that_has_no_room_ends_the_crawl_and_leaves_no_half_file() {
+fn a_page_that_does_not_fit_on_the_disk_ends_the_crawl_and_leaves_no_partial_file() {
     let (saved, program) = (folder("saved-full"), env!("CARGO_BIN_EXE_crawler"));
-    // No file may have more than one kilobyte.
+    // The maximum size of a file is one kilobyte.
     let script = format!(
         "trap '' XFSZ; ulimit -f 2; exec {program} demo -q --save {}",
         saved.display()
@@ -487,7 +487,7 @@ fn a_page_that_has_no_room_ends_the_crawl_and_leaves_no_half_file() {
     }
 }
 
-/// A server of one page that keeps the heads of requests.
+/// Starts a server of one page that sends the heads of its requests to a channel.
 fn one_page() -> (u16, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -505,7 +505,7 @@ fn one_page() -> (u16, std::sync::mpsc::Receiver<String>) {
 }
 
 #[test]
-fn a_cookie_file_is_sent_and_a_bad_line_is_named() {
+fn cookies_of_a_file_are_sent_and_an_invalid_line_is_reported() {
     let cookies = file_with("cookies.txt", "127.0.0.1\tFALSE\t/\tFALSE\t0\tid\tsecret\n");
     let (port, heads) = one_page();
     let output = command(&["--delay", "0", "--insecure", "--cookie-file"])

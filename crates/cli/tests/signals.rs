@@ -1,10 +1,10 @@
-//! What signals do to a crawl, and what is on disk when the process is killed.
+//! Signals to a crawl, and the files of a killed process.
 
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::fs;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The site: its first page links to `/held`, which answers when the test says so.
+/// A site whose first page links to `/held`, which answers when the test lets it.
 struct Site {
     port: u16,
     held: Receiver<TcpStream>,
@@ -45,7 +45,7 @@ impl Site {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Waits until `/held` was asked for.
+    /// Waits for the request for `/held`.
     fn wait(&self) -> TcpStream {
         self.held.recv_timeout(Duration::from_secs(60)).unwrap()
     }
@@ -99,7 +99,7 @@ impl Crawl {
         }
     }
 
-    /// Waits for its end; standard error has the rest of the log.
+    /// Waits for the end of the process. Standard error of the result has the rest of the log.
     fn end(mut self) -> Output {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         self.log.read_to_end(&mut stderr).unwrap();
@@ -110,7 +110,7 @@ impl Crawl {
 }
 
 impl Drop for Crawl {
-    /// A test that fails leaves no process behind.
+    /// Kills the process, also if the test fails.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -140,7 +140,7 @@ fn summary(output: &Output) -> Value {
 }
 
 #[test]
-fn the_first_signal_of_each_kind_finishes_what_is_in_flight() {
+fn the_first_signal_of_each_kind_lets_requests_in_flight_finish() {
     for signal in ["HUP", "TERM", "INT"] {
         let pages = file(&format!("finished-{signal}"));
         let site = Site::start();
@@ -163,7 +163,7 @@ fn the_first_signal_of_each_kind_finishes_what_is_in_flight() {
 }
 
 #[test]
-fn the_second_signal_does_not_wait() {
+fn the_second_signal_ends_the_crawl_at_once() {
     let site = Site::start();
     let mut crawl = crawl(&site, &[]);
     let _held = site.wait();
@@ -182,7 +182,7 @@ fn the_second_signal_does_not_wait() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
-    // More than a pipe holds, and nobody reads.
+    // The output is larger than the buffer of a pipe, which is never read.
     let links: String = (0..4000)
         .map(|page| format!("<a href=/{page}/{}>x</a>", "x".repeat(99)))
         .collect();
@@ -220,17 +220,17 @@ fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_crawl_under_nohup_outlives_its_terminal() {
+fn a_crawl_under_nohup_ignores_sighup() {
     let site = Site::start();
     let mut command = Command::new("nohup");
     command.args([PROGRAM, "--log-format", "json", "--delay", "0"]);
-    // Without a terminal `nohup` says nothing of its own.
+    // Without a terminal `nohup` writes no message.
     command.arg(site.seed()).stdin(Stdio::null());
     let mut crawl = Crawl::of(command);
     let held = site.wait();
     crawl.signal("HUP");
     crawl.signal("USR1");
-    // It is alive, and has seen what came before.
+    // The crawl still runs, and has handled the signal before.
     crawl.wait_for("crawler::status");
     send(held, "200 OK", "the end");
     let output = crawl.end();
@@ -240,7 +240,7 @@ fn a_crawl_under_nohup_outlives_its_terminal() {
 }
 
 #[test]
-fn a_status_line_can_be_had_of_the_quietest_crawl_within_a_second_or_so() {
+fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
     let site = Site::start();
     let mut crawl = crawl(&site, &["-qq"]);
     let held = site.wait();
@@ -264,7 +264,7 @@ fn a_status_line_can_be_had_of_the_quietest_crawl_within_a_second_or_so() {
 }
 
 #[test]
-fn a_second_after_a_page_all_its_lines_are_on_disk_whatever_happens() {
+fn the_lines_of_a_page_are_on_disk_within_a_second_also_after_a_kill() {
     let site = Site::start();
     let names = ["--output", "--links", "--refused", "--warc"];
     let files = names.map(|name| file(&format!("killed{name}")));
@@ -278,7 +278,7 @@ fn a_second_after_a_page_all_its_lines_are_on_disk_whatever_happens() {
     let is_written = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&site.seed()));
     while !files.iter().all(is_written) {
         let missing: Vec<_> = files.iter().filter(|file| !is_written(file)).collect();
-        // Twice what is promised, and some room for a busy machine.
+        // Twice the documented time, with a margin for a busy machine.
         assert!(fetched.elapsed() < Duration::from_secs(3), "not on disk: {missing:?}");
         thread::sleep(Duration::from_millis(5));
     }
@@ -289,7 +289,7 @@ fn a_second_after_a_page_all_its_lines_are_on_disk_whatever_happens() {
         assert!(text.ends_with('\n'), "{text}");
         assert_eq!(text.lines().count(), lines, "{text}");
     }
-    // Of robots.txt and of the page.
+    // The responses for robots.txt and for the page.
     assert_eq!(archive.matches("WARC-Type: response").count(), 2);
     assert!(archive.ends_with("\r\n\r\n"));
 }

@@ -1,9 +1,9 @@
-//! Whether a crawl has everything, and if not, what is missing and why: a scripted fetcher, and a clock that jumps.
+//! Whether a crawl is complete, and if not, what is missing and why. The fetcher is scripted, and the clock is paused.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 #[path = "common/memory_file.rs"]
@@ -47,7 +47,7 @@ fn options() -> CrawlOptions {
     }
 }
 
-/// Crawls, and returns the lines of what was not fetched as well.
+/// Crawls, and returns the summary with the lines of the refused report.
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<Value>) {
     let file = MemoryFile::default();
     let report = RefusedReport::new(file.clone());
@@ -60,7 +60,7 @@ fn links(count: usize) -> String {
     (0..count).map(|n| format!("<a href=/{n}></a>")).collect()
 }
 
-/// The site of so many pages behind the seed.
+/// Returns a site whose seed links to `count` pages.
 fn site(count: usize) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
     let page = links(count);
     move |url| if url == SEED { body(&page) } else { body("") }
@@ -74,7 +74,7 @@ fn says(summary: &Summary, text: &str) {
 }
 
 #[test]
-fn a_crawl_is_complete_whatever_the_final_answers_were() {
+fn a_crawl_with_failed_final_answers_is_complete() {
     let (summary, _) = run(options(), |url| match url {
         SEED => body(&links(6)),
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /1\n"),
@@ -87,7 +87,7 @@ fn a_crawl_is_complete_whatever_the_final_answers_were() {
 }
 
 #[test]
-fn a_crawl_that_was_interrupted_says_how_many_are_left() {
+fn an_interrupted_crawl_reports_the_number_of_pages_left() {
     let mut few = options();
     few.frontier.max_pages = Some(3);
     let (summary, _) = run(few, site(10));
@@ -97,7 +97,7 @@ fn a_crawl_that_was_interrupted_says_how_many_are_left() {
     };
     assert_eq!(summary.missing(), [missing]);
     says(&summary, "page budget spent: 8 pages left (raise --max-pages)");
-    // Asked at 0 (robots.txt), 10 and 20 seconds.
+    // The requests are at 0 (robots.txt), 10 and 20 seconds.
     let mut short = options();
     short.frontier.delay = Duration::from_secs(10);
     short.max_time = Some(Duration::from_secs(25));
@@ -111,7 +111,7 @@ fn a_crawl_that_was_interrupted_says_how_many_are_left() {
 }
 
 #[test]
-fn hosts_that_were_given_up_are_counted_with_the_urls_that_waited_for_them() {
+fn given_up_origins_are_counted_with_their_queued_pages() {
     let page: String = (0..7)
         .map(|n| format!("<a href=http://down{}.example/{n}></a>", n % 2))
         .collect();
@@ -137,13 +137,13 @@ fn hosts_that_were_given_up_are_counted_with_the_urls_that_waited_for_them() {
 }
 
 #[test]
-fn what_a_full_seen_set_dropped_is_estimated() {
+fn the_urls_that_a_full_seen_set_drops_are_estimated() {
     let mut tiny = options();
     tiny.frontier.exact = false;
     tiny.frontier.capacity = 50;
     tiny.frontier.false_positive_rate = 0.01;
     tiny.frontier.on_saturation = OnSaturation::Warn;
-    // What is lost depends on the hash: the same each time.
+    // The loss depends on the hash, which is the same in each run.
     tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
     let (summary, _) = run(tiny, site(200));
     let missing = summary.missing();
@@ -164,7 +164,7 @@ fn what_a_full_seen_set_dropped_is_estimated() {
 }
 
 #[test]
-fn what_there_was_no_room_for_is_counted_with_the_option_that_makes_more() {
+fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
     let refused = |why, links, option| Missing::Refused { why, links, option };
     let mut small = options();
     small.frontier.max_queued = 4;
@@ -188,7 +188,7 @@ fn what_there_was_no_room_for_is_counted_with_the_option_that_makes_more() {
     tiny.frontier.capacity = 50;
     tiny.frontier.on_saturation = OnSaturation::Refuse;
     let (summary, _) = run(tiny, site(200));
-    // But for the few that it took for seen before it was full.
+    // Except the few false positives before it was full.
     let left_out = 201 - summary.pages - summary.report.links.seen;
     assert!(left_out > 100, "{summary}");
     assert_eq!(
@@ -218,7 +218,7 @@ fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
     }
 }
 
-/// A page whose connection breaks in the middle.
+/// Returns a page whose body breaks off.
 fn broken_off() -> Reply {
     let mut answer = body("<p>so far")?;
     answer.truncation = Some(crawler::TruncationReason::Connection);
@@ -226,7 +226,7 @@ fn broken_off() -> Reply {
 }
 
 #[test]
-fn pages_that_never_answered_whole_are_counted_and_those_that_did_are_not() {
+fn only_pages_without_a_whole_answer_are_counted_as_missing() {
     let (summary, lines) = run(options(), |url| match url {
         SEED => body(&links(40)),
         "http://a.example/10" | "http://a.example/20" => Err(FetchError::Timeout),
@@ -241,7 +241,7 @@ fn pages_that_never_answered_whole_are_counted_and_those_that_did_are_not() {
 }
 
 #[test]
-fn several_reasons_are_all_named() {
+fn all_reasons_are_listed() {
     let mut few = options();
     few.frontier.max_queued = 20;
     let (summary, _) = run(few, |url| match url {

@@ -1,9 +1,9 @@
-//! One request over a real socket, against a server that says just what the test wants.
+//! Single requests over a real socket, to a server that sends the bytes of the test.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use url::Url;
 
-/// Answers every connection with the same bytes; returns its port.
+/// Starts a server that answers every connection with the same bytes. Returns its port.
 async fn server(answer: impl Into<Vec<u8>>) -> u16 {
     let answer = answer.into();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -48,14 +48,14 @@ async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError>
     fetcher.fetch(Request::new(url, ResourceKind::Page)).await
 }
 
-/// Asks the server as a crawl would that has it for a seed.
+/// Fetches from a server of these bytes, which is a seed.
 async fn answer_of(answer: impl Into<Vec<u8>>, options: HttpOptions) -> Result<Response, FetchError> {
     let url = format!("http://127.0.0.1:{}/", server(answer).await);
     fetch(&fetcher(&url, &options), &url).await
 }
 
 #[tokio::test]
-async fn a_redirect_that_is_written_in_bare_utf_8_leads_where_browsers_go() {
+async fn a_redirect_in_raw_utf_8_has_the_same_target_as_in_browsers() {
     let head = "HTTP/1.1 301 Moved\r\nLocation: /caf\u{e9}/\u{65e5}?q=\u{f6}\r\nContent-Length: 0\r\n\r\n";
     let answer = answer_of(head, HttpOptions::default()).await.unwrap();
     let base = Url::parse("http://a.example/").unwrap();
@@ -75,8 +75,8 @@ async fn a_redirect_is_an_answer_and_not_followed() {
 }
 
 #[tokio::test]
-async fn a_host_that_lets_no_connection_come_about_counts_as_down() {
-    // It takes the connection and never says a word of TLS.
+async fn a_host_that_never_completes_a_connection_counts_as_down() {
+    // It accepts the connection and never answers the TLS handshake.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
     let options = HttpOptions {
@@ -88,7 +88,7 @@ async fn a_host_that_lets_no_connection_come_about_counts_as_down() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
+async fn a_slow_body_is_truncated_at_the_timeout() {
     let options = || HttpOptions {
         timeout: Duration::from_millis(200),
         ..HttpOptions::default()
@@ -117,7 +117,7 @@ async fn a_body_that_comes_drop_by_drop_is_left_when_the_time_is_up() {
 }
 
 #[tokio::test]
-async fn an_exchange_is_what_went_over_the_wire() {
+async fn an_exchange_has_the_bytes_of_the_connection() {
     let page = b"<p>all of it</p>".repeat(50);
     let mut encoded = Vec::with_capacity(page.len());
     let mut gzip = flate2::Compress::new_gzip(flate2::Compression::best(), 15);
@@ -209,8 +209,8 @@ async fn a_body_without_codings_is_kept_once() {
 }
 
 #[tokio::test]
-async fn a_body_is_cut_at_the_cap_after_decompression() {
-    // A frame of Zstandard (RFC 8878) that says 100 times in 4 bytes: 128 KiB of the letter a.
+async fn a_body_is_truncated_at_the_limit_after_decompression() {
+    // A frame of Zstandard (RFC 8878) with 100 blocks of 4 bytes, each of which is 128 KiB of the letter a.
     let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];
     for block in 0..100_u32 {
         let header = (131_072 << 3) | (1 << 1) | u32::from(block == 99);
@@ -241,7 +241,7 @@ async fn a_body_is_cut_at_the_cap_after_decompression() {
 }
 
 #[tokio::test]
-async fn what_is_not_html_is_skipped_unless_it_is_announced_as_small() {
+async fn other_types_than_html_are_skipped_unless_they_are_declared_small() {
     let page = |kind: &str, bytes: usize| {
         let body = "x".repeat(bytes);
         format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {bytes}\r\n\r\n{body}")
@@ -261,7 +261,7 @@ async fn what_is_not_html_is_skipped_unless_it_is_announced_as_small() {
 }
 
 #[tokio::test]
-async fn a_seed_that_points_inside_opens_its_own_origin_and_nothing_else() {
+async fn a_seed_at_a_private_address_allows_only_its_own_origin() {
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let (seed, other) = (server(page).await, server(page).await);
     let fetcher = fetcher(&format!("http://localhost:{seed}/"), &HttpOptions::default());
@@ -286,7 +286,7 @@ async fn a_seed_that_points_inside_opens_its_own_origin_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn private_addresses_are_dialled_when_the_user_says_so() {
+async fn private_addresses_are_connected_to_with_the_option() {
     let port = server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let options = HttpOptions {
         allow_private_addresses: true,

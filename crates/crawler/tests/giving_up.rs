@@ -1,9 +1,10 @@
-//! When a host is away, when it is back, when it is given up, and when it is not blamed: a scripted fetcher, and a clock that jumps.
+//! When an origin is away, back, or given up, and when failures do not count against it. The fetcher is scripted, and the clock is
+//! paused.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 mod scripted;
@@ -17,7 +18,7 @@ use crawler::{FailureKind, FetchError, Missing, Request};
 use frontier::{NotFetched, Notice};
 use scripted::{Reply, Run, Scripted, refused};
 
-/// How long a request takes that gets no answer.
+/// The duration of a request without an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn body(text: &str) -> Reply {
@@ -25,7 +26,7 @@ fn body(text: &str) -> Reply {
 }
 
 impl Run {
-    /// What each notice is about, in a word.
+    /// Returns the kind of each notice.
     fn notices(&self) -> Vec<&'static str> {
         let word = |notice: &Notice| match notice {
             Notice::Away { .. } => "away",
@@ -36,7 +37,7 @@ impl Run {
         self.reports.notices.iter().map(word).collect()
     }
 
-    /// How often each page was requested.
+    /// Returns the number of requests for each page.
     fn attempts(&self) -> BTreeMap<&str, usize> {
         let mut attempts = BTreeMap::new();
         for (_, url) in self.asked.iter().filter(|(_, url)| !url.ends_with("/robots.txt")) {
@@ -51,12 +52,12 @@ impl Run {
     }
 }
 
-/// Crawls `http://a.example/`, its own host only, on every port and by both schemes.
+/// Crawls the host of `http://a.example/`, on every port and with both schemes.
 fn run(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
     run_with(1, reply)
 }
 
-/// The reply is made from the URL and the second of the request.
+/// Like [`run`], with a limit per host. `reply` gets the URL and the second of the request.
 fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.frontier.delay = Duration::from_millis(10);
@@ -78,7 +79,7 @@ fn links(urls: impl IntoIterator<Item = String>) -> String {
 const ROBOTS: &str = "http://a.example/robots.txt";
 
 #[test]
-fn ports_where_nobody_listens_do_not_cost_the_host_that_answers_on_others() {
+fn closed_ports_do_not_count_against_the_open_ports_of_the_host() {
     let dead = [
         "https://a.example/1",
         "http://a.example:8081/2",
@@ -98,7 +99,7 @@ fn ports_where_nobody_listens_do_not_cost_the_host_that_answers_on_others() {
 }
 
 #[test]
-fn two_slow_pages_do_not_cost_the_host_that_answers_all_others() {
+fn two_slow_pages_do_not_make_a_responsive_host_away() {
     let urls = (0..40).map(|n| {
         format!(
             "http://a.example/{}{n}",
@@ -126,7 +127,7 @@ fn two_slow_pages_do_not_cost_the_host_that_answers_all_others() {
 }
 
 #[test]
-fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_its_pages() {
+fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes() {
     let page = links((0..1000).map(|n| format!("/{n}")));
     let run = run(move |url, now| match url {
         "http://a.example/" => body(&page),
@@ -134,7 +135,7 @@ fn a_host_that_answers_nothing_any_more_is_given_up_after_five_minutes_with_all_
         _ => refused(),
     });
     assert_eq!(run.summary.pages, 1);
-    // The robots.txt, the first page, one page that is refused; then the robots.txt asks whether the host is back.
+    // The robots.txt, the first page, and one page that fails. Then requests for robots.txt probe whether the host is back.
     assert_eq!(run.attempts().len(), 2, "{:?}", run.asked);
     assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
     assert_eq!(run.summary.report.pages.lost_with_host, 1000);
@@ -195,13 +196,13 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
 }
 
 #[test]
-fn an_outage_costs_no_page_and_none_is_fetched_twice_however_many_are_in_flight() {
+fn an_outage_loses_no_page_and_no_page_is_fetched_twice_at_any_concurrency() {
     for (per_host, seconds) in [1, 8, 32]
         .into_iter()
         .flat_map(|n| [(n, 5), (n, 40), (n, 120), (n, 290)])
     {
         let page = links((0..2000).map(|n| format!("/{n}")));
-        // It begins in the middle of the site.
+        // The outage starts in the middle of the site.
         let run = run_with(per_host, move |url, now| match url {
             _ if (2..2 + seconds).contains(&now) => refused(),
             "http://a.example/" => body(&page),
@@ -224,7 +225,7 @@ fn an_outage_costs_no_page_and_none_is_fetched_twice_however_many_are_in_flight(
 }
 
 #[test]
-fn three_silent_pages_in_a_row_make_a_host_away_and_none_of_them_is_lost() {
+fn three_timeouts_in_a_row_make_a_host_away_and_lose_no_page() {
     let page = links((0..50).map(|n| format!("/{n}")));
     let run = run(move |url, now| match url {
         _ if (1..100).contains(&now) => Err(FetchError::Timeout),
@@ -242,7 +243,7 @@ fn three_silent_pages_in_a_row_make_a_host_away_and_none_of_them_is_lost() {
 }
 
 #[test]
-fn of_a_host_that_answers_its_robots_txt_and_nothing_else_every_page_is_given_up_in_the_end() {
+fn a_host_that_answers_only_its_robots_txt_fails_every_page_and_the_crawl_ends() {
     const PAGES: usize = 100;
     for failure in [refused, || Err(FetchError::Timeout)] {
         let page = links((0..PAGES).map(|n| format!("/{n}")));
@@ -263,7 +264,7 @@ fn of_a_host_that_answers_its_robots_txt_and_nothing_else_every_page_is_given_up
 }
 
 #[test]
-fn of_a_crawl_that_gets_nothing_a_site_s_failure_is_reported_rather_than_a_want_of_this_machine() {
+fn an_empty_crawl_reports_the_failure_of_a_site_before_a_lack_of_file_handles() {
     let answers = AtomicUsize::new(0);
     let run = run(move |url, _| match url {
         ROBOTS => body(""),

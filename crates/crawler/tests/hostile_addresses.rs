@@ -1,9 +1,9 @@
-//! Hosts that lead inside, whatever name, number or redirect they use, and hosts that are not who they say.
+//! Hosts that point to private addresses by a name, a number or a redirect, and hosts with wrong certificates.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 mod hostile;
@@ -55,7 +55,7 @@ async fn fetch(fetcher: &HttpFetcher, url: &str) -> Result<Response, FetchError>
         .await
 }
 
-/// Says of every name what the test says, and counts how often it is asked.
+/// A resolver with the answers of the test, which counts its look-ups.
 struct Names {
     addresses: fn(usize) -> Vec<IpAddr>,
     asked: Arc<AtomicUsize>,
@@ -81,7 +81,7 @@ fn names(addresses: fn(usize) -> Vec<IpAddr>) -> Names {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_inner_address_is_dialled() {
+async fn no_spelling_of_a_private_address_is_connected_to() {
     let fetcher = HttpFetcher::new(&config("http://example.com/"), &http()).unwrap();
     let port = Server::start(|_| Script::say(html("inside"))).await.port;
     for host in [
@@ -125,10 +125,10 @@ async fn no_spelling_of_an_inner_address_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_name_is_dialled_only_where_it_leads_outside_at_that_moment() {
-    let inside = |_| vec!["127.0.0.1".parse().unwrap(), "::ffff:10.0.0.1".parse().unwrap()];
+async fn a_name_is_connected_to_only_at_its_current_public_addresses() {
+    let private = |_| vec!["127.0.0.1".parse().unwrap(), "::ffff:10.0.0.1".parse().unwrap()];
     let nothing = |_| Vec::new();
-    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), &http(), names(inside)).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), &http(), names(private)).unwrap();
     let error = fetch(&fetcher, "http://rebound.example/").await.unwrap_err();
     assert!(matches!(error, FetchError::AddressForbidden), "{error:?}");
     let fetcher = HttpFetcher::with_resolver(&config("http://example.com/"), &http(), names(nothing)).unwrap();
@@ -137,9 +137,9 @@ async fn a_name_is_dialled_only_where_it_leads_outside_at_that_moment() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_between_two_requests_is_looked_up_and_judged_again() {
+async fn a_name_is_resolved_and_checked_again_for_each_connection() {
     let server = Server::start(|_| Script::say(html("ok"))).await;
-    // As a seed the name may lead inside; what it says the second time is nowhere.
+    // The name of a seed may have a private address. Later look-ups find no address.
     let seed = format!("http://rebound.example:{}/", server.port);
     let first_only = |time| {
         if time == 0 {
@@ -158,7 +158,7 @@ async fn a_name_that_changes_its_address_between_two_requests_is_looked_up_and_j
 }
 
 #[tokio::test]
-async fn a_seed_that_links_and_redirects_inside_leads_nowhere() {
+async fn links_and_redirects_to_private_addresses_are_not_followed() {
     let inner = Server::start(|_| Script::say(html("secret"))).await;
     let to = inner.port;
     let outer = Server::start(move |request| {
@@ -185,7 +185,7 @@ async fn a_seed_that_links_and_redirects_inside_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_trusts_is_told_as_one() {
+async fn an_untrusted_certificate_is_reported_as_the_cause() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
     let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
@@ -211,7 +211,7 @@ async fn a_certificate_that_nobody_trusts_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_under_https_is_told_as_one() {
+async fn a_server_without_tls_on_an_https_port_is_reported_as_the_cause() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
     tokio::spawn(async move {
@@ -225,14 +225,14 @@ async fn a_server_without_tls_under_https_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn requests_count_by_the_same_address_however_a_name_server_orders_them() {
+async fn the_order_of_addresses_does_not_change_the_address_that_requests_count_for() {
     let v4 = |last| IpAddr::from([93, 184, 216, last]);
     for (said, counted) in [
         (vec![v4(9), v4(7)], Some(v4(7))),
         (vec![v4(7), v4(9)], Some(v4(7))),
         (vec!["2606:4700::1".parse().unwrap(), v4(9)], Some(v4(9))),
         (vec!["::ffff:93.184.216.7".parse().unwrap()], Some(v4(7))),
-        // What may not be dialled does not count while there is something that may.
+        // A forbidden address does not count if there is an allowed one.
         (
             vec![[10, 0, 0, 1].into(), [93, 184, 216, 34].into()],
             Some([93, 184, 216, 34].into()),
@@ -240,19 +240,19 @@ async fn requests_count_by_the_same_address_however_a_name_server_orders_them() 
         (vec![[10, 0, 0, 1].into()], Some([10, 0, 0, 1].into())),
         (Vec::new(), None),
     ] {
-        let names = Said(said.clone());
+        let names = FixedNames(said.clone());
         let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), &http(), names).unwrap();
         assert_eq!(fetcher.address("a.example").await, counted, "{said:?}");
     }
-    let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), &http(), Said(vec![v4(1)])).unwrap();
+    let fetcher = HttpFetcher::with_resolver(&config("http://a.example/"), &http(), FixedNames(vec![v4(1)])).unwrap();
     assert_eq!(fetcher.address("93.184.216.7").await, Some(v4(7)));
     assert_eq!(fetcher.address("[::1]").await, Some("::1".parse().unwrap()));
 }
 
-/// Says the same of every name.
-struct Said(Vec<IpAddr>);
+/// A resolver with the same answer for every name.
+struct FixedNames(Vec<IpAddr>);
 
-impl Resolver for Said {
+impl Resolver for FixedNames {
     fn resolve(&self, _: &str) -> Resolving {
         let addresses = self.0.clone();
         Box::pin(async move { Ok(addresses) })
@@ -260,7 +260,7 @@ impl Resolver for Said {
 }
 
 #[test]
-fn what_a_proxy_looks_up_cannot_be_counted_by() {
+fn requests_through_a_proxy_that_resolves_names_cannot_count_by_address() {
     let options = CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
@@ -283,10 +283,10 @@ fn what_a_proxy_looks_up_cannot_be_counted_by() {
 }
 
 #[tokio::test]
-async fn a_public_seed_whose_name_is_pointed_inside_later_is_not_followed_there() {
+async fn a_public_seed_is_not_followed_to_a_private_address_later() {
     let server = Server::start(|_| Script::say(html("metadata"))).await;
     let seed = format!("http://rebound.example:{}/", server.port);
-    // Public at first: an address that nobody has been given, so that nobody hears of this test. Then loopback.
+    // The first address is public, but not assigned, so no host receives a packet. The second one is loopback.
     let rebound = |time| {
         vec![if time == 0 {
             "2000::1".parse().unwrap()
@@ -307,17 +307,17 @@ async fn a_public_seed_whose_name_is_pointed_inside_later_is_not_followed_there(
     let second = fetch(&fetcher, &seed).await;
     assert!(
         matches!(second, Err(FetchError::AddressForbidden)),
-        "a seed that did not point inside has opened loopback: {second:?}"
+        "a public seed must not allow loopback: {second:?}"
     );
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn the_address_guard_gives_a_fetcher_only_what_may_be_dialled() {
+async fn the_address_guard_returns_only_allowed_addresses() {
     let seeds = config("http://inside.example:8080/").seeds().to_vec();
     let guard = AddressGuard::new(&seeds);
     let (public, private) = ("93.184.216.34", "10.0.0.1");
-    let said = |addresses: &[&str]| Said(addresses.iter().map(|address| address.parse().unwrap()).collect());
+    let said = |addresses: &[&str]| FixedNames(addresses.iter().map(|address| address.parse().unwrap()).collect());
     let resolve = async |url: &str, addresses: &[&str]| {
         let found = guard.resolve(&url.parse().unwrap(), &said(addresses)).await;
         found.map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -344,7 +344,7 @@ async fn the_address_guard_gives_a_fetcher_only_what_may_be_dialled() {
         resolve(seed, &both).await.unwrap(),
         ["10.0.0.1:8080", "93.184.216.34:8080"]
     );
-    // A seed that is public at first stays so.
+    // A seed with a public address at first must keep a public one.
     let guard = AddressGuard::new(&seeds);
     let first = guard.resolve(&seed.parse().unwrap(), &said(&[public])).await;
     assert_eq!(first.unwrap().len(), 1);

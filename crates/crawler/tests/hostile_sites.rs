@@ -1,9 +1,9 @@
-//! Sites that attack whoever visits them: every one is survived within bounds, and the counters say what happened.
+//! Sites that attack crawlers: the crawl of each ends within its limits, and the counters report the cause.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 mod hostile;
@@ -20,20 +20,20 @@ use crawler::{
     ResourceKind, Response, Summary, TruncationReason,
 };
 use frontier::{Fate, Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
-use hostile::behaviours::{self, Behaviour, Ends, MAX_BODY, SILENT};
+use hostile::behaviours::{self, Behaviour, Ends, MAX_BODY, REQUESTS_IF_SILENT};
 use hostile::server::{ReceivedRequest, Script, Server, Then, html};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Far more than any of these crawls takes.
-const LONGEST: Duration = Duration::from_secs(300);
+/// The time after which a test fails: far more than any of these crawls takes.
+const MAX_TEST_TIME: Duration = Duration::from_secs(300);
 
-/// For sites that use all the time they are given.
-const HASTE: Duration = Duration::from_secs(2);
-/// How long a host may be away: asked after 10 ms and after 20 more, it is given up.
+/// The timeout for sites that use all of it.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a host may be away. It is probed after 10 ms and 20 ms later, and then given up.
 const DOWNTIME: Duration = Duration::from_millis(30);
-/// For all others: they end by themselves.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout for all other sites, which end earlier.
+const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn options(seed: &str) -> CrawlOptions {
     CrawlOptions {
@@ -61,9 +61,9 @@ fn options(seed: &str) -> CrawlOptions {
     }
 }
 
-const VISITS_AT_A_TIME: usize = 4;
+const CONCURRENT_CRAWLS: usize = 4;
 
-/// What a crawl reported of one URL.
+/// The report of a crawl about one URL.
 #[derive(Debug, Clone, Default)]
 struct Reported {
     page: Option<(u16, BodyExtent, Option<TruncationReason>, u64)>,
@@ -72,7 +72,7 @@ struct Reported {
 
 type Book = Arc<Mutex<BTreeMap<String, Reported>>>;
 
-/// One client for all crawls of a test: reading the system's certificates takes longer than a crawl.
+/// One client for all crawls of a test, because reading the certificates of the system takes longer than a crawl.
 struct Shared(Arc<HttpFetcher>);
 
 impl Fetcher for Shared {
@@ -86,7 +86,7 @@ fn client(timeout: Duration) -> Arc<HttpFetcher> {
     let http = HttpOptions {
         timeout,
         max_body_bytes: MAX_BODY,
-        // The hosts are no seeds, and on loopback.
+        // The hosts are on loopback, and are not seeds.
         allow_private_addresses: true,
         ..HttpOptions::default()
     };
@@ -115,12 +115,15 @@ async fn crawl(seed: &str, client: Arc<HttpFetcher>) -> (BTreeMap<String, Report
             _ => {}
         },
     );
-    let summary = timeout(LONGEST, crawl.run()).await.expect("the crawl ends").unwrap();
+    let summary = timeout(MAX_TEST_TIME, crawl.run())
+        .await
+        .expect("the crawl ends")
+        .unwrap();
     let book = std::mem::take(&mut *book.lock().unwrap());
     (book, summary)
 }
 
-/// Says what is wrong with how a behaviour ended, if anything is.
+/// Returns how the end of a behaviour differs from the table, if it does.
 fn complaint(behaviour: &Behaviour, reported: &Reported) -> Option<String> {
     let kinds: Vec<FailureKind> = reported.failures.iter().map(|(kind, _)| *kind).collect();
     let is_given_up = reported
@@ -140,7 +143,9 @@ fn complaint(behaviour: &Behaviour, reported: &Reported) -> Option<String> {
         Ends::Skipped(status) => page == Some((status, BodyExtent::Skipped, None)) && kinds.is_empty(),
         Ends::Fails(kind) => page.is_none() && is_given_up && kinds.iter().all(|one| *one == kind),
         Ends::KeptAfter(kind, status, cut) => {
-            page == Some((status, BodyExtent::Truncated, Some(cut))) && is_given_up && kinds == [kind; SILENT]
+            page == Some((status, BodyExtent::Truncated, Some(cut)))
+                && is_given_up
+                && kinds == [kind; REQUESTS_IF_SILENT]
         }
         Ends::GivesUp(kind, status) => {
             page.is_some_and(|(said, ..)| said == status) && is_given_up && kinds == [kind; 2]
@@ -173,8 +178,8 @@ async fn server() -> Server {
     .await
 }
 
-/// How many requests each behaviour has had, robots.txt aside.
-fn asked(server: &Server) -> BTreeMap<String, usize> {
+/// Returns the number of requests of each behaviour, without robots.txt.
+fn request_counts(server: &Server) -> BTreeMap<String, usize> {
     let mut asked = BTreeMap::new();
     for request in server
         .requests()
@@ -187,7 +192,7 @@ fn asked(server: &Server) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn the_table_is_long_and_every_name_in_it_is_one() {
+fn the_table_is_long_and_has_unique_host_names() {
     let mut names: Vec<_> = behaviours::table().iter().map(|row| row.name).collect();
     assert!(names.len() >= 60);
     names.sort_unstable();
@@ -197,14 +202,14 @@ fn the_table_is_long_and_every_name_in_it_is_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_hostile_site_is_survived_within_bounds_and_reported_as_what_it_is() {
+async fn every_crawl_of_a_hostile_site_ends_within_its_limits_and_reports_the_cause() {
     let server = Arc::new(server().await);
     let (slow, quick): (Vec<_>, Vec<_>) = behaviours::table()
         .into_iter()
         .partition(|row| row.ends.takes_all_the_time());
-    let mut complaints = visit_all(quick, &server, &client(PATIENCE)).await;
-    // On their own: while others parse, half a second is not enough to send a head in.
-    complaints.extend(visit_all(slow, &server, &client(HASTE)).await);
+    let mut complaints = visit_all(quick, &server, &client(LONG_TIMEOUT)).await;
+    // These run alone: while others parse, half a second is not enough to send a head.
+    complaints.extend(visit_all(slow, &server, &client(SHORT_TIMEOUT)).await);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     let is_login =
         |request: &ReceivedRequest| request.head.contains("authorization") || request.target.contains("secret");
@@ -217,7 +222,7 @@ async fn visit_all(rows: Vec<Behaviour>, server: &Arc<Server>, client: &Arc<Http
     let mut complaints = Vec::new();
     for behaviour in rows {
         visits.spawn(visit(behaviour, Arc::clone(server), Arc::clone(client)));
-        if visits.len() == VISITS_AT_A_TIME {
+        if visits.len() == CONCURRENT_CRAWLS {
             complaints.extend(visits.join_next().await.unwrap().unwrap());
         }
     }
@@ -225,7 +230,7 @@ async fn visit_all(rows: Vec<Behaviour>, server: &Arc<Server>, client: &Arc<Http
     complaints
 }
 
-/// Crawls one site, and says what is wrong.
+/// Crawls one site, and returns the differences from the table.
 async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetcher>) -> Vec<String> {
     let seed = format!("http://{}.localhost:{}/", behaviour.name, server.port);
     let (book, summary) = crawl(&seed, client).await;
@@ -233,9 +238,9 @@ async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetche
     let mut complaints = Vec::from_iter(
         complaint(&behaviour, &reported)
             .into_iter()
-            .chain(counted(&behaviour, &summary)),
+            .chain(counter_complaint(&behaviour, &summary)),
     );
-    let requests = asked(&server).get(behaviour.name).copied().unwrap_or_default();
+    let requests = request_counts(&server).get(behaviour.name).copied().unwrap_or_default();
     if requests > behaviour.requests || requests == 0 {
         complaints.push(format!("{}: {requests} requests", behaviour.name));
     }
@@ -245,8 +250,8 @@ async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetche
     complaints
 }
 
-/// Says what is wrong with the counters of a crawl of one behaviour, if anything is.
-fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
+/// Returns how the counters of a crawl differ from the table, if they do.
+fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
         Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => {
@@ -260,11 +265,11 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
         Ends::KeptAfter(kind, _, cut) => {
             let retried = summary.retried.get(&kind).copied();
             one(summary.failed.get(&kind))
-                && retried == Some(SILENT as u64 - 1)
+                && retried == Some(REQUESTS_IF_SILENT as u64 - 1)
                 && one(summary.bodies_truncated.get(&cut))
         }
         Ends::GivesUp(kind, _) => {
-            // The last answer of a server that throttles is a status of 400 or more, like any other.
+            // The last answer of a server that throttles is a status of 400 or more.
             let failed = match kind {
                 FailureKind::Throttled => FailureKind::Status,
                 other => other,
@@ -276,7 +281,7 @@ fn counted(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_cut_at_any_byte_is_reported_as_cut_or_broken() {
+async fn an_answer_that_ends_at_any_byte_is_reported_as_truncated_or_broken() {
     let whole = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n{}",
         "f\r\n<a href=/next/>\r\n4\r\nnext\r\n0\r\n\r\n"
@@ -292,14 +297,14 @@ async fn an_answer_that_is_cut_at_any_byte_is_reported_as_cut_or_broken() {
         })
     })
     .await;
-    let client = client(PATIENCE);
+    let client = client(LONG_TIMEOUT);
     for until in 0..=length {
         let url = format!("http://cut.localhost:{}/{until}", server.port).parse().unwrap();
         match client.fetch(Request::new(url, ResourceKind::Page)).await {
             Ok(answer) => {
                 assert!(until >= head, "{until}");
                 let cut = (until < length).then_some(TruncationReason::Connection);
-                // A reset may overtake what was sent before it.
+                // A reset may arrive before the bytes that were sent earlier.
                 assert!(answer.truncation == cut || until % 2 == 1, "{until}: {answer:?}");
                 assert!(b"<a href=/next/>next".starts_with(&answer.body), "{until}: {answer:?}");
             }

@@ -1,9 +1,9 @@
-//! All hostile sites at once, behind one page that links to them: the crawl ends, and its memory stays below what is stated.
+//! A crawl of all hostile sites at once, from a page that links to them: it ends, and its memory stays below the limit.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 mod hostile;
@@ -18,13 +18,13 @@ use hostile::behaviours;
 use hostile::server::{Script, Server, html};
 use tokio::time::timeout;
 
-/// Far more than the crawl takes.
-const LONGEST: Duration = Duration::from_secs(600);
-/// What is stated for 16 requests at a time.
-const MOST_MEMORY: u64 = 256 << 20;
+/// The time after which the test fails: far more than the crawl takes.
+const MAX_TEST_TIME: Duration = Duration::from_secs(600);
+/// The documented memory for 16 concurrent requests, in bytes.
+const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
+async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
     let table = behaviours::table();
     let names: BTreeSet<&str> = table.iter().map(|row| row.name).collect();
     let links: String = names
@@ -46,7 +46,7 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
                 max_depth: Some(6),
                 ..ScopeConfig::default()
             },
-            // Who asks for a pause of a century would have five minutes.
+            // A Retry-After of a century would otherwise take five minutes.
             retries: RetryPolicy {
                 first_wait: Duration::from_millis(100),
                 longest_wait: Duration::from_secs(1),
@@ -58,12 +58,15 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
     };
     let http = HttpOptions {
         timeout: Duration::from_secs(5),
-        // The hosts are no seeds, and on loopback.
+        // The hosts are on loopback, and are not seeds.
         allow_private_addresses: true,
         ..HttpOptions::default()
     };
     let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
-    let summary = timeout(LONGEST, crawl.run()).await.expect("the crawl ends").unwrap();
+    let summary = timeout(MAX_TEST_TIME, crawl.run())
+        .await
+        .expect("the crawl ends")
+        .unwrap();
     assert_eq!(summary.ending, Ending::Drained, "{summary}");
     let asked: BTreeSet<String> = server
         .requests()
@@ -89,6 +92,6 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory() {
         assert!(summary.bodies_truncated.contains_key(&cut), "{cut:?}: {summary}");
     }
     let peak = summary.peak_memory_bytes.unwrap_or_default();
-    assert!(peak < MOST_MEMORY, "{peak} bytes: {summary}");
+    assert!(peak < MAX_MEMORY_BYTES, "{peak} bytes: {summary}");
     println!("{summary}");
 }

@@ -1,9 +1,9 @@
-//! What a summary says of a crawl whose frontier had no room, or gave a host up.
+//! The summary of a crawl whose queue was full, or whose frontier gave up an origin.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::num::NonZeroU32;
@@ -36,9 +36,9 @@ fn link(text: &str) -> Link {
     )
 }
 
-/// A sitemap for which the queue had no room was never read, nor anything that only it leads to.
+/// A sitemap that a full queue refuses is never read, so the pages that only it lists are missing.
 #[test]
-fn a_sitemap_that_found_no_room_is_missing() {
+fn a_sitemap_that_a_full_queue_refuses_is_missing() {
     let mut frontier = Frontier::in_memory(FrontierConfig {
         ask_robots: true,
         max_queued: 1,
@@ -68,10 +68,9 @@ fn a_sitemap_that_found_no_room_is_missing() {
     );
 }
 
-/// A host that answers nothing but 429 is given up; links to it that are met later are refused, and the crawl says that it is
-/// complete.
+/// An origin that answers only 429 is given up. Links to it that are found later are refused, so the crawl is incomplete.
 #[test]
-fn links_to_a_host_that_was_given_up_are_missing() {
+fn links_to_a_given_up_origin_are_missing() {
     let mut frontier = Frontier::in_memory(FrontierConfig {
         retries: RetryPolicy {
             max_throttles: NonZeroU32::new(3).unwrap(),
@@ -100,7 +99,7 @@ fn links_to_a_host_that_was_given_up_are_missing() {
     assert_eq!(report.links.refused.get(&Refusal::HostDown), Some(&500));
     assert_eq!(report.origins_given_up, 1);
     let mut summary = Summary::new(Ending::Drained, report);
-    // As the engine counts it: the page was given up with an answer, 429.
+    // The engine counts this page as given up with an answer, 429.
     summary.gave_up_answered = 1;
     assert!(
         !summary.missing().is_empty(),

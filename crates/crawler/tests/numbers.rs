@@ -1,10 +1,10 @@
-//! One word means one thing: the summary, the JSON lines, the lines of refused URLs and the events of one crawl agree. A scripted
-//! site has every kind of end. `docs/numbers.md` has the words.
+//! The summary, the JSON lines, the refused report and the events of one crawl have the same numbers. A scripted site has pages with
+//! every kind of end. `docs/numbers.md` defines the words.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 #[path = "common/memory_file.rs"]
@@ -42,7 +42,7 @@ fn moved(to: &str) -> Reply {
 
 const SEED: &str = "http://a.example/";
 
-/// Every URL of the site has one link to it.
+/// The front page, which links to every URL of the site once.
 const HOME: &str = "<a href=/ok></a><a href=/gone></a><a href=/failing></a><a href=/silent></a><a href=/cut></a>
     <a href=/forbidden></a><a href=/moved></a><a href=/nowhere></a><a href=/round></a><a href=/excluded></a>
     <a href=/hidden rel=nofollow></a><a href=mailto:me@a.example></a><a href=http://../></a>
@@ -99,16 +99,16 @@ fn options() -> CrawlOptions {
     }
 }
 
-/// What the events count, by their own words.
+/// The counts of the events.
 #[derive(Default)]
-struct Told {
+struct EventCounts {
     pages: u64,
     failed: BTreeMap<String, u64>,
     retried: BTreeMap<String, u64>,
     not_fetched: BTreeMap<String, u64>,
 }
 
-impl Told {
+impl EventCounts {
     fn on(&mut self, event: &Event<'_>) {
         let count = |counts: &mut BTreeMap<String, u64>, name: &str| *counts.entry(name.to_owned()).or_default() += 1;
         match event {
@@ -136,31 +136,31 @@ struct Run {
     summary: Summary,
     pages: Vec<Value>,
     refused: Vec<Value>,
-    told: Told,
+    events: EventCounts,
 }
 
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
     let (pages, refused) = (MemoryFile::default(), MemoryFile::default());
-    let told = Arc::new(Mutex::new(Told::default()));
-    let listening = Arc::clone(&told);
+    let events = Arc::new(Mutex::new(EventCounts::default()));
+    let observed = Arc::clone(&events);
     let (json_lines, refused_lines) = (JsonLines::new(pages.clone()), RefusedReport::new(refused.clone()));
     let script = Scripted::new(move |call| reply(call.url()));
     let run = script.crawl_with(options, |crawl| {
         crawl
             .observe(json_lines)
             .observe(refused_lines)
-            .observe(move |event: &Event<'_>| listening.lock().unwrap().on(event))
+            .observe(move |event: &Event<'_>| observed.lock().unwrap().on(event))
     });
-    let told = std::mem::take(&mut *told.lock().unwrap());
+    let events = std::mem::take(&mut *events.lock().unwrap());
     Run {
         summary: run.summary,
         pages: pages.lines(),
         refused: refused.lines(),
-        told,
+        events,
     }
 }
 
-/// The lines of a class, by reason.
+/// Counts the lines of a class by reason.
 fn of_class(lines: &[Value], class: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in lines.iter().filter(|line| line["class"] == class) {
@@ -182,7 +182,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         summary,
         pages,
         refused,
-        told,
+        events,
     } = run(options(), every_end);
     let report = &summary.report;
 
@@ -199,7 +199,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         expected.map(|(name, count)| (name.to_owned(), count)).into(),
         "{summary}"
     );
-    assert_eq!(told.failed, failed, "the events");
+    assert_eq!(events.failed, failed, "the events");
     let mut lines = of_class(&refused, "failed");
     assert_eq!(
         lines.remove("sitemap"),
@@ -209,13 +209,13 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     assert_eq!(lines, failed, "the lines of failed URLs");
     assert_eq!(summary.failed_pages(), failed.values().sum::<u64>());
 
-    assert_eq!(told.retried, named(&summary.retried, |kind| kind.name()));
-    // Those of robots.txt files and sitemaps are among them, and no retries of pages.
-    assert_eq!(told.retried.values().sum::<u64>(), report.pages.retries, "{summary}");
+    assert_eq!(events.retried, named(&summary.retried, |kind| kind.name()));
+    // Both include the retries of robots.txt files and sitemaps.
+    assert_eq!(events.retried.values().sum::<u64>(), report.pages.retries, "{summary}");
 
     let answered: u64 = summary.by_status.values().sum();
     assert_eq!(
-        (pages.len() as u64, told.pages),
+        (pages.len() as u64, events.pages),
         (answered, answered),
         "a JSON line per answer"
     );
@@ -234,7 +234,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         "{summary}"
     );
     assert_eq!(of_class(&refused, "not_fetched"), not_fetched);
-    assert_eq!(told.not_fetched, not_fetched);
+    assert_eq!(events.not_fetched, not_fetched);
 
     let links_refused = named(&report.links.refused, |why| why.name());
     assert_eq!(of_class(&refused, "refused"), links_refused, "each URL has one link");
@@ -244,11 +244,11 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     );
     let not_followed = of_class(&refused, "not_followed");
     assert_eq!(not_followed["nofollow"], summary.links_nofollow);
-    // The redirect that leads to no page is the other one.
+    // The other one is the redirect without a page at its end.
     assert_eq!(not_followed["not_crawlable"] + 1, summary.links_unresolvable);
     assert_eq!(summary.links_other_scheme, 1);
 
-    // What was queued has come to one end.
+    // Every queued page ends in one way.
     let without_answer = summary.failed_pages() - failed["status"] - failed["incomplete"] - failed["redirect"];
     let ends = answered + report.pages.redirected + without_answer + not_fetched.values().sum::<u64>();
     assert_eq!((report.links.queued, summary.pages_left()), (ends, 0), "{summary}");
@@ -256,7 +256,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
 }
 
 #[test]
-fn the_summary_says_in_words_what_the_numbers_are() {
+fn the_summary_names_the_unit_of_every_number() {
     let summary = run(options(), every_end).summary;
     let shown = summary.to_string();
     let row = |name: &str| {
@@ -290,11 +290,11 @@ fn the_summary_says_in_words_what_the_numbers_are() {
 }
 
 #[test]
-fn pages_are_left_and_neither_robots_txt_nor_sitemaps() {
+fn pages_left_include_neither_robots_txt_nor_sitemaps() {
     let mut short = options();
     short.frontier.delay = Duration::from_secs(10);
     short.frontier.scope.max_depth = None;
-    // Asked at 0 (robots.txt), 10 and 20 seconds: the seed and a sitemap. Four sitemaps and four pages still wait.
+    // The requests are at 0 (robots.txt), 10 and 20 seconds: the seed and a sitemap. Four sitemaps and four pages are queued.
     short.max_time = Some(Duration::from_secs(25));
     let Run { summary, pages, .. } = run(short, |url| match url {
         SEED => body("<a href=/1></a><a href=/2></a><a href=/3></a><a href=/4></a>"),

@@ -1,9 +1,9 @@
-//! An observer of one's own can be tested without a crawl: every event can be built from outside.
+//! Custom observers can be tested without a crawl, because every event can be built outside of the crate.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use frontier::{
     Verdict,
 };
 
-/// Notes what it hears of, in a word each.
+/// Notes one word per event.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -49,7 +49,7 @@ fn link() -> Link {
     Link::seed(Canonicalizer::default().parse(URL).unwrap())
 }
 
-/// An entry as a frontier hands it out.
+/// Returns an entry as a frontier leases it.
 fn entry() -> Entry {
     let config = FrontierConfig {
         ask_robots: false,

@@ -1,9 +1,9 @@
-//! What is written: links, refusals, selected fields, and files that stay whole whatever happens.
+//! The output files: links, refused URLs, selected fields, CSV, and saved bodies.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 #[path = "common/memory_file.rs"]
@@ -77,7 +77,7 @@ fn crawl(fields: &[&str]) -> Files {
 }
 
 #[test]
-fn the_link_graph_has_every_link_with_what_became_of_it() {
+fn the_link_graph_has_every_link_with_its_verdict() {
     let edges: BTreeSet<_> = crawl(&[])
         .links
         .iter()
@@ -117,14 +117,14 @@ fn the_link_graph_has_every_link_with_what_became_of_it() {
 }
 
 #[test]
-fn the_report_names_everything_that_was_not_had_once_with_its_reason() {
+fn the_report_has_one_line_with_the_reason_for_each_url_that_was_not_fetched() {
     let refused = crawl(&[]).refused;
     let start = "http://site.example/";
-    let told: BTreeMap<&str, &Value> = refused
+    let by_url: BTreeMap<&str, &Value> = refused
         .iter()
         .map(|line| (line["url"].as_str().unwrap(), line))
         .collect();
-    assert_eq!(told.len(), refused.len(), "each once: {refused:?}");
+    assert_eq!(by_url.len(), refused.len(), "each once: {refused:?}");
     let expected = [
         ("http://other.example/", "refused", "other_host", json!(null)),
         ("http://site.example/hidden", "not_followed", "nofollow", json!(null)),
@@ -138,9 +138,9 @@ fn the_report_names_everything_that_was_not_had_once_with_its_reason() {
         ("http://site.example/down", "failed", "status", json!(503)),
         ("http://site.example/refused", "failed", "broken", json!(null)),
     ];
-    assert_eq!(told.len(), expected.len(), "{told:?}");
+    assert_eq!(by_url.len(), expected.len(), "{by_url:?}");
     for (url, class, reason, status) in expected {
-        let line = told[url];
+        let line = by_url[url];
         assert_eq!(
             (&line["class"], &line["reason"], &line["status"]),
             (&json!(class), &json!(reason), &status),
@@ -148,7 +148,10 @@ fn the_report_names_everything_that_was_not_had_once_with_its_reason() {
         );
         assert_eq!((&line["referrer"], &line["depth"]), (&json!(start), &json!(1)), "{url}");
     }
-    assert_eq!(told["http://site.example/refused"]["detail"], "broken answer: nonsense");
+    assert_eq!(
+        by_url["http://site.example/refused"]["detail"],
+        "broken answer: nonsense"
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn every_page_has_every_selected_field_as_a_list() {
 }
 
 #[test]
-fn a_field_of_a_record_is_always_there_and_always_of_one_type() {
+fn every_record_has_every_field_with_the_same_type() {
     let mut kinds: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     let pages = crawl(&["heading=h1"]).pages;
     for page in &pages {
@@ -198,7 +201,7 @@ fn a_field_of_a_record_is_always_there_and_always_of_one_type() {
     assert!(kinds.values().all(|kinds| kinds.len() == 1), "{kinds:?}");
 }
 
-/// Runs a crawl of the site in which every body is kept, with one more observer.
+/// Crawls the site with kept bodies and one more observer.
 fn crawl_with(observer: impl Observer + 'static, fields: &[&str]) -> Vec<Value> {
     let mut options = scripted::options("http://site.example/");
     options.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
@@ -211,7 +214,7 @@ fn crawl_with(observer: impl Observer + 'static, fields: &[&str]) -> Vec<Value> 
 }
 
 #[test]
-fn csv_has_the_fields_of_json_lines_in_their_order_and_each_selected_field_as_a_column() {
+fn csv_has_the_fields_of_json_lines_in_the_same_order_and_a_column_per_selected_field() {
     let fields = ["heading=h1", "link=a::attr(href)"];
     let parsed: Vec<_> = fields.iter().map(|field| field.parse().unwrap()).collect();
     let csv = MemoryFile::default();
@@ -220,7 +223,7 @@ fn csv_has_the_fields_of_json_lines_in_their_order_and_each_selected_field_as_a_
     assert!(text.lines().count() > 2 && text.ends_with("\r\n"), "{text}");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    // The values of an empty record are no strings but one, which comes after a colon.
+    // In the JSON of an empty record only one value is a string, and it follows a colon.
     let record = serde_json::to_string(&PageRecord::default()).unwrap();
     let names = record.split(['{', ',']).filter_map(|field| field.split_once(':'));
     let expected: Vec<String> = names
@@ -245,7 +248,7 @@ fn csv_has_the_fields_of_json_lines_in_their_order_and_each_selected_field_as_a_
 }
 
 #[test]
-fn csv_keeps_a_spreadsheet_from_running_what_a_site_wrote() {
+fn csv_escapes_texts_that_a_spreadsheet_runs_as_formulas() {
     let csv = MemoryFile::default();
     let mut output = Csv::new(csv.clone(), &[]).unwrap();
     let titles = [
@@ -306,7 +309,7 @@ fn links_and_refusals_are_written_as_csv_too() {
     assert_eq!(refused.text(), lines);
 }
 
-/// An empty folder of a test.
+/// Makes an empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("saved-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -326,7 +329,7 @@ fn save(files: &mut SavedFiles, url: &str, bytes: &[u8]) -> String {
     body.saved_as().unwrap().to_owned()
 }
 
-/// All files below a folder, with what is in them.
+/// Returns all files below a folder, with their contents.
 fn files_below(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -364,7 +367,7 @@ fn every_page_with_a_body_is_saved_and_its_line_names_the_file() {
 }
 
 #[test]
-fn no_two_urls_of_a_crawl_share_a_file_and_a_second_crawl_replaces_the_files() {
+fn two_urls_of_a_crawl_never_share_a_file_and_a_second_crawl_replaces_the_files() {
     let folder = folder("collisions");
     let urls = [
         "http://a.example/data",
@@ -396,7 +399,7 @@ fn no_two_urls_of_a_crawl_share_a_file_and_a_second_crawl_replaces_the_files() {
         .filter(|name| name.ends_with("/x") || name.ends_with("/y"))
         .map(|name| name.rsplit_once('/').unwrap().0)
         .collect();
-    assert_eq!(folders.len(), 1, "what stood together stays together: {folders:?}");
+    assert_eq!(folders.len(), 1, "files of one folder stay in one folder: {folders:?}");
 }
 
 #[cfg(unix)]

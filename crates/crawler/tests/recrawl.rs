@@ -1,9 +1,9 @@
-//! A site that is crawled a second time: only what has changed is sent again, and nothing is missed.
+//! Recrawls: only changed pages are sent again, and no page is missed.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 #[path = "common/memory_file.rs"]
@@ -60,7 +60,7 @@ impl Site {
                 ..Response::default()
             };
         };
-        // One half of the pages has a date, the other a tag.
+        // Half of the pages have a date, the others a tag.
         let validators = if path.len().is_multiple_of(2) {
             Validators {
                 etag: Some(format!("\"{version}\"")),
@@ -94,7 +94,7 @@ struct Run {
 }
 
 impl Run {
-    /// Status by path, of what was written.
+    /// Returns the status of each path in the output.
     fn statuses(&self) -> BTreeMap<String, u64> {
         let path = |page: &Value| page["url"].as_str().unwrap().replace("http://a.example", "");
         self.pages
@@ -139,7 +139,7 @@ fn crawl_with(
     }
 }
 
-/// An answer with a version that never changes.
+/// Returns an answer whose validators never change.
 fn unchanging(request: &Request, kind: &str, body: &str) -> Response {
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
@@ -168,7 +168,7 @@ fn moved(to: &str) -> Response {
     }
 }
 
-/// A file of its own for every test.
+/// Writes a file for one test.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recrawl-{name}.jsonl"));
     std::fs::write(&path, text).unwrap();
@@ -191,7 +191,7 @@ fn first_site() -> Site {
 }
 
 #[test]
-fn pages_that_are_still_the_same_are_asked_for_and_not_sent() {
+fn unchanged_pages_are_requested_and_answered_with_304() {
     let first = crawl(&first_site(), None);
     let second = crawl(&first_site(), Some(earlier("same", &first.pages.text())));
     assert_eq!(second.asked, first.asked);
@@ -208,13 +208,13 @@ fn pages_that_are_still_the_same_are_asked_for_and_not_sent() {
     assert_eq!(second.statuses(), expected);
     assert_eq!(second.summary.by_status[&304], 5);
 
-    // What a 304 leaves out of its versions is remembered: a third crawl has as little to do.
+    // The validators that a 304 omits are kept, so a third crawl gets no bodies either.
     let third = crawl(&first_site(), Some(earlier("third", &second.pages.text())));
     assert_eq!(third.statuses(), expected);
 }
 
 #[test]
-fn what_has_changed_is_sent_and_what_is_new_behind_it_is_found() {
+fn changed_pages_are_sent_and_their_new_links_are_followed() {
     let first = crawl(&first_site(), None);
     let changed = first_site()
         .with("/bb/below", "2", "<a href=/fresh>")
@@ -226,7 +226,7 @@ fn what_has_changed_is_sent_and_what_is_new_behind_it_is_found() {
     let second = crawl(&changed, Some(earlier("changed", &first.pages.text())));
     let whole = crawl(&changed, None);
     let statuses = second.statuses();
-    // All that a crawl from the start finds, and what nothing leads to any more.
+    // All pages that a new crawl finds, and the pages without links to them.
     for path in whole.statuses().keys() {
         assert!(statuses.contains_key(path), "{path}");
     }
@@ -244,13 +244,13 @@ fn what_has_changed_is_sent_and_what_is_new_behind_it_is_found() {
 }
 
 #[test]
-fn a_page_that_was_not_had_whole_is_asked_for_whole() {
+fn a_truncated_page_is_requested_without_validators() {
     let lines = [
         r#"{"url":"http://a.example/a","status":200,"etag":"\"1\"","truncation":"connection"}"#,
         r#"{"url":"http://a.example/bb","status":200,"last_modified":"the date of 1","truncation":"size"}"#,
         r#"{"url":"http://a.example/c","status":500,"etag":"\"1\""}"#,
         r#"{"url":"http://a.example/d"}"#,
-        // The name of the field in older outputs.
+        // The field has this name in older outputs.
         r#"{"url":"http://a.example/ee","status":200,"last_modified":"the date of 1","body_cut":"time"}"#,
     ];
     let site = ["/a", "/bb", "/c", "/d", "/ee"]
@@ -265,7 +265,7 @@ fn a_page_that_was_not_had_whole_is_asked_for_whole() {
 }
 
 #[test]
-fn pages_out_of_scope_and_urls_that_are_none_stay_out() {
+fn pages_out_of_scope_and_invalid_urls_are_not_requested() {
     let lines = "{\"url\":\"http://b.example/x\"}\n{\"url\":\"mailto:x\"}\n\n{\"url\":\"no url\"}\n{\"url\":\"http://a.example/x\"}\n";
     let run = crawl(&Site::default().with("/", "1", ""), Some(earlier("scope", lines)));
     assert_eq!(run.asked, ["/", "/x"]);
@@ -273,7 +273,7 @@ fn pages_out_of_scope_and_urls_that_are_none_stay_out() {
 }
 
 #[test]
-fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
+fn an_invalid_line_is_an_error_with_its_number_and_an_incomplete_last_line_is_skipped() {
     let open = |name, text| PreviousCrawl::open(&file(name, text));
     for (name, text) in [
         ("xml", "{\"url\":\"http://a.example/\"}\n<urlset>\n"),
@@ -298,7 +298,7 @@ fn a_file_that_is_no_output_says_where_and_a_torn_end_is_passed_over() {
 }
 
 #[test]
-fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
+fn pages_on_the_target_host_of_a_redirected_seed_are_in_scope() {
     let other_host = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://www.a.example/"),
         "http://www.a.example/" => unchanging(request, "text/html", "<a href=/x><a href=/y>"),
@@ -307,7 +307,7 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
     let first = crawl_with("http://a.example/", |_| {}, None, other_host);
     let again = Some(earlier("moved-host", &first.pages.text()));
     let second = crawl_with("http://a.example/", |_| {}, again, other_host);
-    // What a seed is, or leads to, is asked for whole.
+    // Seeds and the targets of their redirects are requested without validators.
     assert_eq!(second.summary.by_status, [(200, 1), (304, 2)].into());
 
     let other_folder = |request: &Request| match request.url.path() {
@@ -324,7 +324,7 @@ fn pages_behind_a_seed_that_is_redirected_are_in_scope() {
 }
 
 #[test]
-fn what_the_last_pages_are_made_of_is_asked_for_again() {
+fn parts_of_the_previous_pages_are_requested_again() {
     let site = |request: &Request| match request.url.path() {
         "/" => unchanging(request, "text/html", "<a href=/page>"),
         "/page" => unchanging(
@@ -347,7 +347,7 @@ fn what_the_last_pages_are_made_of_is_asked_for_again() {
 }
 
 #[test]
-fn a_redirect_is_remembered_from_crawl_to_crawl() {
+fn a_redirect_is_kept_from_crawl_to_crawl() {
     let second = crawl(
         &first_site(),
         Some(earlier("old-1", &crawl(&first_site(), None).pages.text())),
@@ -358,7 +358,7 @@ fn a_redirect_is_remembered_from_crawl_to_crawl() {
 }
 
 #[test]
-fn the_word_of_a_sitemap_and_what_a_304_leaves_out_are_kept() {
+fn the_lastmod_of_a_sitemap_and_the_validators_that_a_304_omits_are_kept() {
     let sitemap = "<urlset><url><loc>http://a.example/x</loc><lastmod>2024-01-01</lastmod></url></urlset>";
     let whole = Validators {
         etag: Some("\"1\"".to_owned()),
@@ -392,7 +392,7 @@ fn the_word_of_a_sitemap_and_what_a_304_leaves_out_are_kept() {
 }
 
 #[test]
-fn many_lines_in_a_row_that_lead_nowhere_do_not_end_the_file() {
+fn many_lines_in_a_row_without_a_crawlable_url_do_not_end_the_reading() {
     let mut lines = "{\"url\":\"ftp://a.example/\"}\n".repeat(1000);
     lines.push_str("{\"url\":\"http://a.example/x\"}\n");
     let run = crawl(&Site::default(), Some(earlier("nowhere", &lines)));
@@ -400,7 +400,7 @@ fn many_lines_in_a_row_that_lead_nowhere_do_not_end_the_file() {
 }
 
 #[test]
-fn a_version_of_enormous_length_is_not_taken_along() {
+fn a_very_long_validator_is_not_sent() {
     let long = format!(
         "{{\"url\":\"http://a.example/x\",\"status\":200,\"etag\":\"{}\"}}\n",
         "x".repeat(2000)
@@ -416,7 +416,7 @@ fn a_version_of_enormous_length_is_not_taken_along() {
 }
 
 #[test]
-fn a_file_that_shrinks_after_it_was_checked_is_an_error() {
+fn a_file_that_shrinks_after_the_check_is_an_error() {
     let path = file(
         "shrinks",
         "{\"url\":\"http://a.example/1\"}\n{\"url\":\"http://a.example/2\"}\n",
@@ -429,7 +429,7 @@ fn a_file_that_shrinks_after_it_was_checked_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_twice_is_refused_at_once() {
+fn a_file_that_cannot_be_read_twice_is_refused_at_once() {
     let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recrawl-pipe");
     drop(std::fs::remove_file(&pipe));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -442,7 +442,7 @@ fn what_cannot_be_read_twice_is_refused_at_once() {
 }
 
 #[test]
-fn pages_on_every_host_that_a_seed_was_led_over_are_in_scope() {
+fn pages_on_every_host_in_the_redirect_chain_of_a_seed_are_in_scope() {
     let site = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://b.example/"),
         "http://b.example/" => moved("http://c.example/"),
@@ -458,7 +458,7 @@ fn pages_on_every_host_that_a_seed_was_led_over_are_in_scope() {
 }
 
 #[test]
-fn a_host_to_which_no_seed_is_redirected_any_more_is_left() {
+fn a_host_that_no_seed_redirects_to_any_more_is_out_of_scope() {
     let before = |request: &Request| match request.url.as_str() {
         "http://a.example/" => moved("http://elsewhere.example/"),
         "http://elsewhere.example/" => unchanging(request, "text/html", "<a href=/1>"),
@@ -477,18 +477,18 @@ fn a_host_to_which_no_seed_is_redirected_any_more_is_left() {
 }
 
 #[test]
-fn a_redirect_that_is_gone_is_asked_for_and_not_told_of() {
+fn a_removed_redirect_is_requested_and_not_recorded() {
     let second = crawl(
         &first_site().with("/old", "1", "").without_redirects(),
         Some(earlier("gone", &crawl(&first_site(), None).pages.text())),
     );
     let lines = second.pages.lines();
     assert!(lines.iter().all(|line| line["redirected_from"].is_null()));
-    let told = |path: &str| {
+    let record = |path: &str| {
         lines
             .iter()
             .find(|line| line["url"] == format!("http://a.example{path}"))
     };
-    assert_eq!(told("/new").unwrap()["was_redirected_from"], "http://a.example/old");
-    assert_eq!(told("/old").unwrap()["status"], 200);
+    assert_eq!(record("/new").unwrap()["was_redirected_from"], "http://a.example/old");
+    assert_eq!(record("/old").unwrap()["status"], 200);
 }

@@ -1,9 +1,9 @@
-//! What is sent to whom: headers, logins, cookies, and the way through a proxy.
+//! Which origin receives which headers, logins and cookies, and requests through a proxy.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 mod hostile;
@@ -17,7 +17,7 @@ use hostile::server::{ReceivedRequest, Script, Server, html, page, redirect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// The most that a jar holds, as the docs of `HttpOptions::cookies` say.
+/// The maximum size of a cookie jar, as in the docs of `HttpOptions::cookies`.
 const MAX_JAR_BYTES: usize = 8 * 1024;
 
 fn options(seed: String) -> CrawlOptions {
@@ -110,7 +110,7 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
 }
 
 #[tokio::test]
-async fn no_cookie_is_kept_unless_asked_for() {
+async fn cookies_are_kept_only_with_the_option() {
     let server = two_sites().await;
     let options = options(format!("http://home.localhost:{}/", server.port));
     Crawl::new(CrawlConfig::new(options).unwrap())
@@ -122,7 +122,7 @@ async fn no_cookie_is_kept_unless_asked_for() {
 }
 
 #[tokio::test]
-async fn a_seed_with_a_password_logs_in_and_shows_it_nowhere() {
+async fn the_password_of_a_seed_is_sent_and_never_shown() {
     let server = two_sites().await;
     let options = options(format!("http://me:secret@home.localhost:{}/back", server.port));
     let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
@@ -137,7 +137,7 @@ async fn a_seed_with_a_password_logs_in_and_shows_it_nowhere() {
 }
 
 #[tokio::test]
-async fn all_requests_go_through_the_proxy_and_private_addresses_in_urls_do_not() {
+async fn all_requests_go_through_the_proxy_except_to_private_addresses_in_urls() {
     let proxy = Server::start(|_| Script::say(html("by proxy"))).await;
     let http = HttpOptions {
         proxy: Some(Secret::from(format!("http://me:secret@localhost:{}", proxy.port))),
@@ -169,12 +169,12 @@ async fn all_requests_go_through_the_proxy_and_private_addresses_in_urls_do_not(
 }
 
 #[tokio::test]
-async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
+async fn a_socks5h_proxy_gets_the_name_to_resolve() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // RFC 1928: greeting, no authentication, connect to a name, granted.
+        // RFC 1928: greeting, no authentication, connect to a name, success.
         let mut greeting = [0; 2];
         stream.read_exact(&mut greeting).await.unwrap();
         let mut methods = vec![0; usize::from(greeting[1])];
@@ -206,7 +206,7 @@ async fn a_socks_proxy_is_told_the_name_if_it_is_to_look_it_up() {
 }
 
 #[test]
-fn a_proxy_that_is_none_is_refused_without_repeating_it() {
+fn an_invalid_proxy_is_refused_and_the_error_does_not_quote_it() {
     for proxy in [
         "secret",
         "ftp://me:secret@proxy.example",
@@ -227,7 +227,7 @@ fn a_proxy_that_is_none_is_refused_without_repeating_it() {
 }
 
 #[tokio::test]
-async fn a_site_that_sets_one_cookie_for_many_paths_is_sent_no_longer_header_than_a_jar_holds() {
+async fn the_cookie_header_is_never_longer_than_the_jar_of_its_origin() {
     let path = "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/page";
     let server = Server::start(move |request| {
         let prefixes = path.match_indices('/').skip(1).map(|(at, _)| &path[..at]);

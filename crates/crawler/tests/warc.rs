@@ -1,9 +1,9 @@
-//! What an archive holds, read back and compared with what the server sent.
+//! WARC archives: the records are read back and compared with the bytes of the server.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,10 +27,10 @@ const INDEX: &str = "<title>Index</title><a href=/gzip>g</a><a href=/chunked>c</
 <a href=/same>s</a><a href=/busy>b</a><a href=/image>i</a><a href=/endless>e</a><a href='/q?a=b&amp;c=%C3%A4'>q</a><a href=/old>o</a>
 <a href=/empty>0</a><a href=/empty2>0</a>";
 
-/// How many bytes of a body the crawl reads.
+/// The maximum size of a body in these crawls, in bytes.
 const MAX_BODY: u64 = 600_000;
 
-/// What the server sends for a path: status line and headers, and the body as it is sent.
+/// Returns the status line with the headers, and the encoded body, of a path.
 fn answer(path: &str) -> (String, Vec<u8>) {
     let html = "content-type: text/html\r\n";
     let whole = |status: &str, headers: &str, body: &[u8]| {
@@ -73,7 +73,7 @@ fn answer(path: &str) -> (String, Vec<u8>) {
     }
 }
 
-/// A server on loopback that notes what it was asked.
+/// A server on loopback that records its requests.
 struct Server {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -113,7 +113,7 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>) {
     let Some(path) = path else { return };
     asked.lock().unwrap().push(path.clone());
     let (head, body) = answer(&path);
-    // The client closes when it has had enough.
+    // The client may close the connection early.
     let _ = stream.write_all(format!("{head}connection: close\r\n\r\n").as_bytes());
     let _ = stream.write_all(&body);
 }
@@ -159,7 +159,7 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
     runtime.block_on(crawl.run())
 }
 
-/// One record as it stands in the file.
+/// One record of a file.
 #[derive(Debug, Clone)]
 struct Record {
     fields: BTreeMap<String, String>,
@@ -167,7 +167,7 @@ struct Record {
 }
 
 impl Record {
-    /// Reads the only record of a text.
+    /// Parses a text with one record.
     fn read(text: &[u8]) -> Self {
         let end = text.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         let head = std::str::from_utf8(&text[..end]).unwrap();
@@ -200,7 +200,7 @@ impl Record {
         self.field("WARC-Target-URI").strip_prefix(&server.url("")).unwrap()
     }
 
-    /// Status line or request line, headers, and what comes after them.
+    /// Returns the status line or request line, the headers, and the body.
     fn message(&self) -> (String, Vec<String>, &[u8]) {
         let end = self.block.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         let head = std::str::from_utf8(&self.block[..end]).unwrap();
@@ -214,7 +214,7 @@ fn sha1(bytes: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(digest.as_ref()))
 }
 
-/// The records of a compressed file, each of which is a member of its own.
+/// Returns the records of a compressed file. Each is a gzip member of its own.
 fn records(path: &Path) -> Vec<Record> {
     let bytes = fs::read(path).unwrap();
     let mut rest = &bytes[..];
@@ -230,7 +230,7 @@ fn records(path: &Path) -> Vec<Record> {
 }
 
 #[test]
-fn the_archive_holds_every_exchange_as_it_was() {
+fn the_archive_has_every_exchange_as_sent() {
     let (server, path) = (Server::start(), file("all.warc.gz"));
     crawl(&server, options(&path)).unwrap();
     let records = records(&path);
@@ -337,7 +337,7 @@ fn check_answer(record: &Record, server: &Server) {
 }
 
 #[test]
-fn a_payload_that_is_there_already_is_referred_to() {
+fn a_payload_that_is_in_the_archive_already_becomes_a_revisit() {
     let (server, path) = (Server::start(), file("revisit.warc.gz"));
     crawl(&server, options(&path)).unwrap();
     let records = records(&path);
@@ -363,7 +363,7 @@ fn a_payload_that_is_there_already_is_referred_to() {
 }
 
 #[test]
-fn an_archive_that_is_there_is_gone_on_with() {
+fn records_are_appended_to_an_existing_archive() {
     let (server, path) = (Server::start(), file("twice.warc.gz"));
     crawl(&server, options(&path)).unwrap();
     let first = fs::read(&path).unwrap();
@@ -378,7 +378,7 @@ fn an_archive_that_is_there_is_gone_on_with() {
 }
 
 #[test]
-fn a_file_that_is_no_archive_or_torn_is_left_alone() {
+fn a_file_that_is_not_an_archive_or_is_incomplete_is_not_changed() {
     let (server, whole, plain) = (Server::start(), file("torn.warc.gz"), file("torn.warc"));
     crawl(&server, options(&whole)).unwrap();
     crawl(&server, options(&plain)).unwrap();
@@ -466,11 +466,12 @@ fn an_archive_on_a_full_disk_names_the_file() {
 }
 
 #[test]
-fn an_uncompressed_archive_that_is_torn_behind_the_head_of_a_record_is_left_alone() {
+fn an_uncompressed_archive_that_ends_after_the_head_of_a_record_is_not_changed() {
     let (server, plain) = (Server::start(), file("torn-at-head.warc"));
     crawl(&server, options(&plain)).unwrap();
     let plain = fs::read(plain).unwrap();
-    // The fields of a record end as a record does. So a file that was cut there, or behind the headers of an answer, looks whole.
+    // The fields of a record end with the same bytes as a record. So a file that ends there, or after the headers of an answer, looks
+    // complete.
     let start = plain.windows(10).rposition(|ten| ten == b"WARC/1.1\r\n").unwrap();
     let fields = plain[start..].windows(4).position(|four| four == b"\r\n\r\n").unwrap();
     let torn = &plain[..start + fields + 4];

@@ -1,4 +1,4 @@
-//! The table: what each host does, and what must come of it.
+//! The table of hostile behaviours, each with its expected result.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use super::codings::{BROTLI_BOMB, GZIP_BOMB, NESTED_BOMB, ZSTD_BOMB, gzip};
 use super::pages;
 use super::server::{ReceivedRequest, Script, Then, html, page, redirect};
 
-/// The most bytes of a body in these tests.
+/// The maximum size of a body in these tests, in bytes.
 pub(crate) const MAX_BODY: u64 = 1 << 20;
-/// The pause of whoever is slow.
+/// The pause between the pieces of a slow answer.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// What must come of asking for the first page of a host.
+/// The expected result of a crawl of the first page of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Ends {
     /// A page of this status, whole.
     Page(u16),
-    /// A page of this status whose body was cut.
+    /// A page of this status with a truncated body.
     TruncationReason(u16, TruncationReason),
-    /// A page of this status, whole but for markup that is too costly.
+    /// A page of this status, truncated because its markup is too costly.
     Costly(u16),
-    /// A page whose body was not read.
+    /// A page whose body was skipped.
     Skipped(u16),
     /// No page; the last failure is of this kind.
     Fails(FailureKind),
-    /// A page in the end, after failures of this kind: what came is kept.
+    /// A page after failures of this kind, with the bytes that arrived.
     KeptAfter(FailureKind, u16, TruncationReason),
-    /// A page that says to come back, until nobody does, after failures of this kind.
+    /// A page that throttles in all attempts, after failures of this kind.
     GivesUp(FailureKind, u16),
-    /// Neither page nor failure: a redirect to what may not be, or need not be, fetched.
+    /// Neither page nor failure: a redirect to a URL that is forbidden or seen.
     Leaves,
-    /// So many redirects lead back to themselves, and each is reported as failed.
+    /// This number of redirects to seen URLs, each of which is reported as failed.
     Loops(u64),
 }
 
@@ -46,17 +46,17 @@ impl Ends {
     }
 }
 
-/// Requests for a page that is never answered: two attempts, and none beyond them.
-pub(crate) const SILENT: usize = 2;
+/// The number of requests for a page that is never answered: two attempts.
+pub(crate) const REQUESTS_IF_SILENT: usize = 2;
 
-/// One row.
+/// One row of the table.
 pub(crate) struct Behaviour {
     /// The name of its host.
     pub(crate) name: &'static str,
     pub(crate) does: &'static str,
     pub(crate) play: fn(&ReceivedRequest) -> Script,
     pub(crate) ends: Ends,
-    /// The most requests that it may cost.
+    /// The maximum number of requests.
     pub(crate) requests: usize,
 }
 
@@ -94,14 +94,14 @@ fn busy(retry_after: &str) -> Script {
     Script::say(page("503 Busy", &format!("Retry-After: {retry_after}\r\n"), ""))
 }
 
-/// A stored block of deflate without a byte, again and again, behind the head of a gzip (RFC 1951, section 3.2.4).
-fn endless_nothing() -> Script {
+/// An endless gzip file of empty stored blocks (RFC 1951, section 3.2.4).
+fn endless_empty_blocks() -> Script {
     let head = format!("{HTML}Content-Encoding: gzip\r\n\r\n");
     let gzip_head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     Script::say([head.as_bytes(), &gzip_head].concat()).for_ever([0, 0, 0, 0xff, 0xff].repeat(10_000), Duration::ZERO)
 }
 
-/// Every behaviour that has a host of its own.
+/// Returns all behaviours. Each has a host of its own.
 pub(crate) fn table() -> Vec<Behaviour> {
     use Ends::{Costly, Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
     let cut = Ends::TruncationReason;
@@ -116,83 +116,89 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "takes the request and never answers",
             |_| Script::say("").then(Then::Hold),
             timeout,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
-        row("closes", "closes without a word", |_| Script::say(""), broken, SILENT),
+        row(
+            "closes",
+            "closes without an answer",
+            |_| Script::say(""),
+            broken,
+            REQUESTS_IF_SILENT,
+        ),
         row(
             "resets",
             "resets the connection",
             |_| Script::say("").then(Then::Reset),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "half-a-head",
             "stops in the middle of the head",
             |_| Script::say(HTML).then(Then::Hold),
             timeout,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "cut-head",
             "closes in the middle of the head",
             |_| Script::say(HTML),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "slow-head",
-            "sends the head letter by letter",
+            "sends the head byte by byte",
             |_| Script::say("HTTP/1.1 200 OK\r\nX: ").for_ever("x", SLOW),
             timeout,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
-        // What is no HTTP.
+        // Answers that are not HTTP.
         row(
             "ssh",
-            "speaks another protocol",
+            "answers in another protocol",
             |_| Script::say("SSH-2.0-OpenSSH_9.6\r\n"),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "http09",
             "sends a page without a head",
             |_| Script::say("<a href=/>a page</a>"),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "http2-unasked",
             "answers in HTTP/2",
             |_| Script::say(b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64".as_slice()),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "no-number",
-            "has a status that is no number",
+            "has a status that is not a number",
             |_| Script::say("HTTP/1.1 2x0 OK\r\n\r\n"),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "four-digits",
             "has a status of four digits",
             |_| Script::say("HTTP/1.1 2000 OK\r\n\r\n"),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "other-version",
-            "speaks a version that does not exist",
+            "has a version that does not exist",
             |_| Script::say("HTTP/7.3 200 OK\r\n\r\n"),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "unknown-status",
-            "has a status that nobody knows",
+            "has an unknown status",
             |_| Script::say(page("999 Go Away", "", "")),
             Page(999),
             1,
@@ -206,7 +212,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "bare-lf",
-            "ends its lines by LF alone",
+            "ends lines with LF only",
             |_| Script::say("HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 2\n\nok"),
             Page(200),
             1,
@@ -258,7 +264,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "has a NUL in a header",
             |_| Script::say(page("200 OK", "X: a\0b\r\nContent-Type: text/html\r\n", "ok")),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "no-colon",
@@ -276,7 +282,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "content-location",
-            "claims to be somewhere else",
+            "has the Content-Location of another host",
             |_| {
                 Script::say(page(
                     "200 OK",
@@ -287,17 +293,17 @@ pub(crate) fn table() -> Vec<Behaviour> {
             Page(200),
             2,
         ),
-        // Interim and bodiless answers.
+        // Interim answers, and answers without a body.
         row(
             "continues",
-            "says 100 Continue a thousand times before its answer",
+            "sends 100 Continue a thousand times before its answer",
             |_| Script::say(["HTTP/1.1 100 Continue\r\n\r\n".repeat(1000).into_bytes(), html("ok")].concat()),
             Page(200),
             1,
         ),
         row(
             "continues-for-ever",
-            "says 100 Continue and nothing else",
+            "sends only 100 Continue, for ever",
             |_| endless("", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000)),
             too_large,
             2,
@@ -311,7 +317,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "switches",
-            "switches protocols unasked",
+            "switches protocols without a request",
             |_| {
                 Script::say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
                     .then(Then::Hold)
@@ -328,7 +334,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "not-modified",
-            "sends a body with 304, unasked",
+            "sends 304 with a body to an unconditional request",
             |_| Script::say(page("304 Not Modified", "Content-Type: text/html\r\n", "body")),
             Page(304),
             1,
@@ -336,42 +342,42 @@ pub(crate) fn table() -> Vec<Behaviour> {
         // Lengths.
         row(
             "two-lengths",
-            "announces two lengths",
+            "declares two lengths",
             |_| Script::say(format!("{HTML}Content-Length: 2\r\nContent-Length: 20\r\n\r\nok")),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "negative",
-            "announces a length below nothing",
+            "declares a negative length",
             |_| Script::say(format!("{HTML}Content-Length: -1\r\n\r\nok")),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "astronomic",
-            "announces a length that no number holds",
+            "declares a length beyond 64 bits",
             |_| Script::say(format!("{HTML}Content-Length: 99999999999999999999999\r\n\r\nok")),
             broken,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "announces-much",
-            "announces an exabyte and sends two bytes",
+            "declares an exabyte and sends two bytes",
             |_| Script::say(format!("{HTML}Content-Length: 1152921504606846976\r\n\r\nok")),
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "too-short",
-            "sends less than it announces",
+            "sends less than it declares",
             |_| Script::say(format!("{HTML}Content-Length: 100\r\n\r\nok")),
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "too-long",
-            "sends more than it announces",
+            "sends more than it declares",
             |_| {
                 Script::say(format!(
                     "{HTML}Content-Length: 2\r\n\r\nok{}",
@@ -383,7 +389,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "length-and-chunks",
-            "announces a length and sends chunks",
+            "declares a length and sends chunks",
             |_| {
                 Script::say(format!(
                     "{HTML}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nokok\r\n0\r\n\r\n"
@@ -394,28 +400,28 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "chunk-lies",
-            "announces a chunk of 4 GiB and sends two bytes",
+            "declares a chunk of 4 GiB and sends two bytes",
             |_| Script::say(format!("{HTML}Transfer-Encoding: chunked\r\n\r\nFFFFFFFF\r\nok")),
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "chunk-overflow",
-            "announces a chunk that no number holds",
+            "declares a chunk size beyond 64 bits",
             |_| {
                 Script::say(format!(
                     "{HTML}Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\nok"
                 ))
             },
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "chunk-nonsense",
-            "has a chunk size that is no number",
+            "has a chunk size that is not a number",
             |_| Script::say(format!("{HTML}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\nxyz\r\n")),
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "chunk-extension",
@@ -427,7 +433,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
                 )
             },
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "trailer-flood",
@@ -439,7 +445,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
                 )
             },
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "crumbs",
@@ -453,7 +459,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             Page(200),
             1,
         ),
-        // Bodies without end.
+        // Endless bodies.
         row(
             "endless",
             "never stops sending a page",
@@ -482,28 +488,28 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "drips",
-            "sends a page drop by drop",
+            "sends a page in small pieces with pauses",
             |_| Script::say(format!("{HTML}\r\n")).for_ever("<", SLOW),
             KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Time),
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "stalls",
             "stops in the middle of a page",
             |_| Script::say(format!("{HTML}Content-Length: 99\r\n\r\n<a href=/")).then(Then::Hold),
             KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Time),
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "resets-body",
             "resets the connection in the middle of a page",
             |_| Script::say(format!("{HTML}Content-Length: 9\r\n\r\n")).then(Then::Reset),
             broke_off,
-            SILENT,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "film",
-            "never stops sending a film",
+            "sends an endless film",
             |_| endless("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", [0; 9999]),
             Skipped(200),
             1,
@@ -511,14 +517,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
         row("film-as-page", "sends noise as a page", pages::noise, Page(200), 1),
         row(
             "no-type",
-            "names no type",
+            "has no Content-Type",
             |_| Script::say(page("200 OK", "", "<a href=/next>")),
             Page(200),
             2,
         ),
         row(
             "odd-type",
-            "names a type that is none",
+            "has an invalid Content-Type",
             |_| Script::say(page("200 OK", "Content-Type: \u{e9}\u{e9};;;=\r\n", "<a href=/next>")),
             Page(200),
             1,
@@ -547,35 +553,35 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "nested-bomb",
-            "sends a bomb in a bomb",
+            "sends a gzip bomb in a gzip bomb",
             |_| coded("gzip, gzip", &NESTED_BOMB),
             cut(200, TruncationReason::Size),
             1,
         ),
         row(
             "three-layers",
-            "packs its page three times",
+            "compresses its page three times",
             |_| coded("gzip, gzip, gzip", &gzip(&gzip(&gzip(b"ok")))),
             cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "many-layers",
-            "names a thousand codings",
+            "declares a thousand codings",
             |_| coded(&"gzip, ".repeat(1000), b"ok"),
             cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "not-gzip",
-            "says gzip and sends plain text",
+            "declares gzip and sends plain text",
             |_| coded("gzip", b"<a href=/next>"),
             cut(200, TruncationReason::Coding),
             1,
         ),
         row(
             "not-brotli",
-            "says br and sends noise",
+            "declares br and sends random bytes",
             |_| coded("br", &[0xa5; 5000]),
             cut(200, TruncationReason::Coding),
             1,
@@ -589,22 +595,22 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "gzip-and-more",
-            "sends rubbish behind its gzip",
+            "sends other bytes after its gzip",
             |_| coded("gzip", &[gzip(b"<a href=/next>"), vec![0; 9]].concat()),
             Page(200),
             2,
         ),
         row(
             "own-coding",
-            "uses a coding of its own",
+            "uses an unknown coding",
             |_| coded("rot13", b"<a href=/next>"),
             Page(200),
             2,
         ),
         row(
             "endless-nothing",
-            "sends a gzip that never has a byte in it",
-            |_| endless_nothing(),
+            "sends an endless gzip of empty blocks",
+            |_| endless_empty_blocks(),
             cut(200, TruncationReason::Size),
             1,
         ),
@@ -618,7 +624,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "two-loop",
-            "redirects to and fro",
+            "redirects between two URLs",
             |request| Script::say(redirect(if request.target == "/" { "/there" } else { "/" })),
             Loops(2),
             20,
@@ -639,7 +645,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "no-location",
-            "redirects to nowhere",
+            "redirects without a Location",
             |_| Script::say(page("302 Found", "", "")),
             Page(302),
             1,
@@ -660,14 +666,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
         ),
         row(
             "to-nonsense",
-            "redirects to what is no URL",
+            "redirects to an invalid URL",
             |_| Script::say(redirect("http://[::1")),
             Fails(FailureKind::Redirect),
             1,
         ),
         row(
             "to-bytes",
-            "redirects to bytes that are no text",
+            "redirects to bytes that are not UTF-8",
             |request| {
                 Script::say(if request.target == "/" {
                     page("302 Found", "Location: /\u{ff}\u{fe}\r\n", "")
@@ -704,7 +710,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             Page(200),
             2,
         ),
-        // Asking to come back.
+        // Throttling.
         row(
             "busy-for-ever",
             "is always busy",
@@ -807,7 +813,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
     ]
 }
 
-/// Answers as the behaviour does that the host is named after.
+/// Returns the answer of the behaviour with the name of the host.
 pub(crate) fn play(table: &[Behaviour], request: &ReceivedRequest) -> Script {
     let found = table.iter().find(|behaviour| behaviour.name == request.name());
     match found {

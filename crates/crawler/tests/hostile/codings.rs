@@ -1,10 +1,10 @@
-//! Compressed bodies, honest and not.
+//! Compressed bodies: valid ones and bombs.
 
 use std::sync::LazyLock;
 
 use flate2::{Compress, Compression, FlushCompress};
 
-/// What bombs blow up to, in bytes: several times what the tests let a body have.
+/// The size of a decompressed bomb, in bytes: several times the maximum size of a body in the tests.
 const BOMB_BYTES: usize = 4 << 20;
 
 pub(crate) static GZIP_BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![b'a'; BOMB_BYTES]));

@@ -1,6 +1,6 @@
-//! A server on loopback that does what no server should, and the table of its behaviours.
+//! A hostile server on loopback, and the table of its behaviours.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(dead_code, reason = "not every test uses all items")]
 
 pub(crate) mod behaviours;
 pub(crate) mod codings;

@@ -1,8 +1,8 @@
-//! Pages that are the attack themselves.
+//! Hostile pages.
 
 use super::server::{ReceivedRequest, Script, html};
 
-/// More links than a page may have.
+/// A page with more links than the limit.
 pub(crate) fn a_million_links(request: &ReceivedRequest) -> Script {
     if request.target != "/" {
         return Script::say(html("ok"));
@@ -27,7 +27,7 @@ pub(crate) fn an_attribute_flood(_: &ReceivedRequest) -> Script {
     Script::say(html(format!("<a href=/before><p{attributes}><a href=/after>")))
 }
 
-/// Nothing ends.
+/// A page with elements that never end.
 pub(crate) fn an_open_end(_: &ReceivedRequest) -> Script {
     Script::say(html(format!(
         "<a href=/before><!-- {} <a href='{}",
@@ -36,7 +36,7 @@ pub(crate) fn an_open_end(_: &ReceivedRequest) -> Script {
     )))
 }
 
-/// No text at all.
+/// A body of pseudo-random bytes.
 pub(crate) fn noise(_: &ReceivedRequest) -> Script {
     let bytes: Vec<u8> = (0..400_000_u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
@@ -44,7 +44,7 @@ pub(crate) fn noise(_: &ReceivedRequest) -> Script {
     Script::say(html(bytes))
 }
 
-/// Every page links to two more hosts that nobody has heard of.
+/// A page that links to two new hosts.
 pub(crate) fn infinite_subdomains(request: &ReceivedRequest) -> Script {
     let host = &request.host;
     Script::say(html(format!(
@@ -52,7 +52,7 @@ pub(crate) fn infinite_subdomains(request: &ReceivedRequest) -> Script {
     )))
 }
 
-/// Every day links to the next one.
+/// A page of a calendar, which links to the next day.
 pub(crate) fn a_calendar(request: &ReceivedRequest) -> Script {
     let day: u64 = request
         .target
@@ -63,12 +63,12 @@ pub(crate) fn a_calendar(request: &ReceivedRequest) -> Script {
     Script::say(html(format!("<a href=/calendar?day={}>tomorrow</a>", day + 1)))
 }
 
-/// A relative link that should have been absolute.
+/// A page with a relative link that repeats a part of its path.
 pub(crate) fn a_repeating_path(_: &ReceivedRequest) -> Script {
     Script::say(html("<a href=about/us/>about us</a>"))
 }
 
-/// A link that would log us in.
+/// A page with a link that has a user name and a password.
 pub(crate) fn credentials_in_a_link(request: &ReceivedRequest) -> Script {
     Script::say(html(format!("<a href=http://user:secret@{}/inside>", request.host)))
 }

@@ -1,4 +1,4 @@
-//! The server: raw TCP, one script per request, and a record of who asked for what.
+//! The server: raw TCP, one script per request, and a record of the requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// One request as it came in.
+/// One received request.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceivedRequest {
     /// The `Host` header with its port.
@@ -17,7 +17,7 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// The label of the host before `localhost`: the name of the behaviour.
+    /// Returns the label of the host before `localhost`: the name of the behaviour.
     pub(crate) fn name(&self) -> &str {
         let host = self.host.split(':').next().unwrap_or_default();
         host.rsplit('.').nth(1).unwrap_or_default()
@@ -37,20 +37,20 @@ impl ReceivedRequest {
     }
 }
 
-/// What is done with a connection when all is said.
+/// What happens to the connection after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Close,
     Reset,
-    /// Say nothing more, until the other side has had enough.
+    /// Send nothing more until the client closes the connection.
     Hold,
 }
 
-/// What is said to a request.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) first: Vec<u8>,
-    /// Said again and again, with a pause before each time.
+    /// A piece that is sent repeatedly, with a pause before each time.
     pub(crate) repeat: Option<(Vec<u8>, Duration)>,
     pub(crate) then: Then,
 }
@@ -76,14 +76,14 @@ impl Script {
     }
 }
 
-/// A server that is up until the test ends.
+/// A server that runs until the end of the test.
 pub(crate) struct Server {
     pub(crate) port: u16,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
-    /// Answers every request by what the function says.
+    /// Starts a server that answers every request with the script of the function.
     pub(crate) async fn start(answer: impl Fn(&ReceivedRequest) -> Script + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -93,8 +93,8 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let (answer, record) = (Arc::clone(&answer), Arc::clone(&record));
                 tokio::spawn(async move {
-                    // Whoever hangs up first, there is nobody to tell.
-                    let _ = converse(stream, answer.as_ref(), &record).await;
+                    // The client may close the connection early, so errors are ignored.
+                    let _ = serve_connection(stream, answer.as_ref(), &record).await;
                 });
             }
         });
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-async fn converse(
+async fn serve_connection(
     mut stream: TcpStream,
     answer: &(impl Fn(&ReceivedRequest) -> Script + Send + Sync),
     record: &Mutex<Vec<ReceivedRequest>>,
@@ -132,7 +132,7 @@ async fn converse(
     match script.then {
         Then::Close => stream.shutdown().await,
         Then::Reset => {
-            // Unsent and unread data are dropped, and the other side is told so.
+            // A reset drops unsent and unread data.
             stream.set_zero_linger()?;
             Ok(())
         }
@@ -143,7 +143,7 @@ async fn converse(
     }
 }
 
-/// An answer with a body and its length.
+/// Returns an answer with a body and its length.
 pub(crate) fn page(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let length = body.len();
@@ -153,12 +153,12 @@ pub(crate) fn page(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u
     answer
 }
 
-/// An HTML page.
+/// Returns an HTML page.
 pub(crate) fn html(body: impl AsRef<[u8]>) -> Vec<u8> {
     page("200 OK", "Content-Type: text/html\r\n", body)
 }
 
-/// A redirect.
+/// Returns a redirect.
 pub(crate) fn redirect(location: &str) -> Vec<u8> {
     page("302 Found", &format!("Location: {location}\r\n"), "")
 }

@@ -1,9 +1,9 @@
-//! What the files and counters say of pages that were not had at the first try, by the first path, or at all.
+//! The outputs report each page and its links once, also after retries, refused links and redirects without a page at their end.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 #[path = "common/memory_file.rs"]
@@ -35,7 +35,7 @@ fn moved(to: &str) -> Response {
     scripted::redirect(to)
 }
 
-/// A page whose connection breaks before its end.
+/// Returns a page whose body breaks off.
 fn broken_off(body: &str) -> Response {
     Response {
         extent: BodyExtent::Truncated,
@@ -85,7 +85,7 @@ fn urls(lines: &[Value], name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_page_that_broke_off_at_first_has_its_links_told_once() {
+fn the_links_of_a_page_that_broke_off_at_first_are_reported_once() {
     const BODY: &str = "<a href=/new>n</a><a href=/hidden rel=nofollow>h</a><a href=mailto:me@site.example>m</a>";
     let run = run(
         |_| {},
@@ -99,7 +99,7 @@ fn a_page_that_broke_off_at_first_has_its_links_told_once() {
     assert_eq!(run.summary.pages, 2, "{}", run.summary);
     let edges: Vec<_> = run.links.iter().map(ToString::to_string).collect();
     let mut found = Vec::new();
-    // Both attempts have the same two links; a page names a URL once.
+    // Both attempts have the same two links, and each link has one line.
     assert_eq!(
         urls(&run.links, "to").len(),
         edges.len(),
@@ -117,7 +117,7 @@ fn a_page_that_broke_off_at_first_has_its_links_told_once() {
 }
 
 #[test]
-fn a_page_that_was_had_is_not_told_as_refused_where_a_longer_path_leads_to_it() {
+fn a_fetched_page_is_not_reported_as_refused_for_a_longer_path_to_it() {
     const MENU: &str = "<a href=/>home</a><a href=/a>a</a>";
     let run = run(
         |frontier| frontier.scope.max_depth = Some(1),
@@ -127,10 +127,14 @@ fn a_page_that_was_had_is_not_told_as_refused_where_a_longer_path_leads_to_it() 
         },
     );
     assert_eq!(run.summary.pages, 2, "{}", run.summary);
-    let had = urls(&run.pages, "url");
+    let fetched = urls(&run.pages, "url");
     let refused = urls(&run.refused, "url");
-    let both: Vec<_> = had.intersection(&refused).collect();
-    assert!(both.is_empty(), "had, and told as not had: {both:?}: {:?}", run.refused);
+    let both: Vec<_> = fetched.intersection(&refused).collect();
+    assert!(
+        both.is_empty(),
+        "fetched, and reported as refused: {both:?}: {:?}",
+        run.refused
+    );
     assert_eq!(
         run.summary.report.links.refused.values().sum::<u64>(),
         0,
@@ -140,27 +144,27 @@ fn a_page_that_was_had_is_not_told_as_refused_where_a_longer_path_leads_to_it() 
 }
 
 #[test]
-fn a_url_whose_redirects_lead_to_no_page_is_told_as_not_had() {
+fn a_redirect_without_a_page_at_its_end_is_reported_as_failed() {
     let run = run(
         |_| {},
         |path, _| match path {
             "/" => page("<a href=/login>l</a><a href=/there>t</a>"),
-            // Such as one that sets a cookie first.
+            // A site may redirect a page to itself to set a cookie.
             "/login" => moved("/login"),
             "/there" => moved("/back"),
             "/back" => moved("/there"),
             _ => missing(),
         },
     );
-    let told: BTreeSet<_> = urls(&run.pages, "url")
+    let reported: BTreeSet<_> = urls(&run.pages, "url")
         .union(&urls(&run.refused, "url"))
         .cloned()
         .collect();
     for path in ["login", "there"] {
         let url = format!("http://site.example/{path}");
         assert!(
-            told.contains(&url),
-            "{url} is neither had nor told as not had: {told:?}"
+            reported.contains(&url),
+            "{url} is neither fetched nor reported as failed: {reported:?}"
         );
     }
 }

@@ -1,21 +1,21 @@
-//! The tree itself: the modules of a crate import each other in no circle, but for the exceptions named here.
+//! The modules of each crate import each other without cycles, except for the exceptions listed here.
 //!
-//! A module is a file; `foo.rs` is the parent of `foo/*.rs`. A parent and what lies below it may import each other: they are one room.
-//! Paths through the `use` lines of `lib.rs` lead to the file that has what they name. Unit tests and docs do not count.
+//! A module is a file; `foo.rs` is the parent of `foo/*.rs`. A parent and its descendants may import each other. Paths through the `use`
+//! lines of `lib.rs` are resolved to the file of the item. Unit tests and docs do not count.
 //!
-//! Each list of exceptions is what is there: a new circle is an error, and so is an exception that is none any more.
+//! The lists of exceptions are exact: a new cycle is an error, and so is an exception without a cycle.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on says where by panicking"
+    reason = "a failed test panics at the failing line"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules that import each other, and why they may.
+/// Modules that import each other, and the reason.
 type Exception = (&'static [&'static str], &'static str);
 
 const IN_SIEVE: &[Exception] = &[];
@@ -27,35 +27,35 @@ const IN_CRAWLER: &[Exception] = &[];
 const IN_CLI: &[Exception] = &[];
 
 #[test]
-fn in_sieve_no_circles_but_the_exceptions() {
+fn sieve_has_no_import_cycles_except_the_listed_ones() {
     only_these("sieve", IN_SIEVE);
 }
 
 #[test]
-fn in_frontier_no_circles_but_the_exceptions() {
+fn frontier_has_no_import_cycles_except_the_listed_ones() {
     only_these("frontier", IN_FRONTIER);
 }
 
 #[test]
-fn in_crawler_no_circles_but_the_exceptions() {
+fn crawler_has_no_import_cycles_except_the_listed_ones() {
     only_these("crawler", IN_CRAWLER);
 }
 
 #[test]
-fn in_cli_no_circles_but_the_exceptions() {
+fn cli_has_no_import_cycles_except_the_listed_ones() {
     only_these("cli", IN_CLI);
 }
 
 #[test]
-fn a_circle_is_found_on_every_way_that_leads_into_it() {
+fn a_cycle_is_found_through_every_form_of_import() {
     let circles_of = |files: &[(&str, &str)]| -> Vec<String> {
         let sources = files
             .iter()
             .map(|(file, text)| (module_of(Path::new(file)), code_of(text)));
-        let found = circles(&graph_of(&sources.collect()));
+        let found = cycles(&graph_of(&sources.collect()));
         found
             .iter()
-            .map(|circle| circle.iter().map(name_of).collect::<Vec<_>>().join(" "))
+            .map(|cycle| cycle.iter().map(name_of).collect::<Vec<_>>().join(" "))
             .collect()
     };
     let back = ("b.rs", "use crate::a::A;");
@@ -104,42 +104,39 @@ fn a_circle_is_found_on_every_way_that_leads_into_it() {
 /// The segments of a module's path, without the crate.
 type Module = Vec<String>;
 
-/// Who imports whom, parents and children left out.
+/// The imports of each module, without parents and children.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 #[track_caller]
 fn only_these(of: &str, exceptions: &[Exception]) {
     let graph = graph_of(&sources(of));
-    let found = circles(&graph);
-    let found: BTreeSet<Vec<String>> = found
-        .iter()
-        .map(|circle| circle.iter().map(name_of).collect())
-        .collect();
+    let found = cycles(&graph);
+    let found: BTreeSet<Vec<String>> = found.iter().map(|cycle| cycle.iter().map(name_of).collect()).collect();
     let excepted: BTreeSet<Vec<String>> = exceptions
         .iter()
-        .map(|(circle, reason)| {
+        .map(|(cycle, reason)| {
             assert!(!reason.is_empty(), "an exception has a reason");
-            circle.iter().map(ToString::to_string).collect()
+            cycle.iter().map(ToString::to_string).collect()
         })
         .collect();
-    for circle in found.difference(&excepted) {
+    for cycle in found.difference(&excepted) {
         let edges = graph
             .iter()
             .flat_map(|(from, to)| to.iter().map(move |to| (name_of(from), name_of(to))));
         let within: Vec<_> = edges
-            .filter(|(from, to)| circle.contains(from) && circle.contains(to))
+            .filter(|(from, to)| cycle.contains(from) && cycle.contains(to))
             .collect();
-        println!("{of}: {circle:?} import each other:");
+        println!("{of}: {cycle:?} import each other:");
         within.iter().for_each(|(from, to)| println!("    {from} imports {to}"));
     }
-    assert_eq!(found, excepted, "circles in {of}, found and excepted");
+    assert_eq!(found, excepted, "cycles in {of}, found and excepted");
 }
 
 fn name_of(module: &Module) -> String {
     module.join("::")
 }
 
-/// The code of every file under `src`, by its module; the roots have none.
+/// Returns the code of every file under `src` by module, without the roots.
 fn sources(of: &str) -> BTreeMap<Module, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src");
     let mut found = BTreeMap::new();
@@ -152,7 +149,7 @@ fn sources(of: &str) -> BTreeMap<Module, String> {
             } else if path.extension().is_some_and(|ext| ext == "rs") {
                 let module = module_of(path.strip_prefix(&root).unwrap());
                 let code = code_of(&fs::read_to_string(&path).unwrap());
-                // A library and a command have a root each.
+                // A crate may have a library root and a command root.
                 found.entry(module).or_insert_with(String::new).push_str(&code);
             }
         }
@@ -173,7 +170,7 @@ fn module_of(file: &Path) -> Module {
     }
 }
 
-/// The code before the unit tests, without comments, and without imports that are there for tests or docs only.
+/// Returns the code before the unit tests, without comments and without imports for tests or docs only.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -211,7 +208,7 @@ fn graph_of(sources: &BTreeMap<Module, String>) -> Graph {
         .collect()
 }
 
-/// What `use` lines of a root make known under a shorter path: the name, and the path to it.
+/// Returns the re-exports of a root: each name with its full path.
 fn exports_of(root: &str) -> BTreeMap<String, Module> {
     let statements = root.split(';').filter_map(|statement| {
         let at = statement.rfind("use ")?;
@@ -224,7 +221,7 @@ fn exports_of(root: &str) -> BTreeMap<String, Module> {
     named.collect()
 }
 
-/// All paths that begin at the crate or above, those in groups taken apart.
+/// Returns all paths that start with `crate` or `super`. Groups are expanded.
 fn paths_in(code: &str) -> Vec<Module> {
     let starts = ["crate::", "super::"]
         .into_iter()
@@ -236,7 +233,7 @@ fn paths_in(code: &str) -> Vec<Module> {
     starts.flat_map(|at| Reader::new(&code[at..]).paths()).collect()
 }
 
-/// The deepest module on the way of a path; `None` for what no file has, or only the root.
+/// Returns the deepest module of a path; `None` if no file has it, or only the root.
 fn resolve(
     path: &[String],
     from: &Module,
@@ -258,7 +255,7 @@ fn resolve(
     deepest.into_iter().find(|module| sources.contains_key(module))
 }
 
-/// Reads one path, or a tree of them.
+/// Parses one path, or a tree of paths.
 struct Reader<'c> {
     left: &'c str,
 }
@@ -295,7 +292,7 @@ impl<'c> Reader<'c> {
         }
         if self.left.starts_with(" as ") {
             self.left = &self.left[4..];
-            // The name it is known by here.
+            // The local name after `as`.
             self.word();
         }
         vec![segments]
@@ -318,21 +315,17 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// The groups of modules each of which can be reached from each other one.
-fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
+/// Returns the strongly connected components with more than one module.
+fn cycles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
     let reach: BTreeMap<&Module, BTreeSet<&Module>> = graph.keys().map(|from| (from, reached(graph, from))).collect();
     let circle_of = |one: &Module| {
         let both = reach[one].iter().filter(|other| reach[**other].contains(one));
         both.map(|module| (*module).clone()).collect::<BTreeSet<Module>>()
     };
-    graph
-        .keys()
-        .map(circle_of)
-        .filter(|circle| !circle.is_empty())
-        .collect()
+    graph.keys().map(circle_of).filter(|cycle| !cycle.is_empty()).collect()
 }
 
-/// The modules at the ends of all ways from here, of one step or more.
+/// Returns the modules that are reachable in one or more steps.
 fn reached<'g>(graph: &'g Graph, from: &Module) -> BTreeSet<&'g Module> {
     let mut found = BTreeSet::new();
     let mut open: Vec<&Module> = graph[from].iter().collect();
