@@ -9,7 +9,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 
 def main(pages_file, archives):
-    # Digests of blocks and payloads; it exits with 1 when one is wrong.
+    # This checks the digests of blocks and payloads, and exits with 1 if one is wrong.
     subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], check=True)
 
     kinds, payloads, referred = Counter(), {}, {}

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Proves that bad links and dead hosts neither hold up nor end what is good, and that the log names the cause in time.
+"""Checks that bad links and dead hosts do not delay other pages, and that the log names the cause in time.
 
     benches/crawl/bad_hosts.py [--checks hanging,throttled,in_turn,causes,dead_hosts] [--dead-hosts 100000]
     benches/crawl/bad_hosts.py --short      75 seconds, for CI: without `throttled`, and 2 000 dead hosts
 
-  hanging     Ten links that never answer stand before 200 good pages on the seed page. All good pages are fetched, none of
-              them after the second request for a hanging link.
+  hanging     On the seed page, ten links that never answer are before 200 good pages. All good pages are fetched before the
+              second request for a hanging link.
   throttled   One URL among 100 good pages answers 429 with `Retry-After: 86400`; --max-retry-wait is 3. All good pages are
-              fetched, and the host rests once (no request for more than 2 s) before the last of them.
-  in_turn     Twenty links that hang and twenty good ones, in turn. As in `hanging`.
-  causes      A closed port, a name that does not exist, TLS on a port without it, a self-signed certificate: a log line names
+              fetched, with one pause (no request for more than 2 s) before the last of them.
+  in_turn     Twenty hanging links and twenty good ones, in turn. The promise is that of `hanging`.
+  causes      A closed port, an unknown name, TLS on a plain port, a self-signed certificate: a log line names
               the host and the cause within 3 s, and the crawl ends within 40 s.
   dead_hosts  Seeds on many hosts whose port is closed. The log has fewer than 200 lines, and the summary names the cause with
               the number of hosts.
 
-All but `dead_hosts` run at the same time: they wait more than they work. A crawl is ended as soon as its promise is decided.
-Wants the command `openssl`.
+All checks except `dead_hosts` run at the same time, because they mostly wait. A crawl is stopped when its result is known.
+Requires the command `openssl`.
 """
 
 import concurrent.futures
@@ -27,12 +27,12 @@ from urllib.parse import urlsplit
 import site_server
 
 SECONDS = 68
-REST_SECONDS = 2
+PAUSE_SECONDS = 2
 CAUSE_SECONDS = 3
 END_SECONDS = 40
-MOST_LINES = 200
+MAX_LINES = 200
 SECONDS_OF_DEAD_HOSTS = 1800
-# Words of a log line that are no cause: counts, URLs and the last words of a crawl in vain.
+# Parts of a log line that are not a cause: counts, URLs and the last error of a crawl that fetched nothing.
 NO_CAUSE = re.compile(r"\S+://\S*|no-such-name\.invalid|127\.0\.0\.1\S*|\d+ links refused|every seed was refused", re.I)
 
 
@@ -47,7 +47,7 @@ def main():
     arguments.dead_hosts = arguments.dead_hosts or (2_000 if arguments.short else 100_000)
     with site_server.work_folder() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         work = pathlib.Path(folder)
-        # In the short version they are few, and run beside the others.
+        # The short version has few dead hosts, so this check runs with the others.
         is_last = lambda name: name == "dead_hosts" and not arguments.short
         running = [pool.submit(CHECKS[name], arguments, work) for name in names if not is_last(name)]
         held = [show(check.result()) for check in running]
@@ -56,7 +56,7 @@ def main():
 
 
 def show(check):
-    """Prints what a check has measured, and says whether it holds."""
+    """Prints the result of a check, and returns whether its promises hold."""
     name, measured, promises, notes = check
     broken = [text for is_kept, text in promises if not is_kept]
     print(f"{name}: {measured}: {'broken' if broken else 'held'}")
@@ -92,13 +92,13 @@ def good_beside_hanging(arguments, work, name, timeout):
     measured = f"{fetched} of {len(good)} good pages, {late_ones}, {seconds:.1f} s"
     promises = [
         (fetched == len(good), f"{len(good) - fetched} good pages are not fetched"),
-        (not late, f"{len(late)} good pages had to wait for the second request for a hanging link"),
+        (not late, f"{len(late)} good pages were fetched after the second request for a hanging link"),
     ]
-    return name, measured, promises, crawl.told("ended", "failed by", "not fetched")
+    return name, measured, promises, crawl.summary_rows("ended", "failed by", "not fetched")
 
 
 def crawl_until_fetched(arguments, work, server, good, *options):
-    """A crawl that is ended when all good pages were answered, how many are in its output with status 200, and its seconds."""
+    """Crawls until all good pages are answered. Returns the crawl, the number of good pages in its output, and its time in seconds."""
     output = work / f"{server.port}.jsonl"
 
     def is_done():
@@ -107,7 +107,7 @@ def crawl_until_fetched(arguments, work, server, good, *options):
     with site_server.Crawl(arguments.crawler, work, "--delay", 0, *options, "--output", output, server.url) as crawl:
         crawl.wait(SECONDS, until=is_done, step=0.2)
         seconds = crawl.seconds
-        # What was answered last is to be written, too.
+        # The crawl ends normally, so that it writes the last page, too.
         crawl.stop(grace=5)
     return crawl, len(good & site_server.paths_in(output).keys()), seconds
 
@@ -122,13 +122,13 @@ def throttled(arguments, work):
         requests = server.requests()
     last = max((request.at for request in requests if request.path in good), default=0)
     times = [request.at for request in requests if request.at <= last]
-    rests = sum(after - before > REST_SECONDS for before, after in zip(times, times[1:]))
-    measured = f"{fetched} of {len(good)} good pages, {rests} rests before the last one, {seconds:.1f} s"
+    pauses = sum(after - before > PAUSE_SECONDS for before, after in zip(times, times[1:]))
+    measured = f"{fetched} of {len(good)} good pages, {pauses} pauses before the last one, {seconds:.1f} s"
     promises = [
         (fetched == len(good), f"{len(good) - fetched} good pages are not fetched"),
-        (rests == 1, f"the host rested {rests} times before the last good page"),
+        (pauses == 1, f"the host had {pauses} pauses before the last good page"),
     ]
-    return "throttled", measured, promises, crawl.told("ended", "failed by", "not fetched")
+    return "throttled", measured, promises, crawl.summary_rows("ended", "failed by", "not fetched")
 
 
 # Causes that the log names.
@@ -144,11 +144,11 @@ def causes(arguments, work):
             ("self-signed certificate", secret.url, r"certificate"),
         ]
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            crawls = list(pool.map(lambda seed: crawl_in_vain(arguments, work, seed[1]), seeds))
+            crawls = list(pool.map(lambda seed: crawl_without_pages(arguments, work, seed[1]), seeds))
     measured, promises, notes = [], [], []
     for (what, seed, pattern), (ended, crawl) in zip(seeds, crawls):
         host, pattern = urlsplit(seed).hostname, re.compile(pattern, re.I)
-        # Without the host it is no news: a library says so much by itself.
+        # Lines of libraries lack the host, so they do not count.
         lines = [(after, line) for after, line in crawl.lines if host in line]
         naming = [(after, line) for after, line in lines if pattern.search(NO_CAUSE.sub("", line))]
         after = naming[0][0] if naming else None
@@ -162,14 +162,14 @@ def causes(arguments, work):
     return "causes", "; ".join(measured), promises, notes
 
 
-def crawl_in_vain(arguments, work, seed):
+def crawl_without_pages(arguments, work, seed):
     with site_server.Crawl(arguments.crawler, work, "--delay", 0, "--output", work / "none.jsonl", seed) as crawl:
         ended = crawl.seconds if crawl.wait(END_SECONDS) else None
     return ended, crawl
 
 
 def self_signed(work):
-    """A file with a key and a certificate that nobody vouches for."""
+    """Returns a file with a key and a self-signed certificate."""
     both = work / "self-signed.pem"
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
@@ -186,31 +186,31 @@ def dead_hosts(arguments, work):
     seeds.write_text("".join(f"http://{loopback(host)}:1/\n" for host in range(count)))
     limit = SECONDS if arguments.short else SECONDS_OF_DEAD_HOSTS
     options = ["--delay", 0, "--max-hosts-per-site", 0, "--concurrency", 64, "--seeds", seeds]
-    # With a file for the pages, the summary has standard output to itself.
+    # With a file for the pages, only the summary goes to standard output.
     options += ["--output", work / "dead.jsonl"]
     with site_server.Crawl(arguments.crawler, work, *options) as crawl:
         ended, seconds = crawl.wait(limit, step=0.2), crawl.seconds
-        # Also a crawl that goes on has a summary to judge.
+        # A crawl that did not end writes a summary when it is stopped.
         crawl.stop(grace=3)
     named = [int(number.replace(" ", "")) for number in re.findall(r"\bconnect\w*: *([0-9][0-9 ]*)", crawl.summary)]
     middle = [line for _, line in crawl.lines[len(crawl.lines) // 2 :][:1]]
     measured = f"{count} hosts, {len(crawl.lines)} lines, connect in the summary: {named or 'no'}, {seconds:.1f} s"
     promises = [
         (ended, f"the crawl did not end within {limit} s"),
-        (len(crawl.lines) < MOST_LINES, f"the log has {len(crawl.lines)} lines, such as {middle}"),
-        (count in named, f"the summary does not say that {count} could not connect"),
+        (len(crawl.lines) < MAX_LINES, f"the log has {len(crawl.lines)} lines, such as {middle}"),
+        (count in named, f"the summary does not count {count} failed connections"),
     ]
-    return "dead_hosts", measured, promises, crawl.told("ended", "failed", "not fetched", "hosts")
+    return "dead_hosts", measured, promises, crawl.summary_rows("ended", "failed", "not fetched", "hosts")
 
 
 def loopback(number):
-    """An address of this machine for each number below sixteen millions, and none of 127.0.0.0/16."""
+    """Returns a different loopback address for each number below 16 million, none of them in 127.0.0.0/16."""
     return f"127.{1 + number // 65_536}.{number // 256 % 256}.{number % 256}"
 
 
 # The sites.
 
-# By site, the links of the seed page in their order.
+# The links of each site's seed page, in order.
 LINKS = {
     "hanging": [f"/hang/{page}" for page in range(10)] + [f"/good/{page}" for page in range(200)],
     "throttled": [f"/good/{page}" for page in range(50)] + ["/throttled"] + [f"/good/{page}" for page in range(50, 100)],

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Proves that pages which look alike are all fetched, while traps of look-alikes end.
+"""Checks that similar pages are all fetched, and that traps of similar pages end.
 
     benches/crawl/look_alikes.py [--pages 3000] [--crawler PATH]
     benches/crawl/look_alikes.py --short    for CI: 700 pages of each kind, and lower limits
 
-One site has three honest kinds of pages, of each so many:
+One site has three kinds of ordinary pages, --pages of each:
 
-  words      forty common words and one hexadecimal one, another on each page; an index links to all
-  gallery    an image and no text; each page links to the next, and nothing else does
-  products   the same words, other numbers; an index links to all
+  words      forty common words, and one that differs on each page; an index links to all
+  gallery    an image and no text; only the page before links to each page
+  products   the same words with different numbers; an index links to all
 
-and three traps without an end:
+and three endless traps:
 
-  calendar   each month links to the next and the one before
-  shop       each page links to itself with another number of a session in its query, drawn anew for each request
-  maze       each page has the same text and links to two directories below it
+  calendar   each month links to the next and the previous one
+  shop       each page links to itself with a session number in its query, which changes with each request
+  maze       each page has the same text, and links to two directories below it
 
-Promises: all honest pages are in the output with status 200; the crawl ends by itself, before --max-time, with exit code 0. How many
-requests each trap has cost is printed, and not judged.
+Promises: all ordinary pages are in the output with status 200. The crawl ends by itself, before --max-time, with exit code 0. The
+script also prints the number of requests to each trap.
 """
 
 import hashlib
@@ -32,17 +32,17 @@ import site_server
 MAX_SECONDS = 600
 SHORT_SECONDS = 120
 SHORT_LIMITS = ["--max-near-duplicates", 100, "--max-near-duplicates-in-all", 1000]
-HONEST = ["words", "gallery", "products"]
+ORDINARY = ["words", "gallery", "products"]
 TRAPS = ["calendar", "shop", "maze"]
 SHOP_PAGES = 5
 
 
 def main():
     parser = site_server.parser(__doc__)
-    parser.add_argument("--pages", type=int, help="of each honest kind")
-    parser.add_argument("--kinds", type=lambda text: text.split(","), default=HONEST + TRAPS, help="what is served")
-    parser.add_argument("--option", action="append", default=[], help="another argument for the crawler, as --option=--name=value")
-    parser.add_argument("--max-seconds", type=int, help="the crawler's --max-time: a crawl that lasts as long has failed")
+    parser.add_argument("--pages", type=int, help="number of pages of each ordinary kind")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=ORDINARY + TRAPS, help="the kinds of pages on the site")
+    parser.add_argument("--option", action="append", default=[], help="another option for the crawler, as in --option=--name=value")
+    parser.add_argument("--max-seconds", type=int, help="the --max-time of the crawler; a crawl that reaches it fails")
     arguments = site_server.parse(parser)
     pages = arguments.pages or (700 if arguments.short else 3000)
     seconds = arguments.max_seconds or (SHORT_SECONDS if arguments.short else MAX_SECONDS)
@@ -64,12 +64,12 @@ def main():
     ]
     print(f"{'kind':9} {'requests':>8} {'fetched':>8} {'of':>8}")
     for kind in arguments.kinds:
-        honest = honest_pages(kind, pages)
-        had = sum(path in fetched for path in honest) if honest else sum(kind_of(path) == kind for path in fetched)
-        print(f"{kind:9} {asked[kind]:8} {had:8} {len(honest) or 'no end':>8}")
-        promises.append((had == len(honest) or not honest, f"{len(honest) - had} pages of {kind} are not fetched"))
+        ordinary = ordinary_pages(kind, pages)
+        found = sum(path in fetched for path in ordinary) if ordinary else sum(kind_of(path) == kind for path in fetched)
+        print(f"{kind:9} {asked[kind]:8} {found:8} {len(ordinary) or 'no end':>8}")
+        promises.append((found == len(ordinary) or not ordinary, f"{len(ordinary) - found} pages of {kind} are not fetched"))
     broken = [text for is_kept, text in promises if not is_kept]
-    for text in broken + crawl.told("ended", "duplicates", "paths closed", "links refused", "not fetched"):
+    for text in broken + crawl.summary_rows("ended", "duplicates", "paths closed", "links refused", "not fetched"):
         print(f"    {text}")
     print(f"{wall:.1f} s")
     site_server.finish([bool(is_kept) for is_kept, _ in promises], "promises")
@@ -79,8 +79,8 @@ def kind_of(path):
     return path.split("/")[1]
 
 
-def honest_pages(kind, pages):
-    return [f"/{kind}/{page}.html" for page in range(pages)] if kind in HONEST else []
+def ordinary_pages(kind, pages):
+    return [f"/{kind}/{page}.html" for page in range(pages)] if kind in ORDINARY else []
 
 
 # The site.
@@ -90,7 +90,7 @@ def site(pages, kinds):
     pages, draw = int(pages), random.Random(1)
     starts = {"gallery": "/gallery/0.html", "calendar": f"/calendar/{time.strftime('%Y/%m')}/"}
     home = html("Home", "Here begins what this site has.", [starts.get(kind, f"/{kind}/") for kind in kinds.split(",")])
-    index = lambda kind: html(f"All {kind}", f"Find all {kind} of this site here.", honest_pages(kind, pages))
+    index = lambda kind: html(f"All {kind}", f"Find all {kind} of this site here.", ordinary_pages(kind, pages))
     indexes = {f"/{kind}/": index(kind) for kind in ["words", "products"]}
     makers = [
         (r"/words/([0-9]+)\.html", lambda page: words(page) if page < pages else None),
@@ -169,7 +169,7 @@ def shop(item, draw):
 
 
 def maze(path):
-    """Two directories below this one, by relative links; their names come from its path, so that none repeats often."""
+    """Returns a page with relative links to two directories. Their names are derived from the path, so few segments repeat."""
     letters = hashlib.shake_128(path.encode()).digest(2)
     below = [chr(ord("a") + letters[0] % 13) + "/", chr(ord("n") + letters[1] % 13) + "/"]
     text = "You stand between high hedges. Two ways lead on from here; behind you the gravel is already smooth again, and nobody calls."

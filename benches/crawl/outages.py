@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Proves that an outage of a site costs time, and nothing else: no page is lost, and none is asked for again.
+"""Checks that an outage of a site costs only time: no page is lost, and none is requested again.
 
     benches/crawl/outages.py [--pages 20000] [--seconds 5,20,40,120] [--per-host 1,8,32] [--kinds stop,kill,freeze]
     benches/crawl/outages.py --short        a minute, for CI
 
-A site of pages with distinct texts is crawled without a delay. When a third of it is answered, its server
+A site of pages with distinct texts is crawled without a delay. After a third of the pages, its server
 
-  stop    ends in order, and is started again after so many seconds;
-  kill    is killed, and started again;
-  freeze  is halted with all its connections open, and goes on.
+  stop    ends normally, and is restarted after the outage;
+  kill    is killed, and restarted;
+  freeze  is stopped with its connections open, and continued.
 
-Promises, for each kind, length and --per-host: every page is in the output with status 200, once. The server answers no page with
-200 twice, except for those whose answer was in flight when a kill or a freeze began or ended, --per-host of them at most. The log has one
-line that says the site is away and one that says it is back; none are fine for a freeze in which fewer than three pages time out. The exit
-code is 0. All lengths, kinds and numbers together take about half an hour.
+Promises, for each kind, length and --per-host: every page is in the output once, with status 200. The server answers no page with
+200 twice. The exceptions are at most --per-host answers in flight when a kill or a freeze began or ended. The log has one line that
+the site is away and one that it is back. Both may be missing after a freeze in which fewer than three pages time out. The exit code
+is 0. All cases together take about half an hour.
 
-"asked twice" counts answers beyond the first, "unanswered" the requests whose client had given up when a frozen server came to them,
-"resumed" the seconds from the server's return to its first answer.
+"asked twice" counts answers beyond the first. "unanswered" counts requests that timed out before a frozen server handled them.
+"resumed" is the time from the server's return to its first answer, in seconds.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ import site_server
 
 FAN_OUT = 10
 KINDS = ["stop", "kill", "freeze"]
-# An answer may have been on its way so close to the beginning or the end of an outage.
+# The time around the start or the end of an outage in which an answer may be in flight.
 IN_FLIGHT_SECONDS = 1
 IS_AWAY = re.compile(r"WARN .* is away: ")
 IS_BACK = re.compile(r" is back after ")
@@ -40,10 +40,10 @@ def main():
     parser = site_server.parser(__doc__)
     numbers = lambda text: [int(number) for number in text.split(",")]
     parser.add_argument("--pages", type=int)
-    parser.add_argument("--seconds", type=numbers, help="lengths of the outages")
+    parser.add_argument("--seconds", type=numbers, help="lengths of the outages, in seconds")
     parser.add_argument("--per-host", type=numbers)
     parser.add_argument("--kinds", type=lambda text: text.split(","))
-    parser.add_argument("--timeout", type=float, help="the crawler's option of that name")
+    parser.add_argument("--timeout", type=float, help="passed to the crawler")
     arguments = site_server.parse(parser)
     defaults = SHORT if arguments.short else FULL
     for name, value in defaults.items():
@@ -60,14 +60,14 @@ def main():
     site_server.finish([holds(arguments, *case) for case in cases], "cases")
 
 
-# No outage lasts a multiple of the timeout: a request sent when the first ones time out would time out just when the server answers it.
+# No length is a multiple of the timeout. Otherwise a retry would time out at the moment when the server answers it.
 FULL = {"pages": 20_000, "seconds": [5, 20, 40, 120], "per_host": [1, 8, 32], "kinds": KINDS, "timeout": 9, "limit": None}
-# Four cases, in a minute also if none of them ends.
+# Four cases. They take at most a minute, even if no crawl ends.
 SHORT = {"pages": 2_000, "seconds": [3], "per_host": [1, 8], "kinds": ["kill", "freeze"], "timeout": 0.8, "limit": 14}
 
 
 def holds(arguments, kind, seconds, per_host):
-    """Runs a case, prints its row and what it breaks, and says whether it breaks nothing."""
+    """Runs a case, and prints its row and its broken promises. Returns whether all promises hold."""
     limit = arguments.limit or 3 * seconds + 4 * arguments.timeout + 60 + arguments.pages / 200
     with site_server.work_folder() as folder:
         work = pathlib.Path(folder)
@@ -94,28 +94,28 @@ def holds(arguments, kind, seconds, per_host):
     code = crawl.process.returncode
     allowed = 0 if kind == "stop" else per_host
     arrived = [request.path for request in again if not may_be_lost(request, requests, began, ended)]
-    # A host that is silent is taken to be away after three pages in a row without an answer.
+    # A host is away after three pages in a row without an answer.
     rounds = -(-3 // per_host)
     may_be_silent = kind == "freeze" and seconds < (rounds + 1) * arguments.timeout
     right_lines = [(1, 1), (0, 0)] if may_be_silent else [(1, 1)]
     promises = [
-        (began, f"the crawl was over before a third of the pages was answered: exit code {code}"),
+        (began, f"the crawl ended before the server had answered a third of the pages: exit code {code}"),
         (ended_itself, f"the crawl did not end within {limit:.0f} s"),
         (code == 0 or not ended_itself, f"the exit code is {code}"),
         (not lost, f"{len(lost)} pages are lost, such as {lost[:1]}"),
         (max(found.values(), default=0) <= 1, "a page is in the output twice"),
-        (len(again) <= allowed, f"{len(again)} answers were given again, {allowed} may be"),
-        (not arrived, f"{len(arrived)} of them had arrived when they were asked for again, such as {arrived[:1]}"),
+        (len(again) <= allowed, f"{len(again)} pages were answered twice, {allowed} are allowed"),
+        (not arrived, f"{len(arrived)} of them had arrived before the second request, such as {arrived[:1]}"),
         ((away, back) in right_lines, f"{away} lines match {IS_AWAY.pattern!r}, {back} {IS_BACK.pattern!r}"),
     ]
     broken = [text for is_kept, text in promises if not is_kept]
-    for text in broken + (crawl.told("ended", "failed by", "not fetched") if broken else []):
+    for text in broken + (crawl.summary_rows("ended", "failed by", "not fetched") if broken else []):
         print(f"    {text}", flush=True)
     return not broken
 
 
 def outage(server, crawl, kind, seconds, after, limit):
-    """Takes the server away once it has had so many requests; when that was, and when it was back."""
+    """Starts an outage after `after` requests. Returns when it began and when it ended."""
     crawl.wait(limit, until=lambda: server.count() >= after, step=0.002)
     if server.count() < after:
         return None, None
@@ -124,7 +124,7 @@ def outage(server, crawl, kind, seconds, after, limit):
         server.signal(signal.SIGSTOP)
     else:
         server.end(signal.SIGTERM if kind == "stop" else signal.SIGKILL)
-    # A crawl that has given up need not be waited for.
+    # The outage ends early if the crawl has ended.
     crawl.wait(limit, until=lambda: time.time() > began + seconds, step=0.01)
     if kind == "freeze":
         server.signal(signal.SIGCONT)
@@ -134,18 +134,18 @@ def outage(server, crawl, kind, seconds, after, limit):
 
 
 def earlier(answers):
-    """Of each page that was answered more than once, all answers but the last."""
+    """Returns all answers except the last one of each page."""
     last = {request.path: request for request in answers}
     return [request for request in answers if request is not last[request.path]]
 
 
 def may_be_lost(answer, requests, *moments):
-    """Whether an answer was in flight when the outage began or ended: at that time, and the last one of its connection."""
+    """Returns whether an answer may have been in flight when the outage began or ended: the last one of its connection, near that time."""
     is_near = any(moment and abs(answer.at - moment) < IN_FLIGHT_SECONDS for moment in moments)
     return is_near and not any(other.connection == answer.connection and other.at > answer.at for other in requests)
 
 
-# The site: a tree, with links to pages that are known already.
+# The site: a tree, with extra links to seen pages.
 
 
 def path_of(page):
@@ -182,7 +182,7 @@ LETTERS = bytes.maketrans(b"0123456789abcdef", b"bcdfghklmnprstvz")
 
 
 def words_of(page):
-    """Forty-five words of six letters, the same for the same page and others for each other one."""
+    """Returns forty-five words of six letters, which are different for each page."""
     letters = hashlib.shake_128(f"outages {page}".encode()).hexdigest(135).encode().translate(LETTERS).decode()
     return [letters[at : at + 6] for at in range(0, len(letters), 6)]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what this crawler fetches of whole documentation sites with what an independent walk finds.
+"""Compares the pages that this crawler fetches from whole documentation sites with those of an independent crawl.
 
     benches/crawl/reach.py [--sites python,javadoc] [--crawler PATH]
 
-The walk shares no code with the crawler: it is the oracle of .ci/real-site. The fetched pages must be the same, and none may
-have been asked for twice, by the server's log. Rust's manuals take the walk some minutes.
+The independent crawl is that of .ci/real-site, and shares no code with the crawler. Both must fetch the same pages. By the server's
+log, no page may be requested twice. The independent crawl of Rust's manuals takes some minutes.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import bfs  # noqa: E402
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=lambda text: text.split(","), default=list(run.SITES))
-    parser.add_argument("--crawler", help="a crawler that was built before")
+    parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     arguments = parser.parse_args()
     arguments.peers = ["ours"]
     sites = {name: run.SITES[name] for name in arguments.sites}
@@ -46,7 +46,7 @@ def is_same(name, server, programs, work):
     theirs = {visit.url for visit in bfs.crawl(start) if visit.status == 200 and visit.content_type == "text/html"}
     twice = [uri for uri, times in asked.items() if times > 1]
     missed, only_ours = sorted(theirs - ours), sorted(ours - theirs)
-    print(f"{name}: {len(ours)} pages, {len(theirs)} by the walk; {len(missed)} missed, {len(only_ours)} only here, {len(twice)} asked for twice", flush=True)
+    print(f"{name}: {len(ours)} pages, {len(theirs)} in the independent crawl; {len(missed)} missed, {len(only_ours)} only here, {len(twice)} requested twice", flush=True)
     for what, urls in [("missed", missed), ("only here", only_ours), ("twice", twice)]:
         for url in urls[:5]:
             print(f"  {what}: {url}")

@@ -3,13 +3,12 @@
 
     benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3]
 
-The sites are Debian packages served by nginx on loopback, from copies whose pages are compressed beforehand, so that the server
-takes next to no time. All contenders run on the same machine, one after the other, in turn, with no delay and as many
-connections as serve each best. A run's pages are the HTML pages that nginx answered with 200; processor time and memory are the
-crawler's own, by the kernel's account. The best of all rounds counts; of memory, which depends on which large pages meet, the
-median.
+The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
+All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
+run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
+The best of all rounds counts. For memory, which depends on which large pages are in flight together, the median counts.
 
-Wants Debian 12, Python 3.11, cargo, and root where a package is missing.
+Requires Debian 12, Python 3.11 and cargo, and root if a package is missing.
 """
 
 import argparse
@@ -30,7 +29,7 @@ ROOT = HERE.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 CONNECTIONS = 16
 
-# Name, package, how the path of its start page ends, and where that page lies on the site.
+# For each name: the package, the end of the path of its start page, and the path of that page on the site.
 SITES = {
     "python": ("python3.11-doc", "/html/index.html", ""),
     "postgresql": ("postgresql-doc-15", "/html/index.html", ""),
@@ -61,7 +60,7 @@ def main():
 
 
 def result(rounds):
-    """What counts of several runs of the same."""
+    """Returns the best of several runs, with the median of their memory."""
     best = min(rounds, key=lambda run: run["seconds"] / max(run["pages"], 1))
     return {**best, "mib": statistics.median(run["mib"] for run in rounds)}
 
@@ -72,7 +71,7 @@ def parse():
     parser.add_argument("--sites", type=names, default=["python", "postgresql", "libstdc++", "javadoc", "rust"])
     parser.add_argument("--peers", type=names, default=["ours", "wget2", "spider", "wget", "list"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--crawler", help="a crawler that was built before")
+    parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     return parser.parse_args()
 
 
@@ -100,14 +99,14 @@ def install(packages):
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     quiet = {"check": True, "env": environment, "stdout": sys.stderr}
     subprocess.run(["apt-get", "-q", "update"], **quiet)
-    # Container images tell dpkg to leave /usr/share/doc out, and that is all we came for.
+    # Container images configure dpkg to leave out /usr/share/doc, which has the pages.
     keep = ["-o", "Dpkg::Options::=--path-include=/usr/share/doc/*"]
     command = ["apt-get", "-q", "install", "--yes", "--no-install-recommends", "--reinstall", *keep, *missing]
     subprocess.run(command, **quiet)
 
 
 def copy_of(name, root):
-    """A copy of a site with each page as it is and compressed; Debian has long ones compressed only."""
+    """Returns a copy of a site with each page plain and compressed. Debian has long pages in compressed form only."""
     if root is None:
         sys.exit(f"the package of {name} is installed, but its pages are missing")
     copy = TARGET / "crawl-sites" / name
@@ -141,7 +140,7 @@ def build(arguments):
 
 
 class Server:
-    """nginx on a free port per site, which says what it was asked for."""
+    """nginx on a free port per site, with its access log."""
 
     def __init__(self, work, sites):
         self.work = work
@@ -165,7 +164,7 @@ class Server:
     def __enter__(self):
         command = ["nginx", "-e", self.work / "error.log", "-c", self.work / "nginx.conf", "-g", "daemon off;"]
         self.process = subprocess.Popen(command)
-        # Once this file is there, a signal is heard.
+        # When this file exists, nginx handles signals.
         pid = self.work / "nginx.pid"
         for _ in range(100):
             if pid.exists() and pid.stat().st_size:
@@ -180,7 +179,7 @@ class Server:
             time.sleep(0.01)
 
     def asked(self):
-        """All requests since the last call of `forget`, once nginx has written them."""
+        """Returns all requests since the last call of `forget`, after nginx has logged them."""
         size = -1
         while size != self.log.stat().st_size:
             size = self.log.stat().st_size
@@ -254,7 +253,7 @@ def ours(programs, start, _out):
 
 
 def wget2(_programs, start, _out):
-    # With --follow-tags it would ask for the names of anchors, too.
+    # With --follow-tags it would request the names of anchors, too.
     tags = "--ignore-tags=img,link,script"
     return ["wget2", "-q", "--recursive", "--level=0", "--max-threads=8", "--no-config", "--robots=on", tags, start]
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Proves that a capacity which is far too small costs no pages by default, and is never passed over in silence.
+"""Checks that a much too small capacity loses no pages by default, and that every policy logs warnings.
 
     benches/crawl/saturation.py [--pages 100000] [--crawler PATH]
     benches/crawl/saturation.py --short    for CI: 5 000 pages, and a capacity of 100
 
-One site has so many pages; each links to ten others, so that most are linked to from several pages. It is crawled with a capacity of a fiftieth of its
-pages, under each policy of --on-saturation. Promises:
+Each page of the site links to ten others, so most pages have several links to them. The site is crawled with a capacity of a
+fiftieth of its pages, under each policy of --on-saturation. Promises:
 
-  grow     what the command does unless told otherwise: at least 99 % of the pages are fetched, and each level has one WARN line
-  warn     the summary and the last WARN line say at least how many URLs were dropped, and no more than are missing; exit code 3
-  refuse   the summary and the last WARN line count the links that were refused; exit code 3
+  grow     the default: at least 99 % of the pages are fetched, and each level has one WARN line
+  warn     the summary and the last WARN line have a lower bound of the dropped URLs, at most the missing pages; exit code 3
+  refuse   the summary and the last WARN line count the refused links; exit code 3
 """
 
 import hashlib
@@ -29,7 +29,7 @@ REFUSED = re.compile(r"([0-9 ]+) links refused \(raise --capacity\)")
 
 def main():
     parser = site_server.parser(__doc__)
-    parser.add_argument("--pages", type=int, help="of the site")
+    parser.add_argument("--pages", type=int, help="number of pages of the site")
     arguments = site_server.parse(parser)
     pages = arguments.pages or (5_000 if arguments.short else 100_000)
     promises = []
@@ -37,10 +37,10 @@ def main():
         work = pathlib.Path(folder)
         with site_server.Server(work, "site", pages) as server:
             print(f"{'policy':8} {'fetched':>8} {'of':>8} {'warnings':>9} {'seconds':>8}")
-            for policy, judge in [("", judge_growing), ("warn", judge_dropping), ("refuse", judge_refusing)]:
+            for policy, check in [("", check_growing), ("warn", check_dropping), ("refuse", check_refusing)]:
                 done = crawl(arguments.crawler, work, server.url, policy, pages)
                 print(f"{policy or 'default':8} {done.fetched:8} {pages:8} {len(done.levels):9} {done.seconds:8.1f}", flush=True)
-                kept = [(done.ended, f"it did not end within {MAX_SECONDS} s"), *judge(done, pages)]
+                kept = [(done.ended, f"the crawl did not end within {MAX_SECONDS} s"), *check(done, pages)]
                 for text in (text for is_kept, text in kept if not is_kept):
                     print(f"    {text}")
                 promises += [bool(is_kept) for is_kept, _ in kept]
@@ -48,7 +48,7 @@ def main():
 
 
 class Done:
-    """What came of one crawl."""
+    """The result of one crawl."""
 
     def __init__(self, run, output, ended):
         self.ended, self.seconds, self.code = ended, run.wall, run.process.returncode
@@ -61,7 +61,7 @@ class Done:
         self.last = warnings[-1]["message"] if warnings else ""
 
     def incomplete(self, pattern):
-        """The number that the summary and the last warning name, if both name the same."""
+        """Returns the number in the summary and in the last warning, if both have the same."""
         found = [pattern.search(text) for text in ("; ".join(self.summary["missing"]), self.last)]
         numbers = [int(one.group(1).replace(" ", "")) for one in found if one]
         return numbers[0] if len(numbers) == 2 and numbers[0] == numbers[1] else None
@@ -77,32 +77,32 @@ def crawl(crawler, work, url, policy, pages):
     return Done(run, output, ended)
 
 
-def judge_growing(done, pages):
+def check_growing(done, pages):
     return [
         (done.fetched >= 0.99 * pages, f"{pages - done.fetched} pages are missing"),
-        # The estimate at the end is about fifty times the capacity: above it or below.
-        (done.levels in (LEVELS, LEVELS[:-1]), f"the levels of its warnings are {done.levels}"),
+        # The estimate at the end is about fifty times the capacity, so the last level may be missing.
+        (done.levels in (LEVELS, LEVELS[:-1]), f"the levels of the warnings are {done.levels}"),
         (done.code in (0, 3), f"the exit code is {done.code}"),
         ((done.code == 0) == done.summary["complete"], "exit code and summary disagree"),
     ]
 
 
-def judge_dropping(done, pages):
+def check_dropping(done, pages):
     dropped = done.incomplete(AT_LEAST)
     return [
-        (dropped is not None, f"summary and last warning do not say at least how many were dropped: {done.last}"),
+        (dropped is not None, f"summary and last warning do not have the same lower bound of dropped URLs: {done.last}"),
         (dropped is None or 0 < dropped <= pages - done.fetched, f"at least {dropped} dropped, and {pages - done.fetched} pages missing"),
-        (done.levels[:1] == ["full"] and len(set(done.levels)) == len(done.levels), f"the levels of its warnings are {done.levels}"),
+        (done.levels[:1] == ["full"] and len(set(done.levels)) == len(done.levels), f"the levels of the warnings are {done.levels}"),
         (done.code == 3, f"the exit code is {done.code}"),
     ]
 
 
-def judge_refusing(done, pages):
+def check_refusing(done, pages):
     refused = done.incomplete(REFUSED)
     return [
-        (refused is not None and refused > 0, f"summary and last warning do not say how many links were refused: {done.last}"),
+        (refused is not None and refused > 0, f"summary and last warning do not have the same number of refused links: {done.last}"),
         (abs(done.fetched / (pages // SHARE) - 1) < 0.1, f"{done.fetched} pages fetched at a capacity of {pages // SHARE}"),
-        (done.levels == ["full"], f"the levels of its warnings are {done.levels}"),
+        (done.levels == ["full"], f"the levels of the warnings are {done.levels}"),
         (done.code == 3, f"the exit code is {done.code}"),
     ]
 
@@ -118,7 +118,7 @@ def site(pages):
         if not number.isdigit() or int(number) >= pages:
             return site_server.NOT_FOUND
         page = int(number)
-        # A tree over all pages by half of the links, and other pages by the rest.
+        # Half of the links make a tree of all pages. The others link across the tree.
         below = [page * LINKS // 2 + at for at in range(1, LINKS // 2 + 1)]
         across = [(page * 7919 + at * 104_729) % pages for at in range(LINKS - LINKS // 2)]
         anchors = "".join(f'<a href="/{link or ""}">{link}</a>\n' for link in below + across if link < pages)
@@ -128,7 +128,7 @@ def site(pages):
 
 
 def words(page):
-    """Words that no other page has, so that none is taken for a near-duplicate."""
+    """Returns words that are unique to the page, so that no two pages are near-duplicates."""
     letters = hashlib.shake_128(str(page).encode()).hexdigest(160).translate(str.maketrans("0123456789", "ghijklmnop"))
     return " ".join(letters[at : at + 8] for at in range(0, len(letters), 8))
 

@@ -1,8 +1,8 @@
-"""What the acceptance scripts of this folder share: a small web server that can be killed and frozen, and a run of the crawler.
+"""Shared by the acceptance scripts of this folder: a small web server that can be killed and frozen, and a run of the crawler.
 
-The server is a process of its own on 127.0.0.1, so that it can be stopped at any moment without the script. It writes one line for
-each request, `time path status connection`, before it answers: a kill loses no line of an answer that was sent. A status of 0 is a
-request that is never answered; 499, as with nginx, one whose client had gone when its turn came.
+The server is a process of its own on 127.0.0.1, so that it can be stopped at any moment without the script. It logs one line per
+request, `time path status connection`, before it answers, so a kill loses no line of a sent answer. Status 0 is a request that is
+never answered. Status 499, as with nginx, is a request whose client had closed the connection.
 """
 
 import argparse
@@ -34,11 +34,11 @@ CONNECTION_NUMBERS = itertools.count()
 Request = collections.namedtuple("Request", "at path status connection")
 
 
-# The side of the server.
+# The server.
 
 
 def response(body, status="200 OK", kind="text/html", headers=()):
-    """A whole answer: its status as a number, and its bytes."""
+    """Returns the status of an answer as a number, and its bytes."""
     body = body.encode()
     lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
     return int(status[:3]), "\r\n".join(lines).encode() + b"\r\n\r\n" + body
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
         self.connections.add(self)
-        # Not used again, not even by a server that was started again.
+        # Unique, also after a restart of the server.
         self.name = f"{os.getpid()}-{next(CONNECTION_NUMBERS)}"
         self.end = select.poll()
         self.end.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data):
         self.received += data
         if not self.received[:1].isalpha():
-            # As plain servers do when they are spoken to by TLS.
+            # A server without TLS answers like this to a TLS handshake.
             self.transport.write(response("", status="400 Bad Request", headers=["Connection: close"])[1])
             self.transport.close()
             return
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
 
     def reply(self, path):
         if self.end.poll(0):
-            # The client gave up while this process was frozen. An answer would count as given, though nobody reads it.
+            # The client timed out while this process was frozen. An answer would be counted, but never read.
             self.note(path, GONE)
             return
         found = ROBOTS if path == "/robots.txt" else self.answer(path)
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(answer, port, log, certificate):
-    """Answers until SIGTERM, which ends open connections after what was answered has been sent."""
+    """Answers until SIGTERM. Then it sends all answers, and closes the connections."""
     loop, connections, stopped = asyncio.get_running_loop(), set(), asyncio.Event()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     tls = None
@@ -101,7 +101,7 @@ async def serve(answer, port, log, certificate):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate)
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    # Ctrl-C is for the script, which ends this process.
+    # Ctrl-C ends the script, and the script ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     make = lambda: Connection(answer, descriptor, connections)
     server = await loop.create_server(make, "127.0.0.1", port, backlog=1024, reuse_address=True, ssl=tls)
@@ -113,11 +113,11 @@ async def serve(answer, port, log, certificate):
     await asyncio.sleep(0)
 
 
-# The side of the script.
+# The script.
 
 
 def free_port():
-    """A port below those that the system gives to outgoing connections: while the server is down, none may take it."""
+    """Returns a port below the range of outgoing connections, so that none takes it while the server is down."""
     for port in random.sample(range(15_000, 32_000), 100):
         try:
             with socket.create_server(("127.0.0.1", port)):
@@ -128,9 +128,9 @@ def free_port():
 
 
 class Server:
-    """A site that the calling script serves in a process of its own, on the same port after each start.
+    """A site that the calling script serves in a process of its own. Its port stays the same after a restart.
 
-    `name` is looked up in the sites that the script has given to `run`; `arguments` are handed to it.
+    `name` is a key of the sites that the script passes to `run`. The site gets `arguments`.
     """
 
     def __init__(self, work, name, *arguments, certificate=""):
@@ -168,7 +168,7 @@ class Server:
         self.process.stdout.close()
 
     def count(self):
-        """How many lines the log has; cheap enough to be asked all the time."""
+        """Returns the number of lines in the log. It reads new lines only, so it can be called often."""
         with self.log.open("rb") as log:
             log.seek(self.offset)
             new = log.read()
@@ -177,19 +177,19 @@ class Server:
         return self.answered
 
     def requests(self):
-        """All requests so far except for robots.txt, in the order in which the server came to them."""
+        """Returns all requests except those for robots.txt, in the order in which the server handled them."""
         lines = (line.split() for line in self.log.read_text().splitlines())
         found = [Request(float(at), path, int(status), connection) for at, path, status, connection in lines]
         return [request for request in found if request.path != "/robots.txt"]
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            # Also ends a frozen one.
+            # SIGKILL also ends a frozen process.
             self.end(signal.SIGKILL)
 
 
 class Crawl:
-    """A run of the crawler; the lines of its standard error are kept with the seconds after which they came."""
+    """A run of the crawler. It keeps the lines of standard error with their times, in seconds after the start."""
 
     def __init__(self, crawler, work, *arguments):
         self.lines, self.summary = [], ""
@@ -221,13 +221,13 @@ class Crawl:
         return [line for _, line in list(self.lines) if pattern.search(line)]
 
     def wait(self, seconds, until=lambda: False, step=0.05):
-        """Waits for its end, for `until`, or until so many seconds after its start; says whether it has ended by itself."""
+        """Waits for the end of the crawl, for `until`, or until `seconds` after the start. Returns whether the crawl ended."""
         while self.is_running and self.seconds < seconds and not until():
             time.sleep(step)
         return not self.is_running
 
     def stop(self, grace=10):
-        """Asks it to end, with its summary and with whole files, and kills it if it does not."""
+        """Sends SIGTERM, so that the crawl writes its summary and whole files. After `grace` seconds it is killed."""
         if self.is_running:
             self.process.terminate()
             try:
@@ -238,8 +238,8 @@ class Crawl:
         self.reader.join(5)
         self.summary = self.summary_file.read_text()
 
-    def told(self, *names):
-        """Rows of the summary by their names, and last words if there is none."""
+    def summary_rows(self, *names):
+        """Returns the rows of the summary with these names. Without a summary it returns the first lines of the log."""
         rows = [" ".join(row.split()) for row in self.summary.splitlines() if row.strip().startswith(names)]
         return rows or [line for _, line in self.lines[:3]] or [f"no summary, exit code {self.process.poll()}"]
 
@@ -248,7 +248,7 @@ class Crawl:
 
 
 def paths_in(output):
-    """How often each path, with its query, is in an output with status 200; a last line that a kill has cut is left out."""
+    """Counts the records of each path, with its query, with status 200 in an output. An incomplete last line is left out."""
     if not output.exists():
         return collections.Counter()
     whole = [line for line in output.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -262,13 +262,13 @@ def path_of(url):
 
 def parser(description):
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--crawler", default=TARGET / "dist/crawler", help="the command that is judged")
+    made.add_argument("--crawler", default=TARGET / "dist/crawler", help="the crawler to test")
     made.add_argument("--short", action="store_true", help="the small version for CI")
     return made
 
 
 def finish(kept, what):
-    """Says how many of these were kept, and ends the script with 1 unless all were."""
+    """Prints how many of these hold, and exits with code 1 unless all do."""
     broken = list(kept).count(False)
     print(f"{broken} of {len(kept)} {what} are broken" if broken else f"all {len(kept)} {what} hold", flush=True)
     sys.exit(1 if broken else 0)
@@ -277,13 +277,13 @@ def finish(kept, what):
 def parse(parser):
     arguments = parser.parse_args()
     if not os.access(arguments.crawler, os.X_OK):
-        parser.error(f"{arguments.crawler} is not a program: build it, or name another one by --crawler")
+        parser.error(f"{arguments.crawler} is not a program: build it, or give another one with --crawler")
     return arguments
 
 
 def run(main, sites):
-    """Starts a script, or its server: `sites` has, by name, what makes the function from a path to a response."""
-    # So that children are ended, too.
+    """Starts a script, or its server. `sites` maps a name to a function that makes the function from a path to a response."""
+    # The exit also ends child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if sys.argv[1:2] != ["--serve"]:
         main()
@@ -293,6 +293,6 @@ def run(main, sites):
 
 
 def work_folder():
-    """A folder in memory where there is one: what is measured is not the disk."""
+    """Returns a temporary folder, in memory if possible, so that the disk does not change the results."""
     memory = pathlib.Path("/dev/shm")
     return tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)

@@ -1,6 +1,6 @@
-"""Runs a command, and says what it took by the kernel's account.
+"""Runs a command, and prints its time and memory as the kernel reports them.
 
-A process of its own, and a small one: the peak that the kernel tells of a command is never below that of whoever started it.
+This is a small process of its own, because the reported peak of a command is at least that of the process that started it.
 """
 
 import json

@@ -97,10 +97,12 @@ impl SmallCrawler<'_> {
             .flatten()
             .filter(|part| !part.is_empty())
             .collect();
-        let is_short = segments
+        let repeats_few_segments = segments
             .iter()
             .all(|part| segments.iter().filter(|other| *other == part).count() <= self.limit);
-        is_short && url.scheme() == "http" && url.host_str().is_some_and(|host| host.ends_with(".demo.localhost"))
+        repeats_few_segments
+            && url.scheme() == "http"
+            && url.host_str().is_some_and(|host| host.ends_with(".demo.localhost"))
     }
 }
 
