@@ -135,7 +135,7 @@ def differences(ours, theirs, ours_name, theirs_name):
 
 
 def pages_asked_for(site, requests):
-    """Return how often each address was asked for, and how often robots.txt was."""
+    """Return the number of requests for each address, and for robots.txt."""
     counts = Counter(bfs.normal_form(urljoin(site.url, request.uri)) for request in requests)
     return counts, counts.pop(bfs.normal_form(urljoin(site.url, "/robots.txt")), 0)
 
@@ -192,17 +192,17 @@ def check_requests(report, site):
     repeated = [f"{count} x {url}" for url, count in counts.items() if count > 1]
     report.check(
         not repeated and bool(counts),
-        f"{site.name}: by nginx's log {len(counts)} addresses, each asked for once ({len(repeated)} more often)",
+        f"{site.name}: by nginx's log {len(counts)} addresses, each requested once ({len(repeated)} more often)",
         repeated,
     )
-    report.check(robots == 1, f"{site.name}: by nginx's log robots.txt was asked for {robots} time(s)")
+    report.check(robots == 1, f"{site.name}: by nginx's log robots.txt was requested {robots} time(s)")
 
     asked = {(bfs.normal_form(urljoin(site.url, one.uri)), one.status) for one in requests}
     asked = {(url, status) for url, status in asked if urlsplit(url).path != "/robots.txt"}
     expected = {(visit.url, visit.status) for visit in site.visits}
     report.check(
         asked == expected,
-        f"{site.name}: by nginx's log the addresses asked for, also those that fail, are the oracle's "
+        f"{site.name}: by nginx's log the requested addresses, including failed ones, are the oracle's "
         f"({len(asked)} and {len(expected)})",
         differences(asked, expected, "the crawler", "the oracle"),
     )
@@ -357,7 +357,7 @@ def check_policies(report, crawler, site):
     report.check(
         done.status == 0 and abs(len(records) - POLICY_CAPACITY) <= POLICY_CAPACITY // 10 and refused,
         f"{site.name}: at a capacity of {POLICY_CAPACITY} a refusing filter ends well and says what it left out "
-        f"({len(records)} records, {refused.group(1) if refused else 'nobody knows how many'} links refused)",
+        f"({len(records)} records, {refused.group(1) if refused else 'an unknown number of'} links refused)",
     )
     site.log.since_last()
 
@@ -369,7 +369,7 @@ def check_errors(report, crawler, site):
     # A small crawl: what is still buffered at the end must not be lost without a word.
     full = ["--output", "/dev/full", "--delay", "0", "--max-pages", "5"]
     for what, expected, arguments in (
-        ("a port where nobody listens", 1, [*output, "http://127.0.0.1:1/"]),
+        ("a closed port", 1, [*output, "http://127.0.0.1:1/"]),
         ("a host that has no address", 1, [*output, "http://does-not-exist.invalid/"]),
         ("a seed that is no URL", 2, [*output, "not a url"]),
         ("a seed without a host", 2, [*output, "http://"]),

@@ -232,8 +232,8 @@ def measure(peer, programs, server, site, work):
         command = COMMANDS[peer](programs, start, out)
     server.forget()
     waiter = [sys.executable, "-SE", HERE / "waited.py", *command]
-    told = subprocess.run(waiter, cwd=out, stdout=subprocess.PIPE, check=True).stdout
-    usage = json.loads(told)
+    output = subprocess.run(waiter, cwd=out, stdout=subprocess.PIPE, check=True).stdout
+    usage = json.loads(output)
     asked = server.asked()
     if any(one["status"] >= 500 for one in asked):
         sys.exit(f"nginx failed; its reasons: {(work / 'error.log').read_text()[-1000:]}")

@@ -180,17 +180,17 @@ fn a_signal_leaves_whole_files_and_a_summary() {
     let summary = String::from_utf8(output.stdout).unwrap();
     assert!(summary.contains("stopped after"), "{summary}");
     let written = lines(&fs::read_to_string(&pages).unwrap());
-    let told = summary
+    let counted = summary
         .lines()
         .find_map(|line| line.trim().strip_prefix("by status"))
         .unwrap();
-    let told: usize = told
+    let counted: usize = counted
         .split(": ")
         .skip(1)
         .map(|part| part.split(',').next().unwrap().trim().parse::<usize>().unwrap())
         .sum();
-    assert!(told > 0, "{summary}");
-    assert_eq!(written.len(), told, "{summary}");
+    assert!(counted > 0, "{summary}");
+    assert_eq!(written.len(), counted, "{summary}");
 }
 
 #[test]

@@ -142,8 +142,8 @@ pub struct PageRecord {
     pub selected: Option<Selected>,
     /// Whether the page asks not to be indexed, by a robots meta element or an `X-Robots-Tag` header.
     pub noindex: bool,
-    /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; `None` if the body is empty or truncated, or no hash was
-    /// [asked for](crate::CrawlOptions::fingerprints).
+    /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; `None` if the body is empty or truncated, or the
+    /// frontier did not compare the page and [`fingerprints`](crate::CrawlOptions::fingerprints) is off.
     pub content_hash: Option<String>,
     /// The simhash of the visible text, 16 hexadecimal digits; `None` where `content_hash` is, and for fewer than 16 words.
     pub simhash: Option<String>,

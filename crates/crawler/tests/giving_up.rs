@@ -121,7 +121,7 @@ fn two_slow_pages_do_not_make_a_responsive_host_away() {
     assert_eq!(
         retries,
         Some(28),
-        "they are asked for again after all others: {:?}",
+        "they are requested again after all others: {:?}",
         run.asked
     );
 }
@@ -216,11 +216,7 @@ fn an_outage_loses_no_page_and_no_page_is_fetched_twice_at_any_concurrency() {
         assert!(during <= 10, "{case}: {during} requests while it was away");
         let is_answered = |at: &u64| !(2..2 + seconds).contains(at);
         let answered = run.asked.iter().filter(|(at, url)| is_answered(at) && url != ROBOTS);
-        assert_eq!(
-            answered.count(),
-            2001,
-            "{case}: a page was asked for after it was answered"
-        );
+        assert_eq!(answered.count(), 2001, "{case}: a page was requested after its answer");
     }
 }
 

@@ -481,7 +481,7 @@ fn an_uncompressed_archive_that_ends_after_the_head_of_a_record_is_not_changed()
     let result = Archive::create(options(&path)).map(drop);
     assert!(
         result.is_err(),
-        "{} of {} bytes are taken for a whole archive",
+        "{} of {} bytes pass as a whole archive",
         torn.len(),
         plain.len()
     );

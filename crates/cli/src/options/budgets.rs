@@ -168,7 +168,7 @@ pub(crate) struct Budgets {
         help_heading = "Retries"
     )]
     throttle_wait: Duration,
-    /// Maximum answers in a row by which an origin asks for less traffic.
+    /// Maximum throttling answers of an origin in a row.
     ///
     /// These answers are 429, and 503 with Retry-After. After them the crawler drops all queued URLs of the origin. The limit
     /// also applies to one URL in total. These answers do not count for --max-attempts.

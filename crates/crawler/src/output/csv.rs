@@ -4,7 +4,7 @@
 //! lines. A `None` is an empty cell. Each selected field has a column `selected.NAME` with the list of its values as JSON.
 //!
 //! **Formulas.** A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return.
-//! Titles and headers come from sites that nobody checked, so such a text gets an apostrophe in front, as OWASP advises. JSON lines
+//! Titles and headers come from untrusted sites, so such a text gets an apostrophe in front, as OWASP advises. JSON lines
 //! have the exact text.
 
 use std::io::{self, Write};

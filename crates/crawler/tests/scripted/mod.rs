@@ -1,4 +1,4 @@
-//! A crawl of a web in memory, under a clock that jumps: the fetcher of all tests that need no socket.
+//! A crawl of a scripted web in memory with a paused clock, for all tests that need no socket.
 //!
 //! A test gives a function from a request to its answer. It gets back what was requested when, and what the crawl reported.
 
@@ -15,7 +15,7 @@ use crawler::{
 use frontier::{FrontierConfig, NotFetched, Notice, Refusal};
 use tokio::time::{Instant, sleep};
 
-/// What a script answers.
+/// The answer of a script.
 pub(crate) type Reply = Result<Response, FetchError>;
 
 /// One request, as the script sees it.
@@ -23,7 +23,7 @@ pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,
     /// The time since the first request.
     pub(crate) at: Duration,
-    /// How many requests for the same URL came before.
+    /// The number of earlier requests for the same URL.
     pub(crate) earlier: usize,
 }
 
@@ -56,7 +56,7 @@ struct Log {
     requests: Mutex<(Vec<Received>, HashMap<String, usize>)>,
 }
 
-/// Answers by a function, and logs the requests.
+/// A fetcher that answers with a function, and logs the requests.
 pub(crate) struct Scripted<F> {
     reply: F,
     log: Arc<Log>,
@@ -72,7 +72,7 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
         }
     }
 
-    /// Sets how long requests take; they take no time unless set.
+    /// Sets the duration of requests, which is zero by default.
     pub(crate) fn taking(self, latency: fn(&Request, &Reply) -> Duration) -> Self {
         Self { latency, ..self }
     }
@@ -211,7 +211,7 @@ pub(crate) fn options(seed: &str) -> CrawlOptions {
     }
 }
 
-/// Makes a page that answers 200, with no `Content-Type`: it is taken for HTML.
+/// Makes a page that answers 200, without a `Content-Type`, which counts as HTML.
 pub(crate) fn page(body: impl AsRef<[u8]>) -> Response {
     Response {
         status: 200,
@@ -244,12 +244,12 @@ pub(crate) fn redirect(to: &str) -> Response {
     }
 }
 
-/// Fails as a host where nobody listens.
+/// Fails like a closed port.
 pub(crate) fn refused() -> Reply {
     Err(FetchError::Connect("connection refused".to_owned()))
 }
 
-/// Makes a runtime whose clock jumps to the next time that somebody waits for.
+/// Makes a runtime with a paused clock, which advances to the next timer.
 pub(crate) fn paused_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
