@@ -254,7 +254,7 @@ fn no_output_replaces_a_file_that_the_command_line_reads() {
             fails(
                 &done.unwrap(),
                 2,
-                &format!("{input} is read by {option}, and would be replaced"),
+                &format!("{input} is the input of {option}, and would be replaced"),
             );
             assert_eq!(fs::read_to_string(input).unwrap(), text, "{option} {output}");
         }
