@@ -275,7 +275,7 @@ fn two_outputs_that_meet_in_a_file_through_a_link_are_refused() {
         .arg(&target)
         .output()
         .unwrap();
-    fails(&output, 2, "two outputs would go to");
+    fails(&output, 2, "two outputs go to");
 }
 
 #[cfg(target_os = "linux")]
