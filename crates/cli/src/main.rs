@@ -174,6 +174,7 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         "the demo site is at {seed}, with {reachable} reachable pages"
     );
     let summary = run(crawl, http, options, None, bar).await?;
+    let is_whole = is_whole && summary.ending == Ending::Drained;
     if is_whole && summary.pages != reachable as u64 {
         return Err(Failure::DemoIncomplete {
             reachable,

@@ -42,7 +42,8 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
             match count {
                 1 => {
                     stop.finish();
-                    let what = "stopping: finishing requests in flight; press Ctrl-C again to stop now";
+                    let what =
+                        "stopping: finishing requests in flight; press Ctrl-C or send the signal again to stop now";
                     warn(signal, format!("{signal}: {what}")).await;
                 }
                 2 => {

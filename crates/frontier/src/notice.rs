@@ -116,7 +116,7 @@ impl fmt::Display for Notice {
             Self::Postponed { place, first } => {
                 write!(
                     f,
-                    "{place} waits behind everything else: too many pages there resemble {first}"
+                    "pages below {place} are postponed until everything else is fetched: too many of them resemble {first}"
                 )
             }
             Self::PrefixClosed { place, first } if !place.contains("://") => {

@@ -10,7 +10,7 @@ use super::Cli;
 use super::seeds;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: [&str; 25] = [
+const COMMON: [&str; 27] = [
     "seed_urls",
     "seeds",
     "recrawl",
@@ -19,6 +19,7 @@ const COMMON: [&str; 25] = [
     "links",
     "refused",
     "format",
+    "select",
     "save",
     "max_pages",
     "max_depth",
@@ -30,6 +31,7 @@ const COMMON: [&str; 25] = [
     "include",
     "exclude",
     "sitemaps",
+    "assets",
     "header",
     "verbose",
     "quiet",
@@ -50,8 +52,8 @@ pub(super) const UNITS: [(&str, &str); 3] = [
     ("Durations", "500ms, 30s, 5m, 1h, 2d; a bare number is seconds"),
 ];
 pub(super) const EXIT_CODES: [(&str, &str); 4] = [
-    ("0", "The crawl ended."),
-    ("1", "The crawl could not start or continue, or fetched nothing."),
+    ("0", "The crawl ended, or a signal stopped it."),
+    ("1", "The crawl could not start or continue, or no page answered."),
     ("2", "The arguments, the configuration file or the seeds are wrong."),
     ("3", "The crawl is incomplete (with --fail-on-incomplete)."),
 ];

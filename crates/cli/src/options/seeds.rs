@@ -96,6 +96,14 @@ impl Site {
 /// When the text is none of these.
 pub(super) fn check(text: &str) -> Result<(), NotASeed> {
     let trimmed = text.trim();
+    // WHATWG reads http:/host as http://host only without a base: it is a typing error, and must not become a host named http.
+    let has_one_slash = ["http:/", "https:/"].iter().any(|start| {
+        let (head, rest) = trimmed.split_at_checked(start.len()).unwrap_or(("", ""));
+        head.eq_ignore_ascii_case(start) && !rest.starts_with('/')
+    });
+    if has_one_slash {
+        return Err(NotASeed { text: text.to_owned() });
+    }
     let is_url =
         trimmed.contains("://") || Url::parse(trimmed).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if is_url || has_plain_host(trimmed) {
@@ -171,6 +179,8 @@ mod tests {
             "mailto:someone@example.com",
             "javascript:alert(1.5)",
             "me@example.com",
+            "http:/example.com",
+            "HTTPS:/127.0.0.1:8080/",
         ] {
             assert!(check(text).is_err(), "{text}");
         }

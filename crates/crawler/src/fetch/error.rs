@@ -142,6 +142,9 @@ fn explained(error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(why) => {
             format!("the certificate is not trusted ({why:?}); a browser would warn of this site")
         }
+        rustls::Error::InvalidMessage(why) => {
+            format!("the server does not speak TLS here ({why:?}); try http:// instead of https://")
+        }
         other => other.to_string(),
     }
 }
