@@ -10,7 +10,7 @@ use super::Cli;
 use super::seeds;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: [&str; 27] = [
+const COMMON: [&str; 26] = [
     "seed_urls",
     "seeds",
     "recrawl",
@@ -18,7 +18,6 @@ const COMMON: [&str; 27] = [
     "output",
     "links",
     "refused",
-    "format",
     "select",
     "save",
     "max_pages",
