@@ -169,7 +169,7 @@ fn the_second_signal_ends_the_crawl_at_once() {
     let _held = site.wait();
     crawl.signal("TERM");
     crawl.wait_for("crawler::signals");
-    crawl.signal("HUP");
+    crawl.signal("INT");
     let output = crawl.end();
     let summary = summary(&output);
     assert_eq!(
