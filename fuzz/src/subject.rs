@@ -138,7 +138,10 @@ fn resume<F: Subject + Snapshot, Q: ToVisit>(sieve: &mut Sieve<F, Q>, policy: On
     sieve.save_filter(&mut file).unwrap();
     let queue = std::mem::take(sieve.queue_mut());
     let again: Sieve<F, Q> = Sieve::resume(&mut file.as_slice(), file.len() as u64, None, queue).unwrap();
-    assert_eq!(again.saturation(), sieve.saturation());
+    let (mut resumed, saved) = (again.saturation(), sieve.saturation());
+    // The file has the loss, but not its variance, which is estimated after resuming. The self-check depends on it.
+    (resumed.lost_noise, resumed.check) = (saved.lost_noise, saved.check);
+    assert_eq!(resumed, saved);
     let mut second = Vec::new();
     again.save_filter(&mut second).unwrap();
     assert!(second == file, "a filter changed by being saved and loaded");
