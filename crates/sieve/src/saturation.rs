@@ -49,7 +49,7 @@ pub const SELF_CHECK_SIGMAS: f64 = 5.0;
 /// Bits of a block: a cache line.
 const BLOCK_BITS: f64 = 512.0;
 
-/// Below so many clear bits the estimate is no comparison: its logarithm then varies by far more than a normal variable.
+/// The number of clear bits below which the self-check is off: the logarithm of the estimate then varies by far more than a normal variable.
 const MIN_CLEAR_BITS: u64 = 64;
 
 /// How many times the capacity is exceeded by the estimate, in the steps that are reported.
@@ -129,7 +129,7 @@ pub enum SelfCheck {
     Consistent,
     /// There is nothing to compare: no key yet, an exact filter, nearly all bits set, or keys that were removed or forgotten.
     Unknown,
-    /// They differ by so many standard deviations: crafted keys, a broken hash, or a damaged filter.
+    /// The number of standard deviations by which they differ: crafted keys, a broken hash, or a damaged filter.
     Suspicious {
         /// Positive when more bits are set than the accepted keys explain.
         sigmas: f64,

@@ -169,7 +169,7 @@ impl NearDuplicates {
         self.postponed.has(|| self.hash.of(&*path_prefix(key)))
     }
 
-    /// Returns whether a site has so many near-duplicates that it may be a trap.
+    /// Returns whether the number of near-duplicates of a site suggests a trap.
     pub(crate) fn suspects(&self, site: &str) -> bool {
         self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains(&self.hash.of(site))
     }

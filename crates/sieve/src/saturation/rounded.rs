@@ -33,7 +33,7 @@ impl Grouped {
     }
 }
 
-/// The value of the last of so many digits.
+/// Returns the value of the last significant digit.
 fn step_of(number: f64, digits: i32) -> u64 {
     let mut step: u64 = 1;
     while number / step as f64 >= 10_f64.powi(digits) {

@@ -61,7 +61,7 @@ impl Watch {
         self.due_at_ones.is_some_and(|due| ones >= due) || accepted >= self.check_at || layers > self.layers
     }
 
-    /// Says whether nothing can become due before there are so many ones and accepted keys.
+    /// Returns whether nothing can become due before these numbers of ones and accepted keys are reached.
     #[inline]
     pub(crate) fn is_quiet_until(&self, ones: u64, accepted: u64) -> bool {
         self.due_at_ones.is_none_or(|due| ones < due) && accepted < self.check_at
