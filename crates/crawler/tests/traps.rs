@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crawler::{CrawlOptions, Ending, PageRecord, Response};
 use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
 use scripted::{Run, Scripted};
+use sieve::Hashing;
 use url::Url;
 
 impl Run {
@@ -65,6 +66,8 @@ fn default_options() -> CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
             exact: true,
+            // It decides which pages are compared, and so how many of a trap are fetched.
+            hashing: Hashing::Murmur3 { seed: 7 },
             scope: ScopeConfig {
                 reach: Reach::Site,
                 ..ScopeConfig::default()
