@@ -206,6 +206,22 @@ fn two_outputs_to_one_file_under_two_names_are_refused() {
         .output()
         .unwrap();
     fails(&output, 2, "two outputs go to");
+    assert!(!name.exists(), "nothing was started");
+}
+
+#[test]
+fn two_outputs_to_one_file_through_a_hard_link_are_refused() {
+    let (name, twin) = (file_with("linked", "precious\n"), file("linked.twin"));
+    let _ = fs::remove_file(&twin);
+    fs::hard_link(&name, &twin).unwrap();
+    let output = command(&["demo", "-q", "--output"])
+        .arg(&name)
+        .arg("--warc")
+        .arg(&twin)
+        .output()
+        .unwrap();
+    fails(&output, 2, "two outputs go to");
+    assert_eq!(fs::read_to_string(&name).unwrap(), "precious\n");
 }
 
 #[test]
@@ -273,6 +289,24 @@ fn two_outputs_that_meet_in_a_file_through_a_link_are_refused() {
         .arg(&link)
         .arg("--links")
         .arg(&target)
+        .output()
+        .unwrap();
+    fails(&output, 2, "two outputs go to");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn two_outputs_to_one_named_pipe_are_refused_although_nobody_reads_it() {
+    let (pipe, link) = (file("shared.fifo"), file("shared.fifo.link"));
+    for path in [&pipe, &link] {
+        let _ = fs::remove_file(path);
+    }
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink(&pipe, &link).unwrap();
+    let output = command(&["demo", "-q", "--output"])
+        .arg(&pipe)
+        .arg("--refused")
+        .arg(&link)
         .output()
         .unwrap();
     fails(&output, 2, "two outputs go to");

@@ -1,11 +1,13 @@
 //! The options of the outputs.
 
+use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use crawler::CrawlOptions;
 use crawler::page::select::{Field, SelectLimits};
+use file_id::{FileId, get_file_id};
 
 use super::values::{parse_count, parse_size, show_count, show_size};
 
@@ -150,25 +152,26 @@ impl Outputs {
 
 /// Returns whether two paths name the same file, also through links.
 fn is_same(one: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
-        use std::os::unix::fs::MetadataExt as _;
-        return (one.dev(), one.ino()) == (other.dev(), other.ino());
-    }
-    absolute_path(one) == absolute_path(other)
+    one == other || place_of(one).is_some_and(|place| place_of(other) == Some(place))
 }
 
-/// Returns the absolute path of a file that may not exist yet.
-fn absolute_path(path: &Path) -> PathBuf {
-    if let Ok(place) = path.canonicalize() {
-        return place;
+/// What a path names: a file, or a name in a folder if the file does not exist yet.
+#[derive(PartialEq, Eq)]
+enum Place {
+    File(FileId),
+    New { folder: FileId, name: OsString },
+}
+
+/// Returns what a path names, without opening it: the reader of a named pipe would take the close as the end.
+fn place_of(path: &Path) -> Option<Place> {
+    if let Ok(file) = get_file_id(path) {
+        return Some(Place::File(file));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    match (folder, path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => path.to_owned(),
-    }
+    Some(Place::New {
+        folder: get_file_id(folder.unwrap_or(Path::new("."))).ok()?,
+        name: path.file_name()?.to_owned(),
+    })
 }
 
 /// Reads the name of a file that is appended to. Standard output is not such a file.
