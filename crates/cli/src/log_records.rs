@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytesize::ByteSize;
 use crawler::{FailureKind, PageRecord, Progress, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
@@ -35,7 +36,7 @@ pub(crate) fn status(progress: &Progress, origins_away: usize) {
     let report = &progress.report;
     let saturation = &report.saturation;
     let memory = proc_self::resident_memory_bytes();
-    let shown_memory = memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{:.1} MiB", mebibytes(bytes)));
+    let shown_memory = memory.map_or_else(|| "unknown".to_owned(), |bytes| ByteSize(bytes).to_string());
     log::info!(
         target: logging::STATUS,
         elapsed_seconds = progress.elapsed.as_secs_f64(),
@@ -283,8 +284,4 @@ impl<'a> SummaryFields<'a> {
 
 fn per_second(progress: &Progress) -> f64 {
     progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001)
-}
-
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / 1_048_576.0
 }

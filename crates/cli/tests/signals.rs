@@ -270,6 +270,8 @@ fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
         status["resident_memory_bytes"].as_u64().unwrap() > 1_000_000,
         "{status}"
     );
+    #[cfg(target_os = "linux")]
+    assert!(status["message"].as_str().unwrap().ends_with(" MiB"), "{status}");
     send(held, "200 OK", "the end");
     assert_eq!(crawl.end().status.code(), Some(0));
 }

@@ -257,7 +257,9 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
 
 #[test]
 fn the_summary_names_the_unit_of_every_number() {
-    let summary = run(options(), every_end).summary;
+    let mut summary = run(options(), every_end).summary;
+    summary.bytes = 1_763_000;
+    summary.peak_memory_bytes = Some(900);
     let shown = summary.to_string();
     let row = |name: &str| {
         let row = shown
@@ -265,6 +267,8 @@ fn the_summary_names_the_unit_of_every_number() {
             .find_map(|line| line.strip_prefix("  ")?.strip_prefix(name));
         row.unwrap_or_else(|| panic!("{name}: {shown}")).trim().to_owned()
     };
+    assert_eq!(row("bytes  "), "1.7 MiB");
+    assert_eq!(row("peak memory"), "900 B");
     assert_eq!(row("failed  "), "10 pages");
     assert_eq!(
         row("failed by reason"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use bytesize::ByteSize;
 use frontier::HostReport;
 
 use super::grouped::{Counted, Grouped};
@@ -26,7 +27,7 @@ impl fmt::Display for Summary {
         row(f, "pages", format_args!("{pages} ({pace:.1} per second)"))?;
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
         row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;
-        row(f, "bytes", format_args!("{}", Bytes(self.bytes)))?;
+        row(f, "bytes", format_args!("{}", ByteSize(self.bytes)))?;
         row(
             f,
             "bodies truncated",
@@ -77,10 +78,10 @@ impl fmt::Display for Summary {
         row(
             f,
             "seen-set memory",
-            format_args!("{}", Bytes(report.saturation.memory_bytes)),
+            format_args!("{}", ByteSize(report.saturation.memory_bytes)),
         )?;
         match self.peak_memory_bytes {
-            Some(bytes) => row(f, "peak memory", format_args!("{}", Bytes(bytes))),
+            Some(bytes) => row(f, "peak memory", format_args!("{}", ByteSize(bytes))),
             None => Ok(()),
         }
     }
@@ -213,24 +214,5 @@ impl fmt::Display for ShortestPause<'_> {
         };
         let (gap, delay) = (gap.as_millis(), host.delay.as_millis());
         write!(f, "; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
-    }
-}
-
-/// A number of bytes with a binary unit.
-struct Bytes(u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = ["KiB", "MiB", "GiB", "TiB"];
-        if self.0 < 1024 {
-            return write!(f, "{} B", self.0);
-        }
-        let mut value = self.0 as f64 / 1024.0;
-        let mut unit = 0;
-        while value >= 1024.0 && unit + 1 < units.len() {
-            value /= 1024.0;
-            unit += 1;
-        }
-        write!(f, "{value:.1} {}", units[unit])
     }
 }
