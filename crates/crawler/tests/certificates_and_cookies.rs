@@ -8,17 +8,13 @@
 
 mod hostile;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crawler::fetch::CookieFile;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
 use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, page};
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use hostile::tls::start_self_signed;
 
 fn options(seed: String) -> CrawlOptions {
     CrawlOptions {
@@ -45,36 +41,9 @@ async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
     Crawl::with_http(config, &http).unwrap().run().await.unwrap()
 }
 
-/// A server of one page whose certificate it has signed itself.
-async fn self_signed_server() -> String {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
-    let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
-    let tls = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                if let Ok(mut stream) = acceptor.accept(stream).await {
-                    let _ = stream.read(&mut [0; 4096]).await;
-                    let _ = stream.write_all(&html("ok")).await;
-                    let _ = stream.shutdown().await;
-                }
-            });
-        }
-    });
-    seed
-}
-
 #[tokio::test]
 async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
-    let seed = self_signed_server().await;
+    let seed = start_self_signed().await;
     let mut quick = options(seed.clone());
     quick.frontier.retries.max_first_downtime = Duration::ZERO;
     let summary = crawl(quick, HttpOptions::default()).await;

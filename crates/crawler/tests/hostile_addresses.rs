@@ -20,8 +20,7 @@ use crawler::{
 };
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, redirect};
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use hostile::tls::start_self_signed;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use url::Url;
@@ -186,23 +185,7 @@ async fn links_and_redirects_to_private_addresses_are_not_followed() {
 
 #[tokio::test]
 async fn an_untrusted_certificate_is_reported_as_the_cause() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
-    let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
-    let tls = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            if let Ok(mut stream) = acceptor.accept(stream).await {
-                let _ = stream.write_all(&html("ok")).await;
-            }
-        }
-    });
+    let seed = start_self_signed().await;
     let fetcher = HttpFetcher::new(&config(&seed), &http()).unwrap();
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Tls(_)), "{error:?}");

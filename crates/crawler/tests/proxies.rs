@@ -9,15 +9,13 @@
 mod hostile;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 use crawler::fetch::{Resolver, Resolving, Secret};
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
 use hostile::server::html;
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use hostile::tls::self_signed;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -73,20 +71,12 @@ async fn listen() -> (TcpListener, u16) {
 
 #[tokio::test]
 async fn https_goes_through_a_tunnel_that_alone_carries_the_login() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let certificate = CertificateDer::from(include_bytes!("data/tls/self_signed.der").as_slice());
-    let key = PrivatePkcs8KeyDer::from(include_bytes!("data/tls/self_signed_key.der").as_slice());
-    let tls = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
-        .unwrap();
     let (listener, port) = listen().await;
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let connect = head(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await.unwrap();
-        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
-        let mut stream = acceptor.accept(stream).await.unwrap();
+        let mut stream = self_signed().accept(stream).await.unwrap();
         let mut request = vec![0; 4096];
         let length = stream.read(&mut request).await.unwrap();
         stream.write_all(&html("by tunnel")).await.unwrap();

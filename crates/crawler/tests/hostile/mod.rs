@@ -6,3 +6,4 @@ pub(crate) mod behaviours;
 pub(crate) mod codings;
 pub(crate) mod pages;
 pub(crate) mod server;
+pub(crate) mod tls;
