@@ -6,39 +6,12 @@
     reason = "a failed test panics at the failing line"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod source_tree;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn sources(of: &str) -> BTreeMap<String, String> {
-    let root = crates().join(of).join("src");
-    let mut found = BTreeMap::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
-                found.insert(name, code_of(&fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    assert!(!found.is_empty(), "{} has no sources", root.display());
-    found
-}
-
-/// Returns the lines before the unit tests, without comments.
-fn code_of(text: &str) -> String {
-    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
-    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
-}
+use source_tree::{crates, sources};
 
 fn files_naming(of: &str, word: &str) -> BTreeSet<String> {
     let names_it = |code: &str| {

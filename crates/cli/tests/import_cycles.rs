@@ -11,9 +11,12 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod source_tree;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use source_tree::{code_of, sources};
 
 /// Modules that import each other, and the reason.
 type Exception = (&'static [&'static str], &'static str);
@@ -109,7 +112,7 @@ type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 #[track_caller]
 fn only_these(of: &str, exceptions: &[Exception]) {
-    let graph = graph_of(&sources(of));
+    let graph = graph_of(&modules(of));
     let found = cycles(&graph);
     let found: BTreeSet<Vec<String>> = found.iter().map(|cycle| cycle.iter().map(name_of).collect()).collect();
     let excepted: BTreeSet<Vec<String>> = exceptions
@@ -136,25 +139,14 @@ fn name_of(module: &Module) -> String {
     module.join("::")
 }
 
-/// Returns the code of every file under `src` by module, without the roots.
-fn sources(of: &str) -> BTreeMap<Module, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src");
+/// Returns the code of every module of a crate.
+fn modules(of: &str) -> BTreeMap<Module, String> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let module = module_of(path.strip_prefix(&root).unwrap());
-                let code = code_of(&fs::read_to_string(&path).unwrap());
-                // A crate may have a library root and a command root.
-                found.entry(module).or_insert_with(String::new).push_str(&code);
-            }
-        }
+    for (file, code) in sources(of) {
+        // A crate may have a library root and a command root.
+        let module = found.entry(module_of(Path::new(&file)));
+        module.or_insert_with(String::new).push_str(&code);
     }
-    assert!(!found.is_empty(), "{} has no sources", root.display());
     found
 }
 
@@ -168,27 +160,6 @@ fn module_of(file: &Path) -> Module {
         [root] if root == "lib" || root == "main" => Module::new(),
         _ => module,
     }
-}
-
-/// Returns the code before the unit tests, without comments and without imports for tests or docs only.
-fn code_of(text: &str) -> String {
-    let mut code = String::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        match line.trim() {
-            "#[cfg(test)]" | "#[cfg(doc)]" => {
-                let item = lines.next().unwrap_or_default();
-                if item.starts_with("mod ") {
-                    return code;
-                }
-                let is_cut = item.contains("use ") && !item.ends_with(';');
-                assert!(!is_cut, "an import of several lines cannot be left out: {item}");
-            }
-            comment if comment.starts_with("//") => {}
-            _ => code.extend([line.split(" // ").next().unwrap_or(line), "\n"]),
-        }
-    }
-    code
 }
 
 fn graph_of(sources: &BTreeMap<Module, String>) -> Graph {
