@@ -6,56 +6,15 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod program;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn crawler(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_crawler"))
-        .args(arguments)
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn succeeds(arguments: &[&str]) -> String {
-    let output = crawler(arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
-fn fails(arguments: &[&str], messages: &[&str]) {
-    let output = crawler(arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
-    for message in messages {
-        assert!(
-            stderr.contains(message),
-            "{arguments:?} should say {message:?}: {stderr}"
-        );
-    }
-}
-
-/// Returns the number of pages in a summary.
-#[track_caller]
-fn pages(summary: &str) -> u64 {
-    let line = summary.lines().find_map(|line| line.trim().strip_prefix("pages"));
-    line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
-}
-
-/// Makes a folder for one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("crawler-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
+use program::{Printed, fails, folder, number, succeeds};
 
 #[test]
 fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
@@ -81,7 +40,7 @@ fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
 
 #[test]
 fn the_short_help_shows_defaults_with_units_and_the_long_one_has_more() {
-    let (short, long) = (succeeds(&["-h"]), succeeds(&["--help"]));
+    let (short, long) = (succeeds(&["-h"]).stdout, succeeds(&["--help"]).stdout);
     assert!(
         short.contains("[default: 1M]") && short.contains("[default: 1s]"),
         "{short}"
@@ -91,7 +50,7 @@ fn the_short_help_shows_defaults_with_units_and_the_long_one_has_more() {
         long.contains("--max-body <SIZE>") && long.contains("[default: 10MiB]"),
         "{long}"
     );
-    let demo = succeeds(&["demo", "-h"]);
+    let demo = succeeds(&["demo", "-h"]).stdout;
     assert!(
         demo.contains("[default: 0s]") && demo.contains("[default: site]"),
         "{demo}"
@@ -110,9 +69,13 @@ fn a_file_option_given_twice_is_an_error() {
         ["--recrawl", "a", "--recrawl", "b"],
     ] {
         let arguments = [&["http://127.0.0.1:1/"][..], &twice].concat();
-        fails(&arguments, &[twice[0], "cannot be used multiple times"]);
+        fails(&arguments, 2, &[twice[0], "cannot be used multiple times"]);
     }
-    fails(&["demo", "-oa", "-ob"], &["--output", "cannot be used multiple times"]);
+    fails(
+        &["demo", "-oa", "-ob"],
+        2,
+        &["--output", "cannot be used multiple times"],
+    );
 }
 
 #[test]
@@ -143,7 +106,7 @@ fn values_have_units_on_the_command_line_and_in_the_configuration() {
     )
     .unwrap();
     let config = config.to_str().unwrap();
-    assert_eq!(pages(&succeeds(&["demo", "--config", config])), 3);
+    assert_eq!(number(&succeeds(&["demo", "--config", config]).stdout, "pages"), 3);
     let given = [
         "demo",
         "--config",
@@ -156,7 +119,7 @@ fn values_have_units_on_the_command_line_and_in_the_configuration() {
         "--capacity",
         "64k",
     ];
-    assert_eq!(pages(&succeeds(&given)), 4);
+    assert_eq!(number(&succeeds(&given).stdout, "pages"), 4);
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -171,21 +134,23 @@ fn an_invalid_value_is_refused_with_a_valid_example() {
         ("--max-redirects", "256", "too large"),
         ("--retry-jitter", "101", "from 0 to 100"),
     ] {
-        fails(&[option, value, "http://127.0.0.1:1/"], &[option, value, example]);
+        fails(&[option, value, "http://127.0.0.1:1/"], 2, &[option, value, example]);
     }
 }
 
 #[test]
 fn a_misspelt_option_or_subcommand_is_refused_with_a_similar_one() {
-    fails(&["--max-dept", "1", "http://127.0.0.1:1/"], &["--max-depth"]);
-    fails(&["demo", "--capacty", "1"], &["--capacity"]);
-    fails(&["dmeo"], &["\"dmeo\" is not a seed", "http://", "crawler demo"]);
+    fails(&["--max-dept", "1", "http://127.0.0.1:1/"], 2, &["--max-depth"]);
+    fails(&["demo", "--capacty", "1"], 2, &["--capacity"]);
+    fails(&["dmeo"], 2, &["\"dmeo\" is not a seed", "http://", "crawler demo"]);
     fails(
         &["completion", "bash"],
+        2,
         &["\"completion\" is not a seed", "crawler completions"],
     );
     fails(
         &["-q", "man"],
+        2,
         &["the subcommand man goes before all options", "http://man/"],
     );
 }
@@ -194,6 +159,7 @@ fn a_misspelt_option_or_subcommand_is_refused_with_a_similar_one() {
 fn a_single_word_is_not_a_seed_at_any_position() {
     fails(
         &["example.com", "intranet"],
+        2,
         &["\"intranet\" is not a seed", "http://intranet/", "localhost"],
     );
     let folder = folder("words");
@@ -202,25 +168,30 @@ fn a_single_word_is_not_a_seed_at_any_position() {
     let seeds = seeds.to_str().unwrap();
     fails(
         &["--seeds", seeds],
+        2,
         &["line 4 of", seeds, "\"intranet/page\" is not a seed"],
     );
     let config = folder.join("c.toml");
     fs::write(&config, "seed-urls = ['intranet']\n").unwrap();
-    fails(&["--config", config.to_str().unwrap()], &["\"intranet\" is not a seed"]);
+    fails(
+        &["--config", config.to_str().unwrap()],
+        2,
+        &["\"intranet\" is not a seed"],
+    );
     fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn completions_and_the_manual_page_go_to_standard_output() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = succeeds(&["completions", shell]);
+        let script = succeeds(&["completions", shell]).stdout;
         assert!(
             script.contains("max-depth") && script.contains("demo"),
             "{shell}: {script}"
         );
     }
-    fails(&["completions", "bsh"], &["bash"]);
-    let page = succeeds(&["man"]);
+    fails(&["completions", "bsh"], 2, &["bash"]);
+    let page = succeeds(&["man"]).stdout;
     assert!(
         page.contains(".TH crawler 1") && page.contains("\\-\\-max\\-depth"),
         "{page}"
@@ -270,7 +241,10 @@ fn slow_site() -> u16 {
 fn with_a_maximum_crawl_delay_of_zero_only_the_delay_option_counts() {
     let seed = format!("http://127.0.0.1:{}/", slow_site());
     let begun = Instant::now();
-    let summary = succeeds(&[
+    let Printed {
+        stdout: summary,
+        stderr: log,
+    } = succeeds(&[
         "-q",
         "--delay",
         "1ms",
@@ -280,6 +254,6 @@ fn with_a_maximum_crawl_delay_of_zero_only_the_delay_option_counts() {
         "20s",
         &seed,
     ]);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{summary}");
-    assert_eq!(pages(&summary), 2, "{summary}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{summary}{log}");
+    assert_eq!(number(&summary, "pages"), 2, "{summary}{log}");
 }

@@ -6,57 +6,30 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod program;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-fn crawler(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_crawler"))
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn fails(arguments: &[&str], code: i32, message: &str) {
-    let output = crawler(arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    assert!(
-        stderr.contains(message),
-        "{arguments:?} should say {message:?}: {stderr}"
-    );
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
+use program::{Printed, crawler, fails, folder, number, succeeds};
 
 #[test]
 fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
-    fails(&["--capacity", "0", "http://127.0.0.1:1/"], 2, "capacity");
-    fails(&["not a url"], 2, "not a url");
-    fails(&["http://"], 2, "http://");
-    fails(&["ftp://example.com/"], 2, "ftp://example.com/");
-    fails(&["--include", "(", "http://127.0.0.1:1/"], 2, "(");
-    fails(&["--delay", "-1", "http://127.0.0.1:1/"], 2, "0 or more");
+    fails(&["--capacity", "0", "http://127.0.0.1:1/"], 2, &["capacity"]);
+    fails(&["not a url"], 2, &["not a url"]);
+    fails(&["http://"], 2, &["http://"]);
+    fails(&["ftp://example.com/"], 2, &["ftp://example.com/"]);
+    fails(&["--include", "(", "http://127.0.0.1:1/"], 2, &["("]);
+    fails(&["--delay", "-1", "http://127.0.0.1:1/"], 2, &["0 or more"]);
     fails(
         &["--false-positive-rate", "-0.1", "http://127.0.0.1:1/"],
         2,
-        "fraction above 0",
+        &["fraction above 0"],
     );
-    fails(&[], 2, "SEED_URL");
-}
-
-/// Returns the number in a row of the summary, such as `pages 325 (50.8 per second)`.
-#[track_caller]
-fn number(summary: &str, label: &str) -> u64 {
-    let line = summary.lines().find_map(|line| line.trim().strip_prefix(label));
-    let word = line
-        .unwrap_or_else(|| panic!("{label}: {summary}"))
-        .split_whitespace()
-        .next();
-    word.unwrap().trim_end_matches(',').parse().unwrap()
+    fails(&[], 2, &["SEED_URL"]);
 }
 
 /// Returns the severity, level and message of each saturation record in a JSON log.
@@ -78,9 +51,7 @@ fn saturation_lines(log: &str) -> Vec<(String, String, String)> {
 #[test]
 fn a_seen_set_grows_by_default_and_warns_at_each_level() {
     // The demo fails if it does not find every page.
-    let output = crawler(&["demo", "--capacity", "100", "--log-format", "json"]);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let stderr = succeeds(&["demo", "--capacity", "100", "--log-format", "json"]).stderr;
     let mut lines = saturation_lines(&stderr);
     lines.retain(|(severity, ..)| severity == "WARN");
     let levels: Vec<_> = lines.iter().map(|(_, level, _)| level.as_str()).collect();
@@ -107,12 +78,10 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
         "--hash-seed",
         "1",
     ];
-    let output = crawler(&arguments);
-    let (summary, log) = (
-        String::from_utf8(output.stdout).unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    );
-    assert_eq!(output.status.code(), Some(0), "{log}");
+    let Printed {
+        stdout: summary,
+        stderr: log,
+    } = succeeds(&arguments);
     let last = log.lines().last().unwrap();
     let of_command = "the crawl is incomplete: seen-set: at least ";
     assert!(last.contains("WARN") && last.contains(of_command), "{log}");
@@ -127,13 +96,13 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
 
 #[test]
 fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links() {
-    let output = crawler(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
-    let summary = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{summary}");
+    let Printed {
+        stdout: summary,
+        stderr,
+    } = succeeds(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
     let pages = number(&summary, "pages");
     assert!((90..=110).contains(&pages), "{summary}");
     assert!(summary.contains("saturated: "), "{summary}");
-    let stderr = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<_> = stderr.lines().collect();
     let [full, last] = lines[..] else {
         panic!("two warnings: {stderr}")
@@ -146,12 +115,7 @@ fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links()
 #[test]
 fn every_hash_finds_every_page_and_no_log_shows_the_hash_seed() {
     for hash in ["murmur3", "xxh3", "hardened"] {
-        let output = crawler(&["demo", "-vv", "--hash", hash, "--hash-seed", "8675309424242"]);
-        let (stdout, stderr) = (
-            String::from_utf8(output.stdout).unwrap(),
-            String::from_utf8(output.stderr).unwrap(),
-        );
-        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        let Printed { stdout, stderr } = succeeds(&["demo", "-vv", "--hash", hash, "--hash-seed", "8675309424242"]);
         assert!(!stdout.contains("8675309424242") && !stderr.contains("8675309424242"));
     }
 }
@@ -161,28 +125,16 @@ fn a_crawl_that_cannot_start_exits_with_code_1_and_a_reason() {
     fails(
         &["--output", "/nonexistent/pages.jsonl", "http://127.0.0.1:1/"],
         1,
-        "/nonexistent/pages.jsonl",
+        &["/nonexistent/pages.jsonl"],
     );
-    fails(&["--seeds", "/nonexistent/seeds.txt"], 2, "/nonexistent/seeds.txt");
+    fails(&["--seeds", "/nonexistent/seeds.txt"], 2, &["/nonexistent/seeds.txt"]);
 }
 
 #[test]
 fn a_demo_crawl_finds_every_page_and_writes_one_json_object_each() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demo-pages.jsonl");
-    let output = crawler(&["demo", "--output", file.to_str().unwrap()]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let pages: u64 = stdout
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("pages"))
-        .unwrap()
-        .trim()
-        .split(' ')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let Printed { stdout, stderr } = succeeds(&["demo", "--output", file.to_str().unwrap()]);
+    let pages = number(&stdout, "pages");
     assert!(
         stderr.contains(&format!("with {pages} reachable pages")),
         "{stdout}{stderr}"
@@ -198,14 +150,7 @@ fn records(file: &Path) -> Vec<serde_json::Value> {
 
 #[test]
 fn records_have_the_documented_fields_and_stdout_has_nothing_else() {
-    let output = crawler(&["demo", "--max-pages", "5", "--output", "-"]);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = succeeds(&["demo", "--max-pages", "5", "--output", "-"]).stdout;
     let pages: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(pages.len(), 5, "--max-pages counts answers that are no redirects");
     for field in [
@@ -229,14 +174,7 @@ fn records_have_the_documented_fields_and_stdout_has_nothing_else() {
 
 #[test]
 fn json_logs_have_the_saturation_as_values() {
-    let output = crawler(&["demo", "--capacity", "20", "--log-format", "json"]);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let stderr = succeeds(&["demo", "--capacity", "20", "--log-format", "json"]).stderr;
     let lines: Vec<serde_json::Value> = stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let warnings: Vec<_> = lines
         .iter()
@@ -256,27 +194,16 @@ fn json_logs_have_the_saturation_as_values() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_ends_the_crawl_with_exit_code_1() {
-    fails(&["demo", "--output", "/dev/full"], 1, "cannot be written");
+    fails(&["demo", "--output", "/dev/full"], 1, &["cannot be written"]);
 }
 
 #[test]
 fn the_command_line_overrides_the_configuration_file() {
-    let folder = std::env::temp_dir().join(format!("crawler-config-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = folder("config");
     let path = folder.join("crawl.toml");
     let config = path.to_str().unwrap();
     fs::write(&path, "max-pages = 3\nquiet = 1\n").unwrap();
-    let pages = |arguments: &[&str]| {
-        let output = crawler(arguments);
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        number(&stdout, "pages")
-    };
+    let pages = |arguments: &[&str]| number(&succeeds(arguments).stdout, "pages");
     assert_eq!(pages(&["demo", "--config", config]), 3);
     assert_eq!(pages(&["demo", &format!("--config={config}"), "--max-pages", "5"]), 5);
     fs::write(
@@ -284,17 +211,16 @@ fn the_command_line_overrides_the_configuration_file() {
         "seed-urls = ['http://127.0.0.1:1/']\nmax-pages = 3\nbasic-auth = 'secret'\n",
     )
     .unwrap();
-    fails(&["--config", config], 2, "USER:PASSWORD");
+    fails(&["--config", config], 2, &["USER:PASSWORD"]);
     fs::write(&path, "max-pages = 3\nmax-pagse = 4\n").unwrap();
-    fails(&["demo", "--config", config], 2, "line 2");
-    fails(&["demo", "--config", "no/such/file.toml"], 2, "no/such/file.toml");
+    fails(&["demo", "--config", config], 2, &["line 2"]);
+    fails(&["demo", "--config", "no/such/file.toml"], 2, &["no/such/file.toml"]);
     fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn a_command_that_cannot_start_keeps_the_previous_results() {
-    let folder = std::env::temp_dir().join(format!("crawler-results-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = folder("results");
     let (pages, archive) = (folder.join("pages.jsonl"), folder.join("torn.warc"));
     fs::write(&pages, "{\"url\":\"http://a.example/\"}\n").unwrap();
     fs::write(&archive, "my thesis").unwrap();
@@ -307,7 +233,7 @@ fn a_command_that_cannot_start_keeps_the_previous_results() {
             "http://127.0.0.1:1/",
         ],
         1,
-        "is not a WARC file",
+        &["is not a WARC file"],
     );
     let left = fs::read_to_string(&pages).unwrap();
     fs::remove_dir_all(&folder).unwrap();
@@ -319,35 +245,27 @@ fn a_command_that_cannot_start_keeps_the_previous_results() {
 
 #[test]
 fn the_command_line_overrides_contradicting_options_of_the_file() {
-    let folder = std::env::temp_dir().join(format!("crawler-quiet-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = folder("quiet");
     let path = folder.join("crawl.toml");
     fs::write(&path, "verbose = 1\n").unwrap();
-    let output = crawler(&["demo", "--config", path.to_str().unwrap(), "-q", "--max-pages", "1"]);
+    succeeds(&["demo", "--config", path.to_str().unwrap(), "-q", "--max-pages", "1"]);
     fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 #[test]
 fn an_option_is_not_a_seed_and_a_subcommand_goes_first() {
-    let folder = std::env::temp_dir().join(format!("crawler-seeds-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = folder("seeds");
     let path = folder.join("crawl.toml");
     fs::write(&path, "seed-urls = [\"--ignore-robots\", \"http://127.0.0.1:1/\"]\n").unwrap();
     let path = path.to_str().unwrap();
-    fails(&["--config", path], 2, "\"--ignore-robots\" is not a URL");
-    fails(&["-q", "demo"], 2, "the subcommand demo goes before all options");
+    fails(&["--config", path], 2, &["\"--ignore-robots\" is not a URL"]);
+    fails(&["-q", "demo"], 2, &["the subcommand demo goes before all options"]);
     let seeds = folder.join("seeds.txt");
     fs::write(&seeds, "\u{feff}http://127.0.0.1:1/\n").unwrap();
     fails(
         &["--seeds", seeds.to_str().unwrap(), "--max-first-downtime", "0.1"],
         1,
-        "nothing was fetched",
+        &["nothing was fetched"],
     );
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -390,26 +308,18 @@ fn an_incomplete_crawl_fails_with_fail_on_incomplete() {
         "--allow-private-addresses",
         &seed,
     ];
-    let output = crawler(&quick);
-    let (summary, log) = (
-        String::from_utf8(output.stdout).unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    );
-    assert_eq!(output.status.code(), Some(0), "{summary}{log}");
+    let Printed {
+        stdout: summary,
+        stderr: log,
+    } = succeeds(&quick);
     assert!(summary.contains("INCOMPLETE"), "{summary}{log}");
     assert_eq!(number(&summary, "pages"), 1, "{summary}{log}");
     assert!(summary.contains("given up: 2 pages of 1 origin "), "{summary}{log}");
     let message = "the crawl is incomplete: ";
-    fails(&[&["--fail-on-incomplete"][..], &quick].concat(), 3, message);
+    fails(&[&["--fail-on-incomplete"][..], &quick].concat(), 3, &[message]);
     // Every reachable page was fetched.
     let complete = ["--fail-on-incomplete", "--delay", "0", "--exclude", "/[12]$", &seed];
-    let output = crawler(&complete);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    succeeds(&complete);
 }
 
 #[test]
