@@ -24,7 +24,7 @@ use common::{
 /// Crawls to the end: pages below `/hang/` get no answer, all else does. Returns the requests for pages in their order, each with
 /// its time, and the notices.
 fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Vec<Notice>) {
-    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    let (mut asked, mut notices) = (Vec::new(), Vec::new());
     let mut now = START;
     loop {
         let lease = match frontier.lease(now, 1).unwrap() {
@@ -33,7 +33,7 @@ fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Ve
                 now = time;
                 continue;
             }
-            // Where robots.txt is not asked for, only a page can tell whether the origin is there, and those left do not.
+            // Where robots.txt is not asked for, only a page shows whether the origin is there, and those left do not.
             Leasing::Dropped(_) => continue,
             other => break assert_eq!(other, Leasing::Drained),
         };
@@ -45,9 +45,9 @@ fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Ve
             let outcome = if is_hanging { failing(kind) } else { Outcome::Done };
             settle(frontier, &lease, outcome, now)
         };
-        told.extend(settled.notices);
+        notices.extend(settled.notices);
     }
-    (asked, told)
+    (asked, notices)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones()
             all.extend(pages("https://a.example/hang/", hanging));
             all.extend(pages("https://a.example/good/", 200));
             let mut frontier = with_pages(asking(ask_robots), &all);
-            let (asked, told) = crawl(&mut frontier, kind);
+            let (asked, notices) = crawl(&mut frontier, kind);
             let report = frontier.report();
             assert_eq!(report.pages.done, 201, "{hanging} {kind}");
             assert_eq!(report.pages.gave_up + report.pages.lost_with_host, hanging as u64);
@@ -75,7 +75,7 @@ fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones()
                 seconds(first_of_each[hanging + 200].1) < 300.0,
                 "the good ones wait for one outage at most"
             );
-            assert!(names(&told).contains(&"away"), "several in a row may be the host");
+            assert!(names(&notices).contains(&"away"), "several in a row may be the host");
         }
     }
 }
@@ -83,7 +83,7 @@ fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones()
 #[test]
 fn three_different_silent_pages_in_a_row_with_no_answer_between_make_an_origin_away() {
     let mut frontier = with_pages(asking(false), &pages("https://a.example/", 20));
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     for is_silent in [true, true, false, true, true, true] {
         let lease = one(&mut frontier, START);
         let outcome = if is_silent {
@@ -93,9 +93,9 @@ fn three_different_silent_pages_in_a_row_with_no_answer_between_make_an_origin_a
         };
         let settled = settle(&mut frontier, &lease, outcome, START);
         assert!(!is_silent || matches!(settled.fate, Fate::Requeued { .. }));
-        told.push(settled.notices.len());
+        counts.push(settled.notices.len());
     }
-    assert_eq!(told, [0, 0, 0, 0, 0, 1]);
+    assert_eq!(counts, [0, 0, 0, 0, 0, 1]);
     assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::NotUntil(at(1)));
 }
 
@@ -188,8 +188,8 @@ fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
 fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
     for kind in [FailureKind::Status, FailureKind::HeadTooLarge, FailureKind::Panic] {
         let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
-        let (asked, told) = crawl(&mut frontier, kind);
-        assert_eq!((asked.len(), told), (90, Vec::new()), "{kind}");
+        let (asked, notices) = crawl(&mut frontier, kind);
+        assert_eq!((asked.len(), notices), (90, Vec::new()), "{kind}");
         assert_eq!(frontier.report().pages.gave_up, 30);
     }
 }
@@ -255,13 +255,13 @@ fn throttling_answers_to_requests_in_flight_count_once() {
 #[test]
 fn twelve_rests_in_a_row_give_up_the_origin() {
     let mut frontier = with_pages(asking(false), &pages("https://a.example/", 50));
-    let (mut now, mut rests, mut told) = (START, 0, Vec::new());
-    while told.is_empty() {
+    let (mut now, mut rests, mut notices) = (START, 0, Vec::new());
+    while notices.is_empty() {
         let lease = next(&mut frontier, &mut now);
-        told = settle(&mut frontier, &lease, throttled(None), now).notices;
+        notices = settle(&mut frontier, &lease, throttled(None), now).notices;
         rests += 1;
     }
-    assert_eq!((rests, names(&told)), (12, vec!["given up"]));
+    assert_eq!((rests, names(&notices)), (12, vec!["given up"]));
     let Leasing::Dropped(dropped) = frontier.lease(now, 9).unwrap() else {
         panic!("its pages are dropped")
     };

@@ -41,7 +41,7 @@ fn seen(frontier: &mut Frontier, lease: &Lease, fingerprint: Fingerprint, links:
 
 /// Fetches all pages, those of the catalogue all alike. Returns their URLs in order, and the notices.
 fn fetch_all(frontier: &mut Frontier, catalogue: &str) -> (Vec<String>, Vec<Notice>) {
-    let (mut order, mut told) = (Vec::new(), Vec::new());
+    let (mut order, mut notices) = (Vec::new(), Vec::new());
     loop {
         match frontier.lease(START, 1).unwrap() {
             Leasing::Ready(leases) => {
@@ -52,12 +52,12 @@ fn fetch_all(frontier: &mut Frontier, catalogue: &str) -> (Vec<String>, Vec<Noti
                 } else {
                     settle(frontier, lease, Outcome::Done, START)
                 };
-                told.extend(settled.notices);
+                notices.extend(settled.notices);
             }
             Leasing::Dropped(dropped) => {
                 assert!(dropped.iter().all(|one| one.why == NotFetched::NearDuplicates));
             }
-            Leasing::Drained => return (order, told),
+            Leasing::Drained => return (order, notices),
             other => panic!("{other:?}"),
         }
     }
@@ -69,12 +69,12 @@ fn near_duplicates_below_the_second_limit_are_all_fetched_after_everything_else(
     all.extend(pages("https://a.example/docs/", 50));
     all.extend(pages("https://b.example/", 50));
     let mut frontier = with_pages(config(), &all);
-    let (order, told) = fetch_all(&mut frontier, "/catalogue/");
+    let (order, notices) = fetch_all(&mut frontier, "/catalogue/");
     assert_eq!(order.len(), 4_100, "with the limits by default");
     let last_other = order.iter().rposition(|url| !url.contains("/catalogue/")).unwrap();
     assert!(last_other < 700, "what is else there waits for {last_other} pages");
-    assert_eq!(names(&told), ["postponed"], "once");
-    let Notice::Postponed { place, first } = &told[0] else {
+    assert_eq!(names(&notices), ["postponed"], "once");
+    let Notice::Postponed { place, first } = &notices[0] else {
         unreachable!()
     };
     assert_eq!(
@@ -93,8 +93,8 @@ fn near_duplicates_beyond_the_second_limit_are_refused_and_queued_ones_dropped()
     let mut all = pages("https://a.example/calendar/", 20);
     all.push(link("https://a.example/about"));
     let mut frontier = with_pages(limits(3, 8), &all);
-    let (order, told) = fetch_all(&mut frontier, "/calendar/");
-    assert_eq!(names(&told), ["postponed", "prefix closed"]);
+    let (order, notices) = fetch_all(&mut frontier, "/calendar/");
+    assert_eq!(names(&notices), ["postponed", "prefix closed"]);
     assert_eq!(order.len(), 10 + 1, "the ninth that resembles the first closes it");
     assert_eq!(order[5], "https://a.example/about", "the fourth postpones it");
     let report = frontier.report();
@@ -120,11 +120,11 @@ fn pages_that_were_in_flight_when_a_prefix_was_closed_are_no_further_notice() {
         ..limits(2, 4)
     };
     let mut frontier = with_pages(config, &pages("https://a.example/list/", 9));
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for lease in common::ready(&mut frontier, START) {
-        told.extend(seen(&mut frontier, &lease, alike(&lease), Vec::new()).notices);
+        notices.extend(seen(&mut frontier, &lease, alike(&lease), Vec::new()).notices);
     }
-    assert_eq!(names(&told), ["postponed", "prefix closed"]);
+    assert_eq!(names(&notices), ["postponed", "prefix closed"]);
 }
 
 #[test]
@@ -193,26 +193,26 @@ fn deeper(lease: &Lease) -> Vec<Link> {
 /// Follows a chain of pages to its end. Returns how many there are, and the notices.
 fn chain(config: FrontierConfig, fingerprint: impl Fn(&Lease) -> Fingerprint) -> (u32, Vec<Notice>) {
     let mut frontier = with_pages(config, &[link("https://a.example/")]);
-    let (mut asked, mut told) = (0, Vec::new());
+    let (mut asked, mut notices) = (0, Vec::new());
     while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
         asked += 1;
         if asked == 100 {
             break;
         }
-        told.extend(seen(&mut frontier, &leases[0], fingerprint(&leases[0]), deeper(&leases[0])).notices);
+        notices.extend(seen(&mut frontier, &leases[0], fingerprint(&leases[0]), deeper(&leases[0])).notices);
     }
-    (asked, told)
+    (asked, notices)
 }
 
 #[test]
 fn links_of_a_page_repeated_all_over_a_site_are_postponed_and_then_refused() {
-    let (asked, told) = chain(limits(3, 8), alike);
+    let (asked, notices) = chain(limits(3, 8), alike);
     assert_eq!(
-        (asked, names(&told)),
+        (asked, names(&notices)),
         (10, vec!["postponed", "prefix closed"]),
         "the first is no duplicate"
     );
-    let Notice::PrefixClosed { place, first } = &told[1] else {
+    let Notice::PrefixClosed { place, first } = &notices[1] else {
         unreachable!()
     };
     assert_eq!((&**place, &**first), ("a.example", "https://a.example/"));
@@ -254,16 +254,16 @@ fn pages_without_words_that_lead_on_are_one_cluster_and_those_that_lead_nowhere_
 #[test]
 fn links_that_were_left_out_because_they_are_known_lead_on_too() {
     let mut frontier = with_pages(limits(3, 8), &pages("https://a.example/gallery/", 4));
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for n in 0..4 {
         let lease = one(&mut frontier, START);
         let wordless = Fingerprint::new(Some(n.into()), None);
         let done = end(&lease, Outcome::Done)
             .with_fingerprint(wordless)
             .with_known_links(5);
-        told.extend(commit(&mut frontier, done, START).notices);
+        notices.extend(commit(&mut frontier, done, START).notices);
     }
-    assert_eq!(names(&told), ["postponed"]);
+    assert_eq!(names(&notices), ["postponed"]);
     assert_eq!(frontier.report().links.seen, 20, "and are counted");
 }
 
@@ -271,7 +271,7 @@ fn links_that_were_left_out_because_they_are_known_lead_on_too() {
 fn pages_with_the_same_bytes_are_one_cluster_with_or_without_words() {
     for text in [None, Some(7.into())] {
         let mut frontier = with_pages(limits(3, 8), &pages("https://a.example/", 5));
-        let mut told = Vec::new();
+        let mut notices = Vec::new();
         for n in 0..4 {
             let lease = one(&mut frontier, START);
             let settled = seen(
@@ -285,9 +285,13 @@ fn pages_with_the_same_bytes_are_one_cluster_with_or_without_words() {
                 (settled.duplicate_of.as_deref(), settled.near_duplicate_of.as_deref()),
                 (first, first)
             );
-            told.extend(settled.notices);
+            notices.extend(settled.notices);
         }
-        assert_eq!(names(&told), [""; 0], "the first is not counted as its own duplicate");
+        assert_eq!(
+            names(&notices),
+            [""; 0],
+            "the first is not counted as its own duplicate"
+        );
         let lease = one(&mut frontier, START);
         let settled = seen(
             &mut frontier,
@@ -322,12 +326,12 @@ fn without_limits_nothing_is_postponed_or_compared() {
         },
         &pages("https://a.example/", 200),
     );
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
         assert!(!leases[0].wants_fingerprint);
-        told.extend(seen(&mut frontier, &leases[0], alike(&leases[0]), Vec::new()).notices);
+        notices.extend(seen(&mut frontier, &leases[0], alike(&leases[0]), Vec::new()).notices);
     }
-    assert_eq!(told, []);
+    assert_eq!(notices, []);
 }
 
 #[test]

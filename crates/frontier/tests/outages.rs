@@ -88,11 +88,11 @@ fn all_requests_that_fail_together_are_one_incident_and_one_at_a_time_asks_wheth
         let mut frontier = crawling(ask_robots);
         let out = ready(&mut frontier, START);
         assert_eq!(out.len(), 8);
-        let mut told: Vec<Notice> = Vec::new();
+        let mut notices: Vec<Notice> = Vec::new();
         for lease in &out {
             let settled = settle(&mut frontier, lease, failing(kind), START);
             assert!(matches!(settled.fate, Fate::Requeued { .. }));
-            told.extend(settled.notices);
+            notices.extend(settled.notices);
         }
         let [
             Notice::Away {
@@ -100,9 +100,9 @@ fn all_requests_that_fail_together_are_one_incident_and_one_at_a_time_asks_wheth
                 cause,
                 patience,
             },
-        ] = told.as_slice()
+        ] = notices.as_slice()
         else {
-            panic!("{kind}: {told:?}")
+            panic!("{kind}: {notices:?}")
         };
         assert_eq!((who, &**cause), (&origin(PAGES), &failure(kind)));
         assert_eq!(*patience, Duration::from_secs(300));

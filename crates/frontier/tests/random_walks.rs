@@ -286,7 +286,7 @@ impl Walk {
         }
     }
 
-    /// An origin that goes away is told of once, and once when it is back.
+    /// Checks that one notice says that an origin is away, and one that it is back.
     fn note(&mut self, settled: &Settled) {
         for notice in &settled.notices {
             match notice {

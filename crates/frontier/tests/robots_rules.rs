@@ -326,13 +326,13 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
         );
         offer(&mut frontier, &["https://c.example/"], START);
         let mut now = START;
-        let (mut told, mut requests) = (Vec::new(), 0);
-        while told.is_empty() {
+        let (mut notices, mut requests) = (Vec::new(), 0);
+        while notices.is_empty() {
             requests += 1;
             assert!(requests < 50, "{kind}: it is asked for without end");
             let lease = next(&mut frontier, &mut now);
             match lease.entry.queue.as_str() {
-                "b.example" => told.extend(answer(&mut frontier, &lease, failed(kind), now).notices),
+                "b.example" => notices.extend(answer(&mut frontier, &lease, failed(kind), now).notices),
                 "c.example" if is_robots(&lease) => {
                     assert_eq!(now, START, "it waits for nobody");
                     answer(&mut frontier, &lease, RobotsOutcome::Unavailable, now);
@@ -341,8 +341,8 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
                 other => panic!("{other} is asked before its robots.txt is known"),
             }
         }
-        let last = names(&told)[told.len() - 1];
-        assert_eq!(last, "closed", "{kind}: {told:?}");
+        let last = names(&notices)[notices.len() - 1];
+        assert_eq!(last, "closed", "{kind}: {notices:?}");
         let dropped = pieces(&mut frontier, now).concat();
         assert!(
             dropped

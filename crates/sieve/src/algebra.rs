@@ -87,7 +87,7 @@ impl BloomFilter {
 
     /// Estimates the number of keys in both filters: |A| + |B| − |A ∪ B| by the estimates; never below 0.
     ///
-    /// Its noise is about that of the union's estimate, so much smaller intersections are not visible. (The ones that both filters
+    /// Its noise is about that of the union's estimate. An intersection below that noise is not visible. (The ones that both filters
     /// share are no estimate: two different keys can share bits.) Cost: one pass over both memories.
     ///
     /// # Errors

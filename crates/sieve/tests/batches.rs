@@ -91,15 +91,15 @@ fn nothing_is_lost(mut sieve: Sieve) {
 fn a_panic_of_the_closure_marks_nothing_that_is_not_queued() {
     for at in [0, 1, 30, 31, 32, 33, 63, 64, 99] {
         let mut sieve = Sieve::new(10_000).unwrap();
-        let mut told = 0;
+        let mut reported = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             sieve.try_push_all(keys(), |_| {
-                assert!(told != at, "the closure has had enough");
-                told += 1;
+                assert!(reported != at, "the closure has had enough");
+                reported += 1;
             });
         }));
         assert!(outcome.is_err());
-        assert!(sieve.tally().accepted > at, "the one that it was told of is queued");
+        assert!(sieve.tally().accepted > at, "the last reported key is queued");
         nothing_is_lost(sieve);
     }
 }

@@ -83,14 +83,14 @@ fn a_batch_of_any_length_reports_its_keys_in_order() {
     for length in [0, 1, 31, 32, 33, 64, 65] {
         let shared = shared();
         let keys: Vec<[u8; 4]> = (0..length).map(|n: u32| (n / 2).to_le_bytes()).collect();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         shared.insert_all(keys.iter().map(<[u8; 4]>::as_slice), |key, new| {
-            told.push((key.to_vec(), new));
+            reported.push((key.to_vec(), new));
         });
         let expected: Vec<_> = (0..length)
             .map(|n| ((n / 2).to_le_bytes().to_vec(), n % 2 == 0))
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }
 

@@ -336,12 +336,12 @@ fn a_clone_goes_its_own_way() {
 fn what_it_says_of_itself_is_short() {
     let mut queue: PackedQueue = PackedQueue::default();
     queue.push("a");
-    let said = format!("{queue:?}");
+    let shown = format!("{queue:?}");
     assert!(
-        said.starts_with("PackedQueue { packing: Prefix, len: 1, memory_bytes: 66"),
-        "{said}"
+        shown.starts_with("PackedQueue { packing: Prefix, len: 1, memory_bytes: 66"),
+        "{shown}"
     );
-    assert!(said.len() < 100, "{said}");
+    assert!(shown.len() < 100, "{shown}");
 }
 
 #[test]

@@ -89,9 +89,9 @@ fn a_sequence_to_twenty_times_the_capacity() {
         sieve.push(n.to_string());
     }
     let lines = lines();
-    let said: Vec<_> = lines.iter().map(|line| (line.severity, line.level.as_str())).collect();
+    let logged: Vec<_> = lines.iter().map(|line| (line.severity, line.level.as_str())).collect();
     let warnings = ["full", "1.5x", "2x", "3x", "5x", "10x", "20x"].map(|level| (Level::Warn, level));
-    assert_eq!(said, [&[(Level::Info, "filling")][..], &warnings[..]].concat());
+    assert_eq!(logged, [&[(Level::Info, "filling")][..], &warnings[..]].concat());
     for (line, threshold) in lines.iter().zip([0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0]) {
         let over = line.estimated / CAPACITY as f64 / threshold;
         assert!(
@@ -298,14 +298,14 @@ fn crafted_keys_are_reported_once_between_levels_or_with_one() {
     let mut late = Sieve::new(1_200).unwrap();
     pollute(&mut late, 900);
     late.extend((0..200).map(|n| n.to_string()));
-    let said: Vec<_> = lines().into_iter().map(|line| (line.level, line.text)).collect();
-    let levels: Vec<_> = said.iter().map(|(level, _)| level.as_str()).collect();
+    let logged: Vec<_> = lines().into_iter().map(|line| (line.level, line.text)).collect();
+    let levels: Vec<_> = logged.iter().map(|(level, _)| level.as_str()).collect();
     assert_eq!(
         levels,
         ["filling", "full"],
-        "said with the levels, and not again at 1024 keys"
+        "logged with the levels, and not again at 1024 keys"
     );
-    assert!(said.iter().all(|(_, text)| text.contains("crafted keys")));
+    assert!(logged.iter().all(|(_, text)| text.contains("crafted keys")));
 }
 
 fn a_level_that_was_logged_before_a_file_was_written_is_not_logged_after_it_was_read() {

@@ -145,7 +145,7 @@ impl OriginHealth {
         if !self.silent.contains(&page) {
             self.silent.push(page);
         }
-        // Without any answer between the attempts of a page, the origin may be away. One or two attempts do not tell.
+        // Without any answer between the attempts of a page, the origin may be away. One or two attempts are not enough to know.
         let attempts = patience.retries.max_attempts.get().max(SILENT_PAGES as u32);
         if self.silent.len() >= SILENT_PAGES || is_last && self.silences >= attempts {
             self.silent = Vec::new();

@@ -104,7 +104,10 @@ mod tests {
             marked(&words, &at([4, 6, 13])),
             "bits of several keys: a false positive"
         );
-        assert!(marked(&words, &at([6, 11, 12])), "which cannot be told from c itself");
+        assert!(
+            marked(&words, &at([6, 11, 12])),
+            "which cannot be distinguished from c itself"
+        );
     }
 
     /// The session of the article on the classic filter.
