@@ -131,6 +131,8 @@ pub mod rules;
 pub mod scope;
 pub mod settlement;
 mod sitemaps;
+#[cfg(feature = "durable")]
+mod store;
 pub mod time;
 mod traps;
 pub mod url;
@@ -161,6 +163,9 @@ pub use rules::RobotsRules;
 pub use scope::{Reach, Refusal, ScopeConfig};
 #[doc(inline)]
 pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use store::StoreError;
 #[doc(inline)]
 pub use time::Time;
 #[doc(inline)]

@@ -35,6 +35,8 @@ pub(crate) fn code_of(text: &str) -> String {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         match line.trim() {
+            // A file of tests.
+            "#![cfg(test)]" => return String::new(),
             "#[cfg(test)]" | "#[cfg(doc)]" => {
                 let item = lines.next().unwrap_or_default();
                 if item.starts_with("mod ") {

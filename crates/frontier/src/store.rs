@@ -1,0 +1,121 @@
+//! The store: what a durable frontier keeps on disk, as blobs with a number.
+//!
+//! Above it are commits of a frontier, below it is a database. The store knows neither URLs nor hosts: it keeps values by [`Space`] and
+//! key, and writes a [`Batch`] of them wholly or not at all. [`Store`] is all that the frontier asks of an engine, so that another engine
+//! is one more file.
+//!
+//! It is not a cache: every call reaches the database. It is not shared: one process writes, and a lock keeps others out; any number of
+//! processes read beside it.
+
+#![allow(dead_code, unused_imports, reason = "used by the durable frontier, which follows")]
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+mod error;
+mod lock;
+#[cfg(test)]
+mod memory;
+mod sealed;
+mod sqlite;
+mod tests;
+
+pub use error::StoreError;
+#[cfg(test)]
+pub(crate) use memory::{FailingStore, MemoryStore};
+pub(crate) use sqlite::SqliteStore;
+
+/// One family of blobs, ordered by a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Space {
+    Meta,
+    Journal,
+    Checkpoint,
+    Segment,
+    Record,
+}
+
+impl Space {
+    /// All spaces; each stands at its number.
+    pub(crate) const ALL: [Self; 5] = [Self::Meta, Self::Journal, Self::Checkpoint, Self::Segment, Self::Record];
+
+    /// The name of its table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Journal => "journal",
+            Self::Checkpoint => "checkpoint",
+            Self::Segment => "segment",
+            Self::Record => "record",
+        }
+    }
+}
+
+/// The greatest key: keys are below 2^63.
+pub(crate) const MAX_KEY: u64 = i64::MAX as u64;
+
+/// What one commit writes and removes: all of it or nothing.
+///
+/// Puts and deletes happen in the order of the calls. A put replaces an earlier value of its key.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    changes: Vec<Change>,
+    status: Vec<(&'static str, String)>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Put(Space, u64, Vec<u8>),
+    Delete(Space, RangeInclusive<u64>),
+}
+
+impl Batch {
+    /// Writes a value. It may have up to 900 MB.
+    ///
+    /// # Panics
+    /// If the key is greater than [`MAX_KEY`].
+    pub(crate) fn put(&mut self, space: Space, key: u64, value: impl Into<Vec<u8>>) {
+        assert!(key <= MAX_KEY, "the key {key} of {space:?} is not below 2^63");
+        self.changes.push(Change::Put(space, key, value.into()));
+    }
+
+    /// Removes the values of all keys in the range; of none, if it is empty.
+    pub(crate) fn delete(&mut self, space: Space, keys: RangeInclusive<u64>) {
+        self.changes.push(Change::Delete(space, keys));
+    }
+
+    /// Sets a line of the table `status`, which is for the eyes of people and for ordinary tools: it has no checksum.
+    pub(crate) fn set_status(&mut self, name: &'static str, value: impl ToString) {
+        self.status.push((name, value.to_string()));
+    }
+
+    /// Whether a commit of it would change nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.status.is_empty()
+    }
+}
+
+/// A container of blobs: ordered, atomic, durable.
+pub(crate) trait Store: fmt::Debug + Send {
+    /// Writes a batch atomically, after all earlier ones. It survives the death of the process; with `sync`, it and all earlier ones
+    /// survive a power cut, too. An empty batch with `sync` syncs the earlier ones.
+    ///
+    /// # Errors
+    /// After [`StoreError::Full`] the batch is not applied. After another error, a store that is opened again has all of it or nothing.
+    /// Every further call answers [`StoreError::Failed`]: nothing is tried twice.
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError>;
+
+    /// Visits the values of the keys, in order. An error of `visit` ends it.
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// The greatest key at or below, with its value.
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+
+    /// Bytes on disk.
+    fn bytes(&self) -> u64;
+}

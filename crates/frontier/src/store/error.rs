@@ -1,0 +1,98 @@
+//! What can go wrong with a store, and what to do then.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a store cannot be opened, read or written. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process, or another frontier of this one, has the store open.
+    #[error(
+        "{} is in use{}: wait until that crawl ends, or choose another directory",
+        dir.display(), by(*holder)
+    )]
+    Locked {
+        /// The directory of the store.
+        dir: PathBuf,
+        /// The process that has it open, if known.
+        holder: Option<u32>,
+    },
+    /// There is no store in the directory.
+    #[error("{} holds no crawl: check the name of the directory, or start a crawl there", dir.display())]
+    Missing {
+        /// The directory that was asked for.
+        dir: PathBuf,
+    },
+    /// The file is no store of a frontier, or its first bytes are damaged.
+    #[error(
+        "{} is not the store of a frontier, or its head is damaged: choose another directory, or restore the file from a copy",
+        path.display()
+    )]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was written in another version of the format.
+    #[error(
+        "{} is in version {found} of the format, and this program reads version {supported}: use the program that wrote it, or start \
+         again in another directory",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version of the file.
+        found: u32,
+        /// The version that this program reads and writes.
+        supported: u32,
+    },
+    /// The store is not what was written.
+    #[error("{} is damaged ({what}): restore the directory from a copy, or start again in another one", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which table.
+        what: String,
+    },
+    /// The disk has no room. The commit was not applied; every earlier one is kept.
+    #[error("the disk is full at {}: make room, then resume the crawl, which lost nothing", path.display())]
+    Full {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// A file cannot be read, written or synced.
+    #[error("{} cannot be used: {source}. Check the medium and the permissions, then resume the crawl", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// An earlier commit or sync failed, so that this handle cannot know what is on the disk.
+    #[error("an earlier write to the store failed: open it again")]
+    Failed,
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |pid| format!(" by process {pid}"))
+}
+
+impl StoreError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::Full { path }
+            }
+            _ => Self::Io { path, source },
+        }
+    }
+
+    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+}

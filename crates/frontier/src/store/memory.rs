@@ -1,0 +1,156 @@
+//! Stores for tests: one in memory, and one that fails when told.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use super::{Batch, Change, Space, Store, StoreError};
+
+/// A store in memory. A clone is a copy of all of it, as a crash at this moment would leave it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MemoryStore {
+    spaces: [BTreeMap<u64, Vec<u8>>; Space::ALL.len()],
+    status: BTreeMap<&'static str, String>,
+}
+
+impl MemoryStore {
+    /// The values of a space.
+    pub(crate) fn space(&self, space: Space) -> &BTreeMap<u64, Vec<u8>> {
+        &self.spaces[space as usize]
+    }
+
+    /// The lines for ordinary tools.
+    pub(crate) fn status(&self) -> &BTreeMap<&'static str, String> {
+        &self.status
+    }
+}
+
+impl Store for MemoryStore {
+    fn commit(&mut self, batch: &Batch, _sync: bool) -> Result<(), StoreError> {
+        for change in &batch.changes {
+            match change {
+                Change::Put(space, key, value) => {
+                    self.spaces[*space as usize].insert(*key, value.clone());
+                }
+                Change::Delete(space, keys) => self.spaces[*space as usize].retain(|key, _| !keys.contains(key)),
+            }
+        }
+        self.status.extend(batch.status.iter().cloned());
+        Ok(())
+    }
+
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut found = self.space(space).range(keys);
+        found.try_for_each(|(key, value)| visit(*key, value.clone()))
+    }
+
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let found = self.space(space).range(..=at_or_below).next_back();
+        Ok(found.map(|(key, value)| (*key, value.clone())))
+    }
+
+    fn bytes(&self) -> u64 {
+        let values = self.spaces.iter().flat_map(BTreeMap::values);
+        values.map(|value| value.len() as u64).sum()
+    }
+}
+
+/// How a [`FailingStore`] fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Full,
+    Io,
+}
+
+/// A store whose n-th call fails; calls are commits, ranges and last keys. After a failed commit, every call
+/// answers [`StoreError::Failed`].
+#[derive(Debug)]
+pub(crate) struct FailingStore<S> {
+    inner: S,
+    calls_before: Cell<u64>,
+    failure: Failure,
+    failed: bool,
+}
+
+impl<S: Store> FailingStore<S> {
+    /// Fails once, at the call after `calls_before`.
+    pub(crate) fn new(inner: S, calls_before: u64, failure: Failure) -> Self {
+        Self {
+            inner,
+            calls_before: Cell::new(calls_before),
+            failure,
+            failed: false,
+        }
+    }
+
+    /// The store as a crash at this moment would leave it.
+    pub(crate) fn into_inner(self) -> S {
+        self.inner
+    }
+
+    /// Whether the failure is still to come.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.calls_before.get() != u64::MAX
+    }
+
+    fn call(&self) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Failed);
+        }
+        match self.calls_before.get() {
+            u64::MAX => Ok(()),
+            0 => {
+                self.calls_before.set(u64::MAX);
+                let path = PathBuf::from("a failing store");
+                Err(match self.failure {
+                    Failure::Full => StoreError::Full { path },
+                    Failure::Io => StoreError::Io {
+                        path,
+                        source: io::Error::other("told to fail"),
+                    },
+                })
+            }
+            calls => {
+                self.calls_before.set(calls - 1);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<S: Store> Store for FailingStore<S> {
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
+        let done = self.call().and_then(|()| self.inner.commit(batch, sync));
+        self.failed |= done.is_err();
+        done
+    }
+
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.call()?;
+        self.inner.range(space, keys, visit)
+    }
+
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        self.call()?;
+        self.inner.last(space, at_or_below)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+}

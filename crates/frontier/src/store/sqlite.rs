@@ -1,0 +1,272 @@
+//! A store in a SQLite database. This folder alone names rusqlite.
+//!
+//! One table per space, a table `spaces` of what each holds, and a table `status` for ordinary tools. The log (WAL) takes the commits;
+//! a thread moves them into the database. Memory: 8 MiB of pages, one commit's pages, and what is read.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use self::checkpointer::Checkpointer;
+use self::errors::store_error;
+use self::summary::Summary;
+use super::lock::DirectoryLock;
+use super::sealed;
+use super::{Batch, MAX_KEY, Space, Store, StoreError};
+
+mod checkpointer;
+mod errors;
+mod format;
+mod summary;
+mod writing;
+
+const KIB: i64 = 1024;
+/// Pages of the database in memory.
+const CACHE_KIB: i64 = 8 * KIB;
+/// A commit that finds the log longer than this moves all of it into the database first.
+const LOG_BYTES: u64 = 64 * 1024 * 1024;
+/// How long a commit waits for another program that writes: nobody should.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than all statements that are ever prepared.
+const STATEMENTS: usize = 64;
+
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) page_bytes: u32,
+    pub(super) log_bytes: u64,
+}
+
+pub(super) const SIZES: Sizes = Sizes {
+    page_bytes: 4096,
+    log_bytes: LOG_BYTES,
+};
+
+/// A store in a directory, open for writing or for reading.
+#[derive(Debug)]
+pub(crate) struct SqliteStore {
+    path: PathBuf,
+    // Dropped in this order: the last connection to close empties the log, still under the lock.
+    checkpointer: Option<Checkpointer>,
+    connection: Connection,
+    _lock: Option<DirectoryLock>,
+    summaries: [Summary; Space::ALL.len()],
+    failed: bool,
+    syncs_commits: bool,
+    log_limit: u64,
+    longest_log: u64,
+    may_shrink: bool,
+    sealed: Vec<u8>,
+}
+
+impl SqliteStore {
+    /// Opens the store of a directory; makes both if they are not there. O(rows).
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_sized(dir, SIZES)
+    }
+
+    pub(super) fn open_sized(dir: &Path, sizes: Sizes) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(|error| StoreError::io(dir, error))?;
+        let lock = DirectoryLock::take(dir)?;
+        let path = dir.join(format::FILE);
+        if !is_there(&path)? {
+            if log_bytes(&path) > 0 {
+                return Err(StoreError::damaged(&path, "the file is missing, but its log is there"));
+            }
+            format::create(dir, sizes.page_bytes)?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = connect(&path, flags)?;
+        let summaries = format::check(&connection, &path)?;
+        let checkpointer = Checkpointer::start(connect(&path, flags)?, &path)?;
+        // From here on, the end of the store empties the log.
+        empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;
+        Ok(Self {
+            path,
+            checkpointer: Some(checkpointer),
+            connection,
+            _lock: Some(lock),
+            summaries,
+            failed: false,
+            syncs_commits: false,
+            log_limit: sizes.log_bytes,
+            longest_log: sizes.log_bytes,
+            may_shrink: true,
+            sealed: Vec::new(),
+        })
+    }
+
+    /// Opens the store of a directory for reading, also beside a running crawl: it shows the state at this moment, for as long as it is
+    /// open. Meanwhile the log of that crawl grows, so be short. O(rows).
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if there is no store. A commit answers [`StoreError::Io`].
+    pub(crate) fn open_read_only(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(format::FILE);
+        if !is_there(&path)? {
+            return Err(StoreError::Missing { dir: dir.to_owned() });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = connect(&path, flags)?;
+        let begun = connection.execute_batch("BEGIN");
+        begun.map_err(|error| store_error(&path, error))?;
+        let summaries = format::check(&connection, &path)?;
+        Ok(Self {
+            path,
+            checkpointer: None,
+            connection,
+            _lock: None,
+            summaries,
+            failed: false,
+            syncs_commits: false,
+            log_limit: LOG_BYTES,
+            longest_log: LOG_BYTES,
+            may_shrink: false,
+            sealed: Vec::new(),
+        })
+    }
+
+    fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
+        let key: i64 = row.get(0).map_err(|error| self.error(error))?;
+        let damaged = |what: &str| {
+            let place = format!("{what} in the table {}, key {key}", space.name());
+            StoreError::damaged(&self.path, place)
+        };
+        let seal: i64 = row.get(1).map_err(|_| damaged("no seal"))?;
+        let value = row.get_ref(2).map_err(|error| self.error(error))?;
+        let sealed = value.as_blob().map_err(|_| damaged("no value"))?;
+        let unsigned = key.cast_unsigned();
+        let value = sealed::unseal(space, unsigned, sealed, seal.cast_unsigned()).map_err(damaged)?;
+        Ok((unsigned, value))
+    }
+
+    fn error(&self, error: rusqlite::Error) -> StoreError {
+        store_error(&self.path, error)
+    }
+
+    fn usable(&self) -> Result<(), StoreError> {
+        if self.failed { Err(StoreError::Failed) } else { Ok(()) }
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
+        self.usable()?;
+        if batch.is_empty() && !sync {
+            return Ok(());
+        }
+        let written = self.write(batch, sync);
+        if written.is_err() {
+            self.fail();
+        }
+        written
+    }
+
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.usable()?;
+        let Some((first, last)) = bounds(&keys) else {
+            return Ok(());
+        };
+        let sql = format!(
+            "SELECT key, seal, value FROM {} WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+            space.name()
+        );
+        let mut statement = self
+            .connection
+            .prepare_cached(&sql)
+            .map_err(|error| self.error(error))?;
+        let mut rows = statement.query([first, last]).map_err(|error| self.error(error))?;
+        while let Some(row) = rows.next().map_err(|error| self.error(error))? {
+            let (key, value) = self.value(space, row)?;
+            visit(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        self.usable()?;
+        let sql = format!(
+            "SELECT key, seal, value FROM {} WHERE key <= ?1 ORDER BY key DESC LIMIT 1",
+            space.name()
+        );
+        let mut statement = self
+            .connection
+            .prepare_cached(&sql)
+            .map_err(|error| self.error(error))?;
+        let mut rows = statement
+            .query([signed(at_or_below)])
+            .map_err(|error| self.error(error))?;
+        let row = rows.next().map_err(|error| self.error(error))?;
+        row.map(|row| self.value(space, row)).transpose()
+    }
+
+    fn bytes(&self) -> u64 {
+        let beside = format::BESIDE.map(|end| format::beside(&self.path, end));
+        let files = beside.iter().chain([&self.path]);
+        files
+            .filter_map(|file| fs::metadata(file).ok())
+            .map(|file| file.len())
+            .sum()
+    }
+}
+
+/// The keys as SQLite has them; `None` if there are none.
+fn bounds(keys: &RangeInclusive<u64>) -> Option<(i64, i64)> {
+    (!keys.is_empty() && *keys.start() <= MAX_KEY).then(|| (signed(*keys.start()), signed(*keys.end())))
+}
+
+/// The key, or the greatest one.
+fn signed(key: u64) -> i64 {
+    i64::try_from(key).unwrap_or(i64::MAX)
+}
+
+/// An empty file is not for SQLite: it would take it for a new database, and delete the log.
+fn is_there(path: &Path) -> Result<bool, StoreError> {
+    match fs::metadata(path) {
+        Ok(file) if file.len() == 0 => Err(StoreError::NotAStore { path: path.to_owned() }),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+fn log_bytes(path: &Path) -> u64 {
+    let log = fs::metadata(format::beside(path, "-wal"));
+    log.map_or(0, |file| file.len())
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let connect = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        // Until all was found to be whole, its end changes nothing.
+        empty_log_at_end(&connection, false)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "mmap_size", 0)?;
+        connection.pragma_update(None, "temp_store", "memory")?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.pragma_update(None, "journal_size_limit", LOG_BYTES.cast_signed())?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        Ok(connection)
+    };
+    connect().map_err(|error| store_error(path, error))
+}
+
+fn empty_log_at_end(connection: &Connection, does: bool) -> rusqlite::Result<()> {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
+    set.map(drop)
+}

@@ -1,0 +1,40 @@
+//! From the errors of SQLite to those of the store.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode, ffi};
+
+use crate::store::StoreError;
+
+/// The error of an operation on the database file.
+pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
+    let Error::SqliteFailure(failure, _) = &error else {
+        // A column of another type than was written.
+        return StoreError::damaged(path, error.to_string());
+    };
+    match failure.code {
+        ErrorCode::DiskFull => StoreError::Full { path: path.to_owned() },
+        // The shared memory file cannot grow.
+        ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            StoreError::Full { path: path.to_owned() }
+        }
+        ErrorCode::NotADatabase => StoreError::NotAStore { path: path.to_owned() },
+        // `Unknown`: a table or column is not there.
+        ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => {
+            StoreError::damaged(path, error.to_string())
+        }
+        _ => StoreError::Io {
+            path: path.to_owned(),
+            source: io::Error::other(error),
+        },
+    }
+}
+
+/// Whether another connection was in the way.
+pub(super) fn is_busy(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}

@@ -1,0 +1,178 @@
+//! The database file: how it is made, and how it is known again.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, Result};
+
+use super::errors::store_error;
+use super::summary::Summary;
+use crate::store::{Space, StoreError};
+
+/// The database in the directory of a store.
+pub(super) const FILE: &str = "frontier.sqlite";
+/// The database until it is complete.
+const UNFINISHED: &str = "frontier.sqlite.new";
+/// "FRTR", the mark of our files, where the tool `file` finds it.
+const APPLICATION_ID: i32 = 0x4652_5452;
+pub(super) const VERSION: u32 = 1;
+/// The number of SQLite's own modes: pages move to the front of the file when asked to.
+const INCREMENTAL: i32 = 2;
+
+/// The files beside a database, by what their names end with.
+pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+/// Returns the name of a file beside the database.
+pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The statements that make the tables, as SQLite keeps them.
+fn tables() -> Vec<(String, String)> {
+    let spaces = Space::ALL.into_iter().map(|space| {
+        let name = space.name();
+        // The seal stands before the value: it is read without the pages of a long value.
+        let sql = format!("CREATE TABLE {name}(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, value BLOB NOT NULL)");
+        (name.to_owned(), sql)
+    });
+    let own = [
+        (
+            "spaces",
+            "CREATE TABLE spaces(space TEXT PRIMARY KEY, rows INTEGER NOT NULL, first INTEGER, last INTEGER, \
+             seals INTEGER NOT NULL, \"commit\" INTEGER NOT NULL) WITHOUT ROWID",
+        ),
+        (
+            "status",
+            "CREATE TABLE status(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        ),
+    ];
+    let own = own.map(|(name, sql)| (name.to_owned(), sql.to_owned()));
+    spaces.chain(own).collect()
+}
+
+/// Makes an empty store under another name, then renames it: a database that is there is complete.
+pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), StoreError> {
+    let path = dir.join(UNFINISHED);
+    let io = |error| StoreError::io(&path, error);
+    for leftover in [
+        &path,
+        &beside(&path, "-wal"),
+        &beside(&path, "-shm"),
+        &beside(&path, "-journal"),
+    ] {
+        match fs::remove_file(leftover) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+    }
+    File::create(&path).map_err(io)?;
+    fill(&path, page_bytes).map_err(|error| store_error(&path, error))?;
+    File::open(&path).and_then(|file| file.sync_all()).map_err(io)?;
+    let database = dir.join(FILE);
+    fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
+    sync_names(dir)?;
+    dir.parent().map_or(Ok(()), sync_names)
+}
+
+/// Syncs the names in a directory. Windows has no such call, and needs none.
+fn sync_names(dir: &Path) -> std::result::Result<(), StoreError> {
+    let dir = if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    };
+    if cfg!(unix) {
+        let synced = File::open(dir).and_then(|file| file.sync_all());
+        synced.map_err(|error| StoreError::io(dir, error))?;
+    }
+    Ok(())
+}
+
+fn fill(path: &Path, page_bytes: u32) -> Result<()> {
+    let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Both can be chosen only before the first page is written.
+    connection.pragma_update(None, "page_size", page_bytes)?;
+    connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    let transaction = connection.transaction()?;
+    for (_, sql) in tables() {
+        transaction.execute(&sql, [])?;
+    }
+    for space in Space::ALL {
+        let sql = "INSERT INTO spaces(space, rows, seals, \"commit\") VALUES (?1, 0, 0, 0)";
+        transaction.execute(sql, [space.name()])?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    // Leaves one file, without a log beside it.
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Checks that the file is ours and whole, but for its values. Returns what its tables hold. O(rows).
+pub(super) fn check(connection: &Connection, path: &Path) -> std::result::Result<[Summary; 5], StoreError> {
+    let sqlite = |error| store_error(path, error);
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    if number("application_id").map_err(sqlite)? != APPLICATION_ID {
+        return Err(StoreError::NotAStore { path: path.to_owned() });
+    }
+    let found = number("user_version").map_err(sqlite)?.cast_unsigned();
+    if found != VERSION {
+        return Err(StoreError::Version {
+            path: path.to_owned(),
+            found,
+            supported: VERSION,
+        });
+    }
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .map_err(sqlite)?;
+    if mode != "wal" || number("auto_vacuum").map_err(sqlite)? != INCREMENTAL {
+        return Err(StoreError::damaged(path, "wrong modes in the head"));
+    }
+    if !has_our_tables(connection).map_err(sqlite)? {
+        return Err(StoreError::damaged(path, "the tables are not those of a store"));
+    }
+    let mut summaries = [Summary::default(); Space::ALL.len()];
+    for space in Space::ALL {
+        let name = space.name();
+        let stored = Summary::stored(connection, space).map_err(sqlite)?;
+        let stored =
+            stored.ok_or_else(|| StoreError::damaged(path, format!("no line of {name} in the table spaces")))?;
+        let counted = Summary::counted(connection, space).map_err(sqlite)?;
+        if (Summary {
+            commit: stored.commit,
+            ..counted
+        }) != stored
+        {
+            let what = format!(
+                "the table {name} has {} rows that are not the {} that were written",
+                counted.rows, stored.rows
+            );
+            return Err(StoreError::damaged(path, what));
+        }
+        summaries[space as usize] = stored;
+    }
+    Ok(summaries)
+}
+
+/// Whether the tables are the ones that were made, each with a tree of its own.
+fn has_our_tables(connection: &Connection) -> Result<bool> {
+    let mut statement = connection.prepare("SELECT name, sql, rootpage FROM sqlite_schema WHERE type = 'table'")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)))?;
+    let (mut found, mut roots) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (name, sql, root) = row?;
+        found.push((name, sql));
+        roots.push(root);
+    }
+    let all: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    roots.sort_unstable();
+    roots.dedup();
+    let mut expected = tables();
+    expected.sort_unstable();
+    found.sort_unstable();
+    Ok(found == expected && roots.len() == expected.len() && usize::try_from(all) == Ok(expected.len()))
+}

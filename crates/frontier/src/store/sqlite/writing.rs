@@ -1,0 +1,193 @@
+//! One commit: a transaction, its sync, and the room that is given back.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Result};
+
+use super::errors::{is_busy, store_error};
+use super::summary::Summary;
+use super::{PATIENCE, SqliteStore, bounds, empty_log_at_end, log_bytes, signed};
+use crate::store::{Batch, Change, Space, StoreError, sealed};
+
+/// Free pages that a commit gives back to the disk at most.
+const SLICE: i64 = 256;
+/// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
+const SLACK: i64 = 1024;
+
+impl SqliteStore {
+    /// Writes a batch.
+    pub(super) fn write(&mut self, batch: &Batch, sync: bool) -> std::result::Result<(), StoreError> {
+        match &self.checkpointer {
+            Some(checkpointer) => checkpointer.committed()?,
+            None => {
+                let source =
+                    std::io::Error::new(std::io::ErrorKind::PermissionDenied, "it was opened for reading only");
+                return Err(StoreError::io(&self.path, source));
+            }
+        }
+        self.bound_log().map_err(|error| store_error(&self.path, error))?;
+        let summaries = self.transact(batch, sync);
+        self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
+        Ok(())
+    }
+
+    /// Ends all writing: what is on the disk is for the next opening to find out. The log stays as it is.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
+        self.checkpointer = None;
+        // Either may fail where the disk did; there is nothing left to do then.
+        let _ = self.connection.execute_batch("ROLLBACK");
+        let _ = empty_log_at_end(&self.connection, false);
+    }
+
+    fn transact(&mut self, batch: &Batch, sync: bool) -> Result<[Summary; Space::ALL.len()]> {
+        // Takes effect outside of a transaction only. NORMAL leaves the log unsynced; FULL syncs it at the commit, and with it all
+        // that was written to it before.
+        if sync != self.syncs_commits {
+            let level = if sync { "full" } else { "normal" };
+            self.connection.pragma_update(None, "synchronous", level)?;
+            self.syncs_commits = sync;
+        }
+        let mut summaries = self.summaries;
+        self.run("BEGIN IMMEDIATE")?;
+        for change in &batch.changes {
+            match change {
+                Change::Put(space, key, value) => {
+                    let row = signed(*key);
+                    let seal = sealed::seal(*space, *key, value, &mut self.sealed).cast_signed();
+                    self.put(*space, row, seal, &mut summaries[*space as usize])?;
+                }
+                Change::Delete(space, keys) => self.delete(*space, keys, &mut summaries[*space as usize])?,
+            }
+        }
+        let commit = 1 + self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0);
+        if summaries == self.summaries {
+            // A transaction that changes no page is not synced.
+            summaries[Space::Meta as usize].commit = commit;
+        }
+        for space in Space::ALL {
+            let summary = &mut summaries[space as usize];
+            if *summary != self.summaries[space as usize] {
+                summary.commit = commit;
+                summary.store(&self.connection, space)?;
+            }
+        }
+        self.set_status(batch)?;
+        if self.may_shrink {
+            self.may_shrink = self.shrink()?;
+        }
+        self.run("COMMIT")?;
+        Ok(summaries)
+    }
+
+    /// Writes the sealed bytes.
+    fn put(&self, space: Space, key: i64, seal: i64, summary: &mut Summary) -> Result<()> {
+        // Most keys are greater than all before.
+        if summary.last.is_some_and(|last| key <= last) {
+            let sql = format!("SELECT seal FROM {} WHERE key = ?1", space.name());
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            if let Some(old) = statement.query_row([key], |row| row.get(0)).optional()? {
+                summary.remove(old);
+            }
+        }
+        let sql = format!(
+            "INSERT OR REPLACE INTO {}(key, seal, value) VALUES (?1, ?2, ?3)",
+            space.name()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.execute((key, seal, &self.sealed))?;
+        summary.add(key, seal);
+        Ok(())
+    }
+
+    fn delete(&mut self, space: Space, keys: &RangeInclusive<u64>, summary: &mut Summary) -> Result<()> {
+        let Some((first, last)) = bounds(keys) else {
+            return Ok(());
+        };
+        let sql = format!("SELECT seal FROM {} WHERE key BETWEEN ?1 AND ?2", space.name());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut seals = statement.query([first, last])?;
+        let before = summary.rows;
+        while let Some(row) = seals.next()? {
+            summary.remove(row.get(0)?);
+        }
+        if summary.rows == before {
+            return Ok(());
+        }
+        let sql = format!("DELETE FROM {} WHERE key BETWEEN ?1 AND ?2", space.name());
+        self.connection.prepare_cached(&sql)?.execute([first, last])?;
+        summary.bound(&self.connection, space)?;
+        self.may_shrink = true;
+        Ok(())
+    }
+
+    fn set_status(&self, batch: &Batch) -> Result<()> {
+        if batch.status.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT OR REPLACE INTO status(name, value) VALUES (?1, ?2)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for (name, value) in &batch.status {
+            statement.execute((name, value))?;
+        }
+        Ok(())
+    }
+
+    /// Gives some free pages back. Returns whether there are more.
+    fn shrink(&self) -> Result<bool> {
+        let number = |sql| {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_row([], |row| row.get::<_, i64>(0))
+        };
+        let free = number("PRAGMA freelist_count")? - SLACK.max(number("PRAGMA page_count")? / 8);
+        if free <= 0 {
+            return Ok(false);
+        }
+        // Each row is a page that was given back.
+        let sql = format!("PRAGMA incremental_vacuum({SLICE})");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut pages = statement.query([])?;
+        while pages.next()?.is_some() {}
+        Ok(free > SLICE)
+    }
+
+    /// Empties a log that is too long. The thread does not do that while commits follow each other closely: it never meets the end.
+    fn bound_log(&mut self) -> Result<()> {
+        let bytes = log_bytes(&self.path);
+        if bytes <= self.longest_log {
+            return Ok(());
+        }
+        let _held = self.checkpointer.as_ref().map(|checkpointer| checkpointer.hold());
+        // Waits for no reader.
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let emptied = self.connection.prepare_cached("PRAGMA wal_checkpoint(TRUNCATE)");
+        let emptied = emptied.and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>(0)));
+        self.connection.busy_timeout(PATIENCE)?;
+        let kept = match emptied {
+            Ok(kept) => kept,
+            Err(error) if is_busy(&error) => true,
+            Err(error) => return Err(error),
+        };
+        // A reader holds the log: this is tried again when it has grown by a quarter of the limit.
+        self.longest_log = if kept {
+            bytes + self.log_limit / 4
+        } else {
+            self.log_limit
+        };
+        Ok(())
+    }
+
+    fn run(&self, sql: &str) -> Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    /// Lets the database have so many pages and no more.
+    #[cfg(test)]
+    pub(in crate::store) fn limit_pages(&self, pages: i64) {
+        let limited = self
+            .connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+        limited.unwrap();
+    }
+}
