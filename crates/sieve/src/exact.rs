@@ -25,6 +25,11 @@ impl ExactFilter {
         self.keys.len()
     }
 
+    /// Iterates over the keys, in no particular order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.keys.iter().map(|key| &**key)
+    }
+
     /// Returns whether it has no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

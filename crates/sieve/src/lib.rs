@@ -152,6 +152,8 @@ pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
 #[doc(inline)]
 pub use seen_set::SeenSet;
 #[doc(inline)]
+#[cfg(feature = "serde")]
+pub use sieve::Counters;
 pub use sieve::{Drain, Refused, RefusedBy, Sieve, Tally};
 #[doc(inline)]
 pub use sizing::{ConfigError, Layout, Sizing};

@@ -12,6 +12,7 @@ const REFRESHES: u64 = 512;
 /// between two accepted ones is geometric, with that mean. Keys are only counted. When the term is computed anew, they are added by
 /// the trapezoidal rule. So a key costs an integer addition, and small terms are not lost in a large sum.
 #[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct LossMeter {
     lost: f64,
     /// Of the number that was truly lost.

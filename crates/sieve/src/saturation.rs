@@ -121,6 +121,22 @@ impl From<Level> for String {
     }
 }
 
+/// A level as a number, for counters that are read again.
+#[cfg(feature = "serde")]
+mod level_number {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Level;
+
+    pub(super) fn serialize<S: Serializer>(level: &Level, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(level.tenths)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
+        u64::deserialize(deserializer).map(|tenths| Level { tenths })
+    }
+}
+
 /// Whether the two loss estimates agree, as they must while keys are hashed well and no bit is damaged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

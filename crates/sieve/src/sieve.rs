@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use batch::Sifted;
 pub use refused::{Refused, RefusedBy};
+#[cfg(feature = "serde")]
+pub use saving::Counters;
 
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
@@ -21,7 +23,7 @@ use crate::seen_set::SeenSet;
 
 /// The numbers of items that were accepted, seen and refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Tally {
     /// New, marked and queued.
@@ -91,6 +93,7 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
     tally: Tally,
     loss: LossMeter,
     watch: Watch,
+    is_silent: bool,
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
@@ -116,6 +119,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
             tally: Tally::default(),
             loss: LossMeter::default(),
             watch,
+            is_silent: false,
         }
     }
 
@@ -247,6 +251,13 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.watch.set_now(now, || self.filter.load().estimated_len);
     }
 
+    /// Stops or resumes the saturation lines of the log. What is due while they are stopped is never logged.
+    ///
+    /// It serves programs that push again what was pushed and logged before, such as from a journal.
+    pub fn set_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+    }
+
     /// Returns the filter.
     pub fn filter(&self) -> &F {
         &self.filter
@@ -322,7 +333,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     fn look(&mut self) {
         let saturation = self.saturation();
         let ones_above = |keys| self.filter.ones_above(keys);
-        if let Some(notice) = self.watch.look(&saturation, self.filter.ones(), ones_above) {
+        let notice = self.watch.look(&saturation, self.filter.ones(), ones_above);
+        if let Some(notice) = notice.filter(|_| !self.is_silent) {
             lines::report(&saturation, &notice, self.on_saturation);
         }
     }

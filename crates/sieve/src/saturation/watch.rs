@@ -7,7 +7,9 @@ use crate::filter::Load;
 
 /// When a line is due, and when the next will be at the present pace.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Watch {
+    #[cfg_attr(feature = "serde", serde(with = "super::level_number"))]
     level: Level,
     due_at_ones: Option<u64>,
     full_at_ones: Option<u64>,
