@@ -7,7 +7,7 @@ use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
 /// What an entry is fetched for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Purpose {
     /// A page. It passed the seen-set and counts against the budgets.
     Page,
@@ -22,7 +22,7 @@ pub enum Purpose {
 }
 
 /// One thing to fetch, with everything that the queues know about it. It owns its strings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
     /// The host in whose queue it waits. Politeness counts for this host.
@@ -50,7 +50,7 @@ pub struct Entry {
 }
 
 /// Where an entry was found. All links of one page share the strings.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Metadata {
     /// The page that links to it.
     pub referrer: Option<Arc<str>>,

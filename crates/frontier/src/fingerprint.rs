@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The number of bits in which the simhashes of near-duplicates may differ.
 ///
@@ -14,7 +15,7 @@ use serde::{Serialize, Serializer};
 pub const NEAR_BITS: u32 = 3;
 
 /// The fingerprint of a page.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fingerprint {
     /// The hash of the bytes; `None` if the page is empty or was cut.
@@ -62,8 +63,23 @@ impl fmt::Debug for ContentHash {
 }
 
 impl Serialize for ContentHash {
+    /// Writes hexadecimal digits, or a number in binary formats.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_u128(self.0)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return u128::deserialize(deserializer).map(Self);
+        }
+        let digits = String::deserialize(deserializer)?;
+        u128::from_str_radix(&digits, 16).map(Self).map_err(D::Error::custom)
     }
 }
 
@@ -118,8 +134,23 @@ impl fmt::Debug for SimHash {
 }
 
 impl Serialize for SimHash {
+    /// Writes hexadecimal digits, or a number in binary formats.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_u64(self.0)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SimHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return u64::deserialize(deserializer).map(Self);
+        }
+        let digits = String::deserialize(deserializer)?;
+        u64::from_str_radix(&digits, 16).map(Self).map_err(D::Error::custom)
     }
 }
 

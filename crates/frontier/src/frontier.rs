@@ -1,8 +1,11 @@
 //! The [`Frontier`]: offer, lease, settle.
 
+#[cfg(feature = "durable")]
+pub mod durable;
 mod inspect;
 mod lease;
 mod offer;
+mod release;
 mod settle;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,8 +32,16 @@ use crate::url::{CanonicalUrl, HostKey};
 #[non_exhaustive]
 pub enum FrontierError {
     /// An earlier call panicked, so that seen-set and queue may disagree.
-    #[error("an earlier call panicked, so the state of the frontier may be inconsistent: create a new frontier")]
+    #[error(
+        "an earlier call panicked or could not be saved, so the state of the frontier may be inconsistent: create or open it again"
+    )]
     Poisoned,
+    /// The changes cannot be saved. The text says why, and what to do.
+    #[error("{0}")]
+    NotSaved(Box<str>),
+    /// A durable frontier stores rules by their text, and these have none.
+    #[error("the rules of a robots.txt have no text to store: implement RobotsRules::text")]
+    RulesWithoutText,
 }
 
 /// A crawl frontier: it decides what to fetch next, and fetches nothing twice.
@@ -80,6 +91,8 @@ pub struct Frontier {
     redirects: RedirectLoops,
     hash: KeyedHash,
     in_commit: bool,
+    #[cfg(feature = "durable")]
+    durable: Option<Box<durable::Durable>>,
 }
 
 impl Frontier {
@@ -110,18 +123,8 @@ impl Frontier {
     ///
     /// An invalid pattern of the scope.
     pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
-        let rules = HostRules {
-            per_host: config.per_host.get(),
-            per_address: config.per_address,
-            delay: config.delay,
-            max_crawl_delay: config.max_crawl_delay,
-            max_queued: config.max_queued,
-            max_hosts: config.max_hosts,
-            max_pages_per_host: config.max_pages_per_host,
-            ask_robots: config.ask_robots,
-        };
         let hash = KeyedHash::with_secret_of(&config.hashing);
-        let queues = HostQueues::new(rules, Traps::new(&config, hash));
+        let queues = HostQueues::new(Self::host_rules(&config), Traps::new(&config, hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen, queues).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope)?,
@@ -140,7 +143,22 @@ impl Frontier {
             redirects: RedirectLoops::default(),
             hash,
             in_commit: false,
+            #[cfg(feature = "durable")]
+            durable: None,
         })
+    }
+
+    fn host_rules(config: &FrontierConfig) -> HostRules {
+        HostRules {
+            per_host: config.per_host.get(),
+            per_address: config.per_address,
+            delay: config.delay,
+            max_crawl_delay: config.max_crawl_delay,
+            max_queued: config.max_queued,
+            max_hosts: config.max_hosts,
+            max_pages_per_host: config.max_pages_per_host,
+            ask_robots: config.ask_robots,
+        }
     }
 
     /// Offers a seed. It joins the scope; depth and patterns do not apply to it.
@@ -152,7 +170,10 @@ impl Frontier {
         self.commit(|frontier| {
             frontier.scope.add_seed(url);
             let verdicts = frontier.offer_links(&[Link::seed(url.clone())], false, now);
-            verdicts.first().copied().unwrap_or(Verdict::Seen)
+            let verdict = verdicts.first().copied().unwrap_or(Verdict::Seen);
+            #[cfg(feature = "durable")]
+            frontier.record_seed(url, verdict, now)?;
+            Ok(verdict)
         })
     }
 
@@ -167,7 +188,12 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        self.commit(|frontier| frontier.offer_links(links, false, now))
+        self.commit(|frontier| {
+            let verdicts = frontier.offer_links(links, false, now);
+            #[cfg(feature = "durable")]
+            frontier.record_offer(links, &verdicts, now)?;
+            Ok(verdicts)
+        })
     }
 
     /// Leases up to `up_to` entries whose hosts may be requested now, or says when to call again. If `up_to` is 0, an empty
@@ -177,7 +203,12 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
-        self.commit(|frontier| frontier.lease_ready(now, up_to))
+        self.commit(|frontier| {
+            let leasing = frontier.lease_ready(now, up_to);
+            #[cfg(feature = "durable")]
+            frontier.record_lease(&leasing, up_to, now)?;
+            Ok(leasing)
+        })
     }
 
     /// Settles leases, each with the links of its page, in one commit. Returns what happened to each.
@@ -186,7 +217,17 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
-        self.commit(|frontier| settlements.iter().map(|one| frontier.settle_one(one, now)).collect())
+        #[cfg(feature = "durable")]
+        if self.is_durable() && settlements.iter().any(Settlement::has_rules_without_text) {
+            return Err(FrontierError::RulesWithoutText);
+        }
+        self.commit(|frontier| {
+            #[cfg(not(feature = "durable"))]
+            let settled = settlements.iter().map(|one| frontier.settle_one(one, now)).collect();
+            #[cfg(feature = "durable")]
+            let settled = frontier.settle_and_record(settlements, now)?;
+            Ok(settled)
+        })
     }
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt.
@@ -195,7 +236,12 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
-        self.commit(|frontier| frontier.hosts().set_delay(host, delay, now))
+        self.commit(|frontier| {
+            frontier.hosts().set_delay(host, delay, now);
+            #[cfg(feature = "durable")]
+            frontier.record_delay(host, delay, now)?;
+            Ok(())
+        })
     }
 
     /// Blocks requests to a host until a time. A longer block stays.
@@ -204,7 +250,29 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
-        self.commit(|frontier| frontier.hosts().block(host, until, now))
+        self.commit(|frontier| {
+            frontier.hosts().block(host, until, now);
+            #[cfg(feature = "durable")]
+            frontier.record_block(host, until, now)?;
+            Ok(())
+        })
+    }
+
+    /// Queues everything again that is in flight, and returns the number of entries. Their requests count as ended now, and not as
+    /// attempts. Late settlements of their leases are [`Fate::Stale`](crate::Fate::Stale).
+    ///
+    /// It serves callers whose requests have ended without a result: after a crash, or when all requests were aborted.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::Poisoned`] after a call that panicked.
+    pub fn release_leases(&mut self, now: Time) -> Result<u64, FrontierError> {
+        self.commit(|frontier| {
+            let released = frontier.release_all(now);
+            #[cfg(feature = "durable")]
+            frontier.record_release(now)?;
+            Ok(released)
+        })
     }
 
     /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
@@ -216,13 +284,13 @@ impl Frontier {
         self.sieve.queue_mut()
     }
 
-    /// Runs one change. If it panics, the frontier stays poisoned.
-    fn commit<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> Result<T, FrontierError> {
+    /// Runs one change. If it panics or cannot be recorded, the frontier stays poisoned.
+    fn commit<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T, FrontierError>) -> Result<T, FrontierError> {
         if self.in_commit {
             return Err(FrontierError::Poisoned);
         }
         self.in_commit = true;
-        let result = change(self);
+        let result = change(self)?;
         self.in_commit = false;
         Ok(result)
     }

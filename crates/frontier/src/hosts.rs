@@ -26,6 +26,8 @@ mod packed_entries;
 mod robots;
 mod round_robin;
 mod sieve_queue;
+#[cfg(feature = "durable")]
+mod stored;
 mod timers;
 mod why;
 
@@ -53,7 +55,7 @@ use crate::url::HostKey;
 use host::{Host, HostState};
 
 /// The configuration that all hosts share.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct HostRules {
     pub(crate) per_host: u32,
     pub(crate) per_address: bool,
@@ -66,8 +68,9 @@ pub(crate) struct HostRules {
 }
 
 /// The queues of all hosts, as one [`sieve::Queue`].
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct HostQueues {
+    #[serde(skip)]
     rules: HostRules,
     // Boxed, because a table of large values wastes memory in its free slots.
     hosts: HashMap<HostKey, Box<Host>>,
@@ -93,7 +96,7 @@ pub(crate) struct HostQueues {
 }
 
 /// An entry that is leased.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct LeasedEntry {
     pub(crate) entry: Entry,
     /// The time since the end of the host's last request.
@@ -282,6 +285,11 @@ impl HostQueues {
     /// Sets the address of a host, which is valid until a time. Its entries can be leased then.
     pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
         self.change(key, now, |host, _| host.address_known(address, until));
+    }
+
+    /// Records that the look-up of an address has ended without a result.
+    pub(crate) fn address_unknown(&mut self, key: &HostKey, now: Time) {
+        self.change(key, now, |host, _| host.address_unknown());
     }
 
     pub(crate) fn traps(&self) -> &Traps {

@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 
 /// SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, 2012) with a secret key. Counts by such hashes stay valid after a restart with the
 /// same key.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct KeyedHash {
     key: [u8; 16],
 }

@@ -119,7 +119,7 @@ pub enum Leasing {
 pub const MAX_DROPPED: usize = 256;
 
 /// An entry that left the queue and will not be fetched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Dropped {
     /// The entry.

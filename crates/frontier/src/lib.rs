@@ -147,6 +147,9 @@ pub use entry::{Entry, Metadata, Purpose};
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use frontier::durable::{self, OpenError, Opened, PageEnd, PageRecord};
 #[doc(inline)]
 pub use frontier::{Frontier, FrontierError};
 #[doc(inline)]
@@ -158,7 +161,7 @@ pub use notice::Notice;
 #[doc(inline)]
 pub use report::{HostReport, Report, Why};
 #[doc(inline)]
-pub use rules::RobotsRules;
+pub use rules::{ParseRules, RobotsRules};
 #[doc(inline)]
 pub use scope::{Reach, Refusal, ScopeConfig};
 #[doc(inline)]

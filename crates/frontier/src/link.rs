@@ -7,7 +7,7 @@ use crate::url::{CanonicalUrl, Origin};
 
 /// The validators of a page: what distinguishes its versions (RFC 9110, section 8.8), as the server sent it. The frontier stores
 /// them for a conditional request and does not interpret them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Validators {
     /// The `ETag`, sent as `If-None-Match`.
     pub etag: Option<String>,
@@ -24,7 +24,7 @@ impl Validators {
 }
 
 /// What a previous crawl stored about a page. The frontier keeps it for the next request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PreviousFetch {
     /// The validators of the version that was fetched.
     pub validators: Validators,

@@ -12,7 +12,7 @@ use crate::traps::ResemblanceCounts;
 use crate::url::HostKey;
 
 /// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct PageCounts {
     /// Pages that were fetched.
@@ -37,7 +37,7 @@ impl PageCounts {
 }
 
 /// What became of the links that were offered. Unit: links; a URL counts once for each page that links to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct LinkCounts {
     /// Links to new URLs, which were queued.

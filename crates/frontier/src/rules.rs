@@ -63,20 +63,71 @@ pub trait RobotsRules: fmt::Debug + Send + Sync {
         // An `Arc` has two counts in front of the value.
         size_of_val(self) + 2 * size_of::<usize>()
     }
+
+    /// Returns the text that a durable frontier stores, from which its [`ParseRules`] makes equal rules after a restart. The default is
+    /// `None`: such rules cannot be settled in a durable frontier.
+    fn text(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Makes rules of a text that [`RobotsRules::text`] returned.
+pub type ParseRules = Arc<dyn Fn(&[u8]) -> Arc<dyn RobotsRules> + Send + Sync>;
+
+/// Rules that were read from a store, and that nobody has parsed yet.
+#[derive(Debug)]
+struct StoredRules(Vec<u8>);
+
+impl RobotsRules for StoredRules {
+    fn allows(&self, _path: &str) -> bool {
+        false
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
+}
+
+/// Rules as they are stored: by their text.
+mod stored_rules {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::{RobotsRules, StoredRules};
+
+    pub(super) fn serialize<S: Serializer>(rules: &Arc<dyn RobotsRules>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(rules.text().unwrap_or_default())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<dyn RobotsRules>, D::Error> {
+        let text = serde_bytes::ByteBuf::deserialize(deserializer)?;
+        Ok(Arc::new(StoredRules(text.into_vec())))
+    }
 }
 
 /// What applies to an origin.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Policy {
     /// Everything may be fetched: there is no robots.txt (RFC 9309, section 2.3.1.3).
     AllowAll,
     /// The robots.txt decides.
-    Rules(Arc<dyn RobotsRules>),
+    Rules(#[serde(with = "stored_rules")] Arc<dyn RobotsRules>),
     /// Nothing may be fetched.
     Closed(NotFetched, Option<Arc<Failure>>),
 }
 
 impl Policy {
+    /// Parses the rules that were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn parse(&mut self, parse: &ParseRules) {
+        if let Self::Rules(rules) = self
+            && let Some(text) = rules.text()
+        {
+            *rules = parse(text);
+        }
+    }
+
     /// Returns why a URL may not be fetched, given its path and query.
     pub(crate) fn forbids(&self, path: &str) -> Option<NotFetched> {
         match self {
@@ -110,7 +161,7 @@ impl Policy {
 }
 
 /// A policy, and how long it is valid.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) struct KnownRules {
     pub(crate) policy: Policy,
     pub(crate) since: Time,

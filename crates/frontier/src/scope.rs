@@ -13,7 +13,7 @@ use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use reach::Reached;
+pub(crate) use reach::Reached;
 pub use refusal::Refusal;
 
 use crate::link::Link;
@@ -190,6 +190,17 @@ impl Scope {
     /// Adds a seed, or the target of a redirected seed, to the reach.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         self.reached.add(url);
+    }
+
+    #[cfg(feature = "durable")]
+    pub(crate) fn reached(&self) -> &Reached {
+        &self.reached
+    }
+
+    /// Sets what is in reach, as it was read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn set_reached(&mut self, reached: Reached) {
+        self.reached = reached;
     }
 
     /// Returns whether a URL is in reach of a seed. Other rules are not checked.

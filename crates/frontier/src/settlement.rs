@@ -37,7 +37,7 @@ use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
 /// How a page or a sitemap ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Outcome {
     /// It was fetched.
@@ -130,7 +130,10 @@ pub struct Settlement {
     pub(crate) end: End,
     pub(crate) links: Vec<Link>,
     pub(crate) links_known: u64,
+    /// Whether the page had links that a journal did not store.
+    pub(crate) had_other_links: bool,
     pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) status: Option<u16>,
 }
 
 /// The end of a lease, by its purpose.
@@ -149,7 +152,9 @@ impl Settlement {
             end,
             links: Vec::new(),
             links_known: 0,
+            had_other_links: false,
             fingerprint: None,
+            status: None,
         }
     }
 
@@ -170,6 +175,18 @@ impl Settlement {
     pub fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
         self.fingerprint = Some(fingerprint);
         self
+    }
+
+    /// Adds the HTTP status of the answer, for the records of a durable frontier. It changes no decision.
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Returns whether it has rules that a durable frontier cannot store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn has_rules_without_text(&self) -> bool {
+        matches!(&self.end, End::Robots(RobotsOutcome::Known { rules, .. }) if rules.text().is_none())
     }
 
     /// Returns the id of the lease that it ends.
@@ -271,7 +288,7 @@ pub struct Settled {
 }
 
 /// What happened to a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Fate {
     /// It is settled; the entry is not leased again.
     #[default]

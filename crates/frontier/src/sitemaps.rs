@@ -9,8 +9,9 @@ use crate::settlement::Verdict;
 /// The seen-set of sitemaps. It is exact, as there are few.
 ///
 /// Memory: at most [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) keys, each at most as long as a URL.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sitemaps {
+    #[serde(skip)]
     most: usize,
     seen: HashSet<Box<str>>,
     /// Those that were fetched and are sitemaps.
@@ -26,6 +27,12 @@ impl Sitemaps {
             read: HashSet::new(),
             counts: LinkCounts::default(),
         }
+    }
+
+    /// Sets the limit, after the sitemaps were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn configure(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// Records that a sitemap was read.

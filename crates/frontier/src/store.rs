@@ -7,8 +7,6 @@
 //! It is not a cache: every call reaches the database. It is not shared: one process writes, and a lock keeps others out; any number of
 //! processes read beside it.
 
-#![allow(dead_code, unused_imports, reason = "used by the durable frontier, which follows")]
-
 use std::fmt;
 use std::ops::RangeInclusive;
 

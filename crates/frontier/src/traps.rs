@@ -31,10 +31,12 @@ use crate::url::{HostKey, site};
 const COUNTED: usize = 65_536;
 
 /// The budgets of all sites.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Traps {
+    #[serde(skip)]
     max_queries_per_path: u32,
     queries: FrequentItems,
+    #[serde(skip)]
     max_hosts_per_site: u32,
     hosts: FrequentItems,
     near_duplicates: NearDuplicates,
@@ -52,7 +54,6 @@ pub(crate) enum Screening {
 
 impl Traps {
     pub(crate) fn new(config: &FrontierConfig, hash: KeyedHash) -> Self {
-        let most = |max: Option<NonZeroU32>| max.map_or(u32::MAX, NonZeroU32::get);
         Self {
             max_queries_per_path: most(config.max_queries_per_path),
             queries: FrequentItems::new(COUNTED),
@@ -65,6 +66,15 @@ impl Traps {
             ),
             hash,
         }
+    }
+
+    /// Sets the limits, after the counts were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn configure(&mut self, config: &FrontierConfig) {
+        self.max_queries_per_path = most(config.max_queries_per_path);
+        self.max_hosts_per_site = most(config.max_hosts_per_site);
+        let in_all = most(config.max_near_duplicates_in_all);
+        self.near_duplicates.configure(most(config.max_near_duplicates), in_all);
     }
 
     /// Checks a link against the budgets. Seeds and sitemaps are exempt.
@@ -167,6 +177,11 @@ impl Traps {
     fn site(&self, link: &Link) -> u64 {
         self.hash.of(site(link.url.host_str()))
     }
+}
+
+/// Returns a limit; `u32::MAX` for none.
+fn most(max: Option<NonZeroU32>) -> u32 {
+    max.map_or(u32::MAX, NonZeroU32::get)
 }
 
 fn is_exempt(link: &Link) -> bool {

@@ -6,11 +6,12 @@
 //! | [`Origin`] | whose robots.txt applies | are two origins, each with its robots.txt |
 //! | [`CanonicalUrl`] | what is fetched, and what it is deduplicated on | are two URLs |
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Position, Url};
 
 /// Returns whether HTTP can fetch the URL. Only for such URLs, the `url` crate guarantees a host in lower-case ASCII.
@@ -89,6 +90,25 @@ impl Borrow<str> for HostKey {
     }
 }
 
+impl<'de> Deserialize<'de> for HostKey {
+    /// Reads a name as it is serialized. A name that no host has is an error.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        let is_name = !name.is_empty()
+            && !name.ends_with('.')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
+            && !name.contains(['/', '?', '#', '@', '\\'])
+            && (name.starts_with('[') || !name.contains(':'));
+        if is_name {
+            Ok(Self(name.into()))
+        } else {
+            Err(D::Error::custom("not the name of a host"))
+        }
+    }
+}
+
 impl Serialize for HostKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
@@ -157,6 +177,15 @@ impl fmt::Debug for Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Origin {
+    /// Reads an origin as it is serialized, such as `https://example.com`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let origin = Url::parse(&text).ok().and_then(|url| Self::of(&url));
+        origin.ok_or_else(|| D::Error::custom("not an origin"))
     }
 }
 

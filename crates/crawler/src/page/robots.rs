@@ -8,15 +8,15 @@ use std::time::Duration;
 use frontier::RobotsRules;
 use url::{Position, Url};
 
-/// Bytes of memory that any rules take, besides the length of their file.
+/// Bytes of memory that any rules take, besides their text, and as much for the rules in it.
 const RULES_BYTES: usize = 256;
 
 /// The rules of one robots.txt that apply to one crawler.
 #[derive(Debug, Clone)]
 pub struct RobotsTxt {
     rules: robotxt::Robots,
-    /// Bytes of the file.
-    bytes: usize,
+    /// The file as the rules were read from it: normalized.
+    text: Box<[u8]>,
 }
 
 /// The verdict of the rules on one URL.
@@ -31,9 +31,14 @@ pub struct RobotsVerdict {
 impl RobotsTxt {
     /// Reads the rules for the crawler with this product token. Never fails. Bytes beyond 500 KiB are ignored.
     pub fn parse(body: &[u8], product_token: &str) -> Self {
+        Self::of_text(lines::normalize(body, product_token).into(), product_token)
+    }
+
+    /// Makes the rules again of the [`text`](RobotsRules::text) of earlier rules for the same crawler.
+    pub fn of_text(text: Box<[u8]>, product_token: &str) -> Self {
         Self {
-            rules: robotxt::Robots::parse(&lines::normalize(body, product_token), product_token),
-            bytes: body.len(),
+            rules: robotxt::Robots::parse(&text, product_token),
+            text,
         }
     }
 
@@ -76,7 +81,11 @@ impl RobotsRules for RobotsTxt {
     }
 
     fn bytes(&self) -> usize {
-        self.bytes + RULES_BYTES
+        2 * self.text.len() + RULES_BYTES
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        Some(&self.text)
     }
 }
 
@@ -97,6 +106,25 @@ pub fn product_token(user_agent: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stored_text_gives_the_same_rules_again() {
+        let file = b"\xef\xbb\xbfUser-agent: other\nDisallow: /\n\nuser agent: My-Bot/2 (x)\nCrawl-delay: 2.5\nUser-agent: third\n\
+            Disallow: /caf\xc3\xa9$x\nAllow: /a*b$\nDisallow: private\nno colon\nSitemap: https://a.example/map.xml\n";
+        let rules = RobotsTxt::parse(file, "my-bot");
+        let again = RobotsTxt::of_text(rules.text().unwrap().into(), "my-bot");
+        assert_eq!(again.text(), rules.text());
+        assert_eq!(again.crawl_delay(), Some(Duration::from_millis(2_500)));
+        assert_eq!(again.sitemaps(), rules.sitemaps());
+        for path in ["/", "/caf%C3%A9%24x", "/cafe", "/axb", "/axbc", "/private"] {
+            assert_eq!(
+                RobotsRules::allows(&again, path),
+                RobotsRules::allows(&rules, path),
+                "{path}"
+            );
+        }
+        assert!(!RobotsRules::allows(&again, "/caf%C3%A9%24x"));
+    }
 
     #[test]
     fn the_product_token_is_the_start_of_the_user_agent() {

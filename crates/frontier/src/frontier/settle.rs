@@ -133,7 +133,7 @@ impl Frontier {
         let resemblance = self.clusters.classify(&entry.url, fingerprint);
         settled.duplicate_of = resemblance.duplicate_of;
         settled.near_duplicate_of = resemblance.near_duplicate_of;
-        let leads_on = !settlement.links.is_empty() || settlement.links_known > 0;
+        let leads_on = !settlement.links.is_empty() || settlement.links_known > 0 || settlement.had_other_links;
         let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();
@@ -251,7 +251,7 @@ impl Frontier {
         self.requeue(entry, now)
     }
 
-    fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
+    pub(super) fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
         if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
             return self.abandon(&entry);
         }

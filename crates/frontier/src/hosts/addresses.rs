@@ -16,7 +16,7 @@ use crate::url::HostKey;
 const FEW: usize = 64;
 
 /// The address of a host, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Address {
     #[default]
     Unknown,
@@ -26,7 +26,7 @@ pub(crate) enum Address {
 }
 
 /// One address.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Shared {
     pace: Pace,
     /// Hosts that are due and wait for the address.
@@ -38,9 +38,11 @@ struct Shared {
 }
 
 /// All addresses, and the rules that they share.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Addresses {
+    #[serde(skip)]
     most: u32,
+    #[serde(skip)]
     delay: Duration,
     shared: HashMap<IpAddr, Shared>,
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
@@ -57,6 +59,20 @@ impl Addresses {
             shared: HashMap::new(),
             timers: BinaryHeap::new(),
             kept: 0,
+        }
+    }
+
+    /// Sets the rules, after the addresses were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn configure(&mut self, most: u32, delay: Duration) {
+        (self.most, self.delay) = (most, delay);
+    }
+
+    /// Replaces each name of a waiting host.
+    #[cfg(feature = "durable")]
+    pub(crate) fn replace_names(&mut self, replace: impl Fn(&mut HostKey)) {
+        for shared in self.shared.values_mut() {
+            shared.waiting.iter_mut().for_each(&replace);
         }
     }
 

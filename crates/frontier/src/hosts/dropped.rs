@@ -14,7 +14,7 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 /// Entries that were dropped and not returned yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct DroppedEntries {
     /// Entries that were dropped at their turn.
     single: Vec<Dropped>,
@@ -24,7 +24,7 @@ pub(super) struct DroppedEntries {
     in_queues: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct DroppedQueue {
     host: HostKey,
     origin: String,

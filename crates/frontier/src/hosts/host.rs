@@ -24,7 +24,7 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 /// The state of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) enum HostState {
     /// Nothing is queued, but it is kept, because something about it must not be lost.
     #[default]
@@ -42,7 +42,7 @@ pub(crate) enum HostState {
 }
 
 /// The queue and the politeness state of one host.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Host {
     pub(crate) state: HostState,
     /// Sorted by id.
@@ -66,7 +66,7 @@ pub(crate) struct Host {
 }
 
 /// The shortest time between the end of a request and the start of the next, in milliseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 struct ShortestGap(u32);
 
 impl Default for ShortestGap {
@@ -76,7 +76,7 @@ impl Default for ShortestGap {
 }
 
 /// State that most hosts do not have.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rare {
     /// The delay that an operator set; zero for none.
     own_delay: Duration,
@@ -308,6 +308,10 @@ impl Host {
         let rare = self.rare();
         rare.address = Address::Known(address, until);
         rare.address_is_fresh = true;
+    }
+
+    pub(crate) fn address_unknown(&mut self) {
+        self.rare().address = Address::Unknown;
     }
 
     /// Returns the address that admitted it to the round.

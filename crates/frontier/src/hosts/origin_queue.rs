@@ -15,7 +15,7 @@ use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
 /// The id of an origin within its host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(crate) struct OriginId {
     /// The number of dots at the end of the host name. They distinguish origins, but not hosts.
     dots: u32,
@@ -63,7 +63,7 @@ impl OriginId {
 }
 
 /// The queue and the state of one origin.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct OriginQueue {
     pub(crate) id: OriginId,
     /// Its rules of robots.txt, with their lifetime.
@@ -87,7 +87,7 @@ pub(crate) struct OriginQueue {
 }
 
 /// State that most origins do not have.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rare {
     /// The earliest time of the next request for its robots.txt.
     robots_due: Time,

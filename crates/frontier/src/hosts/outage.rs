@@ -15,7 +15,7 @@ use crate::time::Time;
 pub(crate) const SILENT_PAGES: usize = 3;
 
 /// The recent failures of an origin.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct OriginHealth {
     pub(crate) outage: Option<Outage>,
     /// Pages that were silent since the last answer, as hashes of their URLs.
@@ -31,7 +31,7 @@ pub(crate) struct OriginHealth {
 }
 
 /// An outage that is not over.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Outage {
     pub(crate) since: Time,
     pub(crate) cause: Arc<Failure>,

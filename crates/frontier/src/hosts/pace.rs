@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::time::Time;
 
 /// The requests to one host or one address. The epoch stands for never.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Pace {
     last_start: Time,
     last_end: Time,

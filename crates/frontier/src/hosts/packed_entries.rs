@@ -13,6 +13,7 @@
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod record;
+mod stored_segments;
 
 use std::collections::VecDeque;
 
@@ -33,15 +34,17 @@ pub(crate) struct OriginRef<'a> {
 }
 
 /// A queue of packed pages.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PackedEntries {
     /// Closed segments, the oldest first. Only long queues have them.
+    #[serde(with = "stored_segments")]
     #[expect(
         clippy::box_collection,
         reason = "most of a million hosts have none, and a pointer takes a quarter of the memory"
     )]
     closed: Option<Box<VecDeque<Box<[u8]>>>>,
     /// The segment that records are appended to.
+    #[serde(with = "serde_bytes")]
     open: Vec<u8>,
     /// The offset of the oldest record in the first segment.
     head: u32,

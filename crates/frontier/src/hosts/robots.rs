@@ -7,7 +7,7 @@ use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
 /// The memory of the rules of all origins.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct RulesMemory {
     bytes: usize,
 }

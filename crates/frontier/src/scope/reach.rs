@@ -10,8 +10,8 @@ use super::{Reach, Refusal};
 use crate::url::{CanonicalUrl, HostKey, host_name, site};
 
 /// What is in reach of the seeds.
-#[derive(Clone, Debug)]
-pub(super) enum Reached {
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Reached {
     Hosts(HashSet<HostKey>),
     Sites(HashSet<Box<str>>),
     Directories(HashMap<HostKey, Directories>),
@@ -83,8 +83,8 @@ fn path(url: &CanonicalUrl) -> Cow<'_, str> {
 ///
 /// That is why one look-up decides. If `/a/` is in the set, nothing that sorts between `/a/` and `/a/b/c` is. So only the last
 /// directory that does not sort after a path can contain it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Directories(BTreeSet<Box<str>>);
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Directories(BTreeSet<Box<str>>);
 
 impl Directories {
     /// Adds the directory of a path: everything up to its last slash.

@@ -1,8 +1,10 @@
 //! Why a link is not crawled.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[cfg(doc)]
 use super::Reach;
@@ -137,6 +139,14 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.reason())
+    }
+}
+
+impl<'de> Deserialize<'de> for Refusal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        let known = Self::ALL.into_iter().find(|refusal| refusal.name() == name);
+        known.ok_or_else(|| D::Error::custom("no such refusal"))
     }
 }
 

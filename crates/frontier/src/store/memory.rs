@@ -20,11 +20,6 @@ impl MemoryStore {
     pub(crate) fn space(&self, space: Space) -> &BTreeMap<u64, Vec<u8>> {
         &self.spaces[space as usize]
     }
-
-    /// The lines for ordinary tools.
-    pub(crate) fn status(&self) -> &BTreeMap<&'static str, String> {
-        &self.status
-    }
 }
 
 impl Store for MemoryStore {

@@ -37,7 +37,7 @@ pub(crate) struct Resemblance {
 }
 
 /// Counts of compared pages: exact duplicates and near-duplicates.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ResemblanceCounts {
     /// Pages that were compared.
     pub compared: u64,
@@ -54,8 +54,9 @@ pub struct ResemblanceCounts {
 /// The latest pages, in clusters.
 ///
 /// Memory: up to about 200 bytes and the URL per page kept, and tables of 16 to 32 bytes per leader, 1 MiB at the most.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Clusters {
+    #[serde(skip)]
     room: usize,
     exact: HashMap<ContentHash, Original>,
     in_order: VecDeque<ContentHash>,
@@ -71,20 +72,20 @@ pub(crate) struct Clusters {
 }
 
 /// The first page with its bytes.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Original {
     url: Arc<str>,
     cluster: Cluster,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 struct Cluster {
     number: u64,
     first: Arc<str>,
 }
 
 /// The first page of a cluster.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Leader {
     simhash: SimHash,
     cluster: Cluster,
@@ -104,6 +105,25 @@ impl Clusters {
             latest: [const { Vec::new() }; BLOCKS],
             bits: FIRST_BITS,
             counts: ResemblanceCounts::default(),
+        }
+    }
+
+    /// Sets the number of pages that are remembered, after they were read from a store, and lets all pages of a cluster share the URL
+    /// of the first.
+    #[cfg(feature = "durable")]
+    pub(crate) fn configure(&mut self, room: usize) {
+        self.room = room.max(1);
+        let leaders = self.leaders.iter().map(|leader| &leader.cluster);
+        let first: HashMap<u64, Arc<str>> = leaders
+            .map(|cluster| (cluster.number, Arc::clone(&cluster.first)))
+            .collect();
+        for original in self.exact.values_mut() {
+            if let Some(first) = first.get(&original.cluster.number) {
+                if original.url == *first {
+                    original.url = Arc::clone(first);
+                }
+                original.cluster.first = Arc::clone(first);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 /// by the number of keys. A budget that uses it never refuses too early, and no flood of keys makes it forget a trap.
 ///
 /// Cost: a look-up. When it is full, one pass over all keys, amortised over as many new keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FrequentItems {
     counts: HashMap<u64, u32>,
     room: usize,

@@ -50,7 +50,7 @@ pub(crate) struct LinkTreatment {
 }
 
 /// The latest prefixes or sites with a property, as hashes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct RecentPlaces {
     known: HashSet<u64>,
     in_order: VecDeque<u64>,
@@ -78,9 +78,11 @@ impl RecentPlaces {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct NearDuplicates {
+    #[serde(skip)]
     most: u32,
+    #[serde(skip)]
     most_in_all: u32,
     of_prefix: FrequentItems,
     of_site: FrequentItems,
@@ -109,6 +111,12 @@ impl NearDuplicates {
             suspects: HashSet::new(),
             hash,
         }
+    }
+
+    /// Sets the limits, after the counts were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn configure(&mut self, most: u32, most_in_all: u32) {
+        (self.most, self.most_in_all) = (most, most_in_all);
     }
 
     pub(crate) fn is_bounded(&self) -> bool {

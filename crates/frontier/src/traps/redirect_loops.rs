@@ -6,7 +6,7 @@ use std::collections::HashMap;
 const MOST: usize = 10_000;
 
 /// The targets of the latest redirects.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RedirectLoops(HashMap<Box<str>, Box<str>>);
 
 impl RedirectLoops {

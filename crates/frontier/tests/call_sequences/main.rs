@@ -9,40 +9,21 @@
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
+mod settlements;
 
 use std::collections::HashSet;
-use std::net::Ipv4Addr;
-use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Dropped, Fate, Fingerprint, Frontier, FrontierConfig, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome,
-    PageTask, Purpose, RobotsOutcome, Settled, Settlement, Task, Time, Verdict,
+    Dropped, Fate, Frontier, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome, PageTask, Purpose, Settled,
+    Settlement, Task, Time, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use calls::{Call, End, How, Setting, Target, calls, ends, settings};
-use common::{Forbid, START, failure, origin, url};
-
-fn config(setting: &Setting) -> FrontierConfig {
-    let mut config = FrontierConfig {
-        per_host: NonZeroU32::new(setting.per_host).unwrap(),
-        delay: Duration::from_millis(setting.delay),
-        ask_robots: setting.ask_robots,
-        per_address: setting.per_address,
-        max_pages: setting.max_pages,
-        max_pages_per_host: setting.max_pages_per_host,
-        max_near_duplicates: setting.near_duplicates.and_then(NonZeroU32::new),
-        max_near_duplicates_in_all: setting.near_duplicates_in_all.and_then(NonZeroU32::new),
-        ..common::config()
-    };
-    config.retries.max_throttles = NonZeroU32::new(setting.max_throttles).unwrap();
-    config.retries.max_host_downtime = Duration::from_secs(40);
-    config.retries.max_first_downtime = Duration::from_secs(10);
-    config
-}
+use common::{START, origin, url};
+use settlements::{address, config, host_url, link, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {
@@ -275,79 +256,6 @@ fn key_of(entry: &frontier::Entry) -> Option<(String, bool)> {
         Purpose::Page => Some((entry.key().to_owned(), false)),
         Purpose::Sitemap(_) => Some((entry.key().to_owned(), true)),
         Purpose::Robots(_) | Purpose::Address => None,
-    }
-}
-
-fn host_url(host: u8) -> String {
-    format!("http://host{host}.example/")
-}
-
-/// Paths lie in two directories, some with numbers.
-fn address(target: Target) -> String {
-    let Target { host, port, path, .. } = target;
-    let directory = ["", "dir/"][usize::from(path % 2)];
-    format!(
-        "http://host{host}.example:{}/{path:02}/{directory}x{path}",
-        80 + u16::from(port)
-    )
-}
-
-fn link(target: Target) -> Link {
-    let url = url(&address(target));
-    if target.is_sitemap {
-        let origin = url.origin();
-        Link::sitemap(url, origin, 0, None)
-    } else {
-        Link::found(url, 1, "http://host0.example/".into())
-    }
-}
-
-fn settlement(lease: &Lease, end: &End) -> Settlement {
-    let retry_after = end.retry_after.map(Duration::from_secs);
-    let links: Vec<_> = end.links.iter().copied().map(link).collect();
-    let failed = |kind| Outcome::Failed {
-        failure: failure(kind),
-        retry_after,
-    };
-    let (outcome, links_of_page) = match end.how {
-        How::Good | How::Rules(..) => (Outcome::Done, links.clone()),
-        How::Elsewhere(target) => (Outcome::Redirected, vec![lease.entry.redirected(url(&address(target)))]),
-        How::Bad => (Outcome::Rejected, Vec::new()),
-        How::Failed(kind) => (failed(kind), Vec::new()),
-        How::NotFetched => (Outcome::NotFetched(NotFetched::AddressForbidden), Vec::new()),
-    };
-    match lease.task() {
-        Task::Page(page) => page
-            .settle(outcome)
-            .with_links(links_of_page)
-            .with_known_links(end.links_known)
-            .with_fingerprint(Fingerprint::new(
-                end.content.map(|content| u128::from(content).into()),
-                end.text.map(|text| (u64::from(text) * 0x1111_1111_1111_1111).into()),
-            )),
-        Task::Sitemap(sitemap) => sitemap.settle(outcome).with_links(links_of_page),
-        Task::Address(task) => {
-            let last = u8::try_from(end.links_known).unwrap();
-            let address = end.text.map(|_| Ipv4Addr::new(192, 0, 2, last).into());
-            task.settle(address, Duration::from_secs(end.retry_after.unwrap_or(1)))
-        }
-        Task::Robots(robots) => {
-            let outcome = match end.how {
-                How::Good => RobotsOutcome::known(Forbid::nothing()),
-                How::Rules(below, lifetime) => RobotsOutcome::Known {
-                    rules: Arc::new(Forbid::below(["/0", "/1", "/2", "/3"][usize::from(below / 10)])),
-                    lifetime: Duration::from_secs(lifetime),
-                },
-                How::Elsewhere(target) => RobotsOutcome::Redirected(url(&address(target))),
-                How::Bad => RobotsOutcome::Unavailable,
-                How::Failed(kind) => RobotsOutcome::Failed {
-                    failure: failure(kind),
-                    retry_after,
-                },
-                How::NotFetched => RobotsOutcome::NotFetched(NotFetched::AddressForbidden),
-            };
-            robots.settle(outcome)
-        }
     }
 }
 

@@ -209,6 +209,13 @@ impl Forbid {
             ..Self::default()
         }
     }
+
+    /// Makes the rules of a text that a frontier has stored.
+    pub(crate) fn of_text(text: &[u8]) -> Self {
+        let known = ["/0", "/1", "/2", "/3"];
+        let path = known.into_iter().find(|path| path.as_bytes() == text);
+        path.map_or_else(Self::nothing, Self::below)
+    }
 }
 
 impl RobotsRules for Forbid {
@@ -222,5 +229,9 @@ impl RobotsRules for Forbid {
 
     fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        Some(self.path.as_bytes())
     }
 }

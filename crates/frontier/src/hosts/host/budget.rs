@@ -10,7 +10,7 @@ const WAITING_PER_PAGE: u64 = 10;
 const WAITING_AT_LEAST: u64 = 1000;
 
 /// The entries that were drained from the queue of one origin.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct TakenOut {
     pub(crate) packed: Vec<PackedEntries>,
     pub(crate) entries: Vec<Entry>,

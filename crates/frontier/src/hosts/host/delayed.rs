@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::entry::Entry;
 
 /// An entry that is not due yet. The earliest is the greatest, for a max-heap.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Delayed {
     pub(super) arrival: u64,
     pub(super) entry: Entry,

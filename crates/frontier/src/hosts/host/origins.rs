@@ -34,6 +34,13 @@ impl Host {
         &self.origins
     }
 
+    /// Parses the rules of its origins that were read from a store.
+    #[cfg(feature = "durable")]
+    pub(crate) fn parse_rules(&mut self, parse: &crate::rules::ParseRules) {
+        let known = self.origins.iter_mut().filter_map(|origin| origin.known.as_mut());
+        known.for_each(|known| known.policy.parse(parse));
+    }
+
     /// Updates an origin after a change: adds it to the round, or sets its timer.
     pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostRules) {
         let origin = self.origin(id);

@@ -1,0 +1,423 @@
+//! The durable frontier: killed at any moment, it continues where it was.
+//!
+//! A frontier depends on nothing but its configuration and the calls that have changed it. So a directory holds
+//!
+//! * a **checkpoint**: the whole state after some call, in parts;
+//! * the **journal**: the calls since, one row for each [`persist`](Frontier::persist);
+//! * **records**: what became of each page, for people and tools.
+//!
+//! [`Frontier::open`] reads the checkpoint and makes the calls of the journal again. Requests that were in flight when the process ended
+//! are then queued again, and count as ended at that moment, so that no host is asked too soon.
+//!
+//! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
+//! wholly or not at all. When the journal has become as long as the checkpoint, the next checkpoint is written: the state is copied at
+//! once, and the copy goes to the store in slices, one with each row. The journal up to there is removed with the last slice.
+
+mod calls;
+mod checkpoint;
+mod open;
+mod options;
+mod record;
+mod state;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub use crate::store::StoreError;
+pub(crate) use calls::OtherLinks;
+use calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
+use checkpoint::Checkpointer;
+pub use open::{OpenError, Opened};
+pub use record::{PageEnd, PageRecord};
+
+use super::{Frontier, FrontierError};
+use crate::config::FrontierConfig;
+use crate::lease::Leasing;
+use crate::link::Link;
+use crate::rules::ParseRules;
+use crate::settlement::{Fate, Settled, Settlement, Verdict};
+use crate::store::{Batch, Space, Store};
+use crate::time::Time;
+use crate::url::{CanonicalUrl, HostKey};
+
+/// Default of [`Frontier::set_sync_interval`].
+pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What makes a frontier durable.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    store: Box<dyn Store>,
+    /// The configuration that the journal was written under.
+    config: FrontierConfig,
+    /// Calls since the last row.
+    calls: Vec<u8>,
+    /// Records since the last row.
+    records: Vec<u8>,
+    /// Whether a call since the last row has changed more than the time.
+    has_unsaved: bool,
+    /// The caller's own text of the last row.
+    attachment: Vec<u8>,
+    next_row: u64,
+    checkpointer: Checkpointer,
+    sync_interval: Duration,
+    last_sync: Time,
+}
+
+impl Durable {
+    fn new(store: Box<dyn Store>, config: FrontierConfig, now: Time) -> Self {
+        Self {
+            store,
+            config,
+            calls: Vec::new(),
+            records: Vec::new(),
+            has_unsaved: false,
+            attachment: Vec::new(),
+            next_row: 1,
+            checkpointer: Checkpointer::default(),
+            sync_interval: DEFAULT_SYNC_INTERVAL,
+            last_sync: now,
+        }
+    }
+
+    /// Adds a call to the next row.
+    fn add(&mut self, call: &Call<'_>, is_change: bool) -> Result<(), FrontierError> {
+        self.has_unsaved |= is_change;
+        let calls = std::mem::take(&mut self.calls);
+        self.calls = postcard::to_extend(call, calls).map_err(|error| FrontierError::not_saved(&error))?;
+        Ok(())
+    }
+
+    fn is_sync_due(&self, now: Time) -> bool {
+        now.since(self.last_sync) >= self.sync_interval
+    }
+}
+
+impl From<StoreError> for FrontierError {
+    fn from(error: StoreError) -> Self {
+        Self::not_saved(&error)
+    }
+}
+
+impl FrontierError {
+    fn not_saved(error: &impl std::fmt::Display) -> Self {
+        Self::NotSaved(error.to_string().into())
+    }
+}
+
+impl Frontier {
+    /// Makes all changes since the last call survive the end of this process, together with a text of the caller's own, in one step:
+    /// after a crash there are all of them, or none. [`Opened::attachment`] returns the text of the last step.
+    ///
+    /// Call it after results were written, and before requests of new leases are sent. Then a crash costs at most the requests that were
+    /// in flight. If the interval of [`set_sync_interval`](Self::set_sync_interval) has passed, the changes survive a power cut, too. In
+    /// memory it does nothing.
+    ///
+    /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
+    /// of the whole state in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotSaved`] if the store cannot be written. The frontier is then poisoned: what is in memory may be ahead of the
+    /// disk. Open it again when the cause is gone. [`FrontierError::Poisoned`] after such an error, or after a call that panicked.
+    pub fn persist(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        if self.in_commit {
+            return Err(FrontierError::Poisoned);
+        }
+        let Some(mut durable) = self.durable.take() else {
+            return Ok(());
+        };
+        // Until the row is written.
+        self.in_commit = true;
+        let done = self.write_row(&mut durable, attachment, now);
+        self.durable = Some(durable);
+        self.in_commit = done.is_err();
+        done
+    }
+
+    fn write_row(&self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        let is_sync_due = durable.is_sync_due(now);
+        let is_new = durable.has_unsaved || durable.attachment != attachment;
+        if !is_new && !is_sync_due {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        if is_new {
+            let row = open::row(attachment, &durable.calls).map_err(|error| FrontierError::not_saved(&error))?;
+            durable.checkpointer.count(row.len());
+            batch.put(Space::Journal, durable.next_row, row);
+            if !durable.records.is_empty() {
+                batch.put(Space::Record, durable.next_row, std::mem::take(&mut durable.records));
+            }
+            durable.calls.clear();
+            durable.has_unsaved = false;
+            durable.attachment.clear();
+            durable.attachment.extend_from_slice(attachment);
+            durable.next_row += 1;
+        }
+        let covered = durable.next_row - 1;
+        if durable.checkpointer.is_due() {
+            let state = self.encode_state().map_err(|error| FrontierError::not_saved(&error))?;
+            durable
+                .checkpointer
+                .begin(state, covered, &durable.config, &durable.attachment)
+                .map_err(|error| FrontierError::not_saved(&error))?;
+        }
+        let slice = durable.checkpointer.write_slice(&mut batch);
+        slice.map_err(|error| FrontierError::not_saved(&error))?;
+        if is_sync_due {
+            self.set_status(&mut batch, now);
+            batch.set_status("store_bytes", durable.store.bytes());
+            durable.last_sync = now;
+        }
+        durable.store.commit(&batch, is_sync_due)?;
+        Ok(())
+    }
+
+    /// Writes a checkpoint and syncs it, at the end of a run. The next [`open`](Self::open) then makes no call again, and a later version
+    /// of this crate can read it if the format of the state is the same. In memory it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`persist`](Self::persist).
+    pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.persist(attachment, now)?;
+        let Some(mut durable) = self.durable.take() else {
+            return Ok(());
+        };
+        self.in_commit = true;
+        let done = self.write_checkpoint(&mut durable, now);
+        self.durable = Some(durable);
+        self.in_commit = done.is_err();
+        done
+    }
+
+    fn write_checkpoint(&self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
+        let not_saved = |error: &dyn std::fmt::Display| FrontierError::not_saved(&error);
+        let state = self.encode_state().map_err(|error| not_saved(&error))?;
+        let covered = durable.next_row - 1;
+        let begun = durable
+            .checkpointer
+            .begin(state, covered, &durable.config, &durable.attachment);
+        begun.map_err(|error| not_saved(&error))?;
+        let mut batch = Batch::default();
+        let written = durable.checkpointer.write_all(&mut batch);
+        written.map_err(|error| not_saved(&error))?;
+        self.set_status(&mut batch, now);
+        durable.store.commit(&batch, true)?;
+        durable.last_sync = now;
+        Ok(())
+    }
+
+    /// Numbers for ordinary tools.
+    fn set_status(&self, batch: &mut Batch, now: Time) {
+        let report = self.report();
+        batch.set_status("updated_milliseconds", now.as_millis());
+        batch.set_status("queued_pages", report.queued_pages);
+        batch.set_status("leased", report.leased);
+        batch.set_status("pages_done", report.pages.done);
+        batch.set_status("pages_redirected", report.pages.redirected);
+        batch.set_status("pages_rejected", report.pages.rejected);
+        batch.set_status("pages_gave_up", report.pages.gave_up);
+        batch.set_status("links_offered", report.links.offered());
+        batch.set_status("hosts", report.hosts);
+        batch.set_status("seen_set_keys", report.saturation.accepted);
+    }
+
+    /// Sets how often [`persist`](Self::persist) syncs the store to the medium: what a power cut may cost. Zero for each time. The default
+    /// is [`DEFAULT_SYNC_INTERVAL`].
+    pub fn set_sync_interval(&mut self, interval: Duration) {
+        if let Some(durable) = &mut self.durable {
+            durable.sync_interval = interval;
+        }
+    }
+
+    /// Returns whether the next [`persist`](Self::persist) will sync the store. Sync what belongs to the attachment first.
+    pub fn is_sync_due(&self, now: Time) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.is_sync_due(now))
+    }
+
+    /// Returns whether the frontier was [opened](Self::open) from a directory.
+    pub fn is_durable(&self) -> bool {
+        self.durable.is_some()
+    }
+
+    /// Returns whether something has changed since the last [`persist`](Self::persist).
+    pub fn has_unsaved(&self) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.has_unsaved)
+    }
+
+    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again.
+    ///
+    /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
+    /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
+    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, RobotsRules, Time};
+    ///
+    /// #[derive(Debug)]
+    /// struct AllowAll;
+    /// impl RobotsRules for AllowAll {
+    ///     fn allows(&self, _path: &str) -> bool { true }
+    ///     fn text(&self) -> Option<&[u8]> { Some(b"") }
+    /// }
+    ///
+    /// let dir = std::env::temp_dir().join(format!("crawl-{}", std::process::id()));
+    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(|_: &[u8]| Arc::new(AllowAll) as _));
+    ///
+    /// let now = Time::from_millis(1_700_000_000_000);
+    /// let mut frontier = open(now)?.frontier;
+    /// frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
+    /// frontier.persist(b"my own state", now)?;
+    /// drop(frontier); // or the process is killed
+    ///
+    /// let opened = open(now)?;
+    /// assert_eq!(opened.attachment.as_deref(), Some(&b"my own state"[..]));
+    /// assert_eq!(opened.frontier.report().queued_pages, 1);
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
+    pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
+        let store = crate::store::SqliteStore::open(dir)?;
+        open::open(Box::new(store), config, now, &parse)
+    }
+
+    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Self::persist). The copy is in
+    /// memory: nothing that is done to it reaches the directory.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a frontier, or one that cannot be read or is damaged.
+    pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
+        let store = crate::store::SqliteStore::open_read_only(dir)?;
+        open::read(&store, &parse)
+    }
+
+    /// Visits what became of each page, in order.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a frontier, or one that cannot be read or is damaged.
+    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
+        let store = crate::store::SqliteStore::open_read_only(dir)?;
+        record::visit(&store, visit)
+    }
+
+    pub(super) fn record_seed(&mut self, url: &CanonicalUrl, verdict: Verdict, now: Time) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        let call = Call::AddSeed {
+            url: StoredUrl::of(url),
+            now,
+            is_new: verdict == Verdict::Queued,
+        };
+        durable.add(&call, true)
+    }
+
+    pub(super) fn record_offer(
+        &mut self,
+        links: &[Link],
+        verdicts: &[Verdict],
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        let call = Call::Offer {
+            links: StoredLinks::new(links, verdicts),
+            now,
+        };
+        durable.add(&call, true)
+    }
+
+    pub(super) fn record_lease(&mut self, leasing: &Leasing, up_to: usize, now: Time) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        if let Leasing::Dropped(dropped) = leasing {
+            for one in dropped {
+                record::add(&mut durable.records, &PageRecord::dropped(one, now))?;
+            }
+        }
+        let taken = open::taken(leasing);
+        let call = Call::Lease {
+            now,
+            up_to: up_to as u64,
+            taken,
+        };
+        durable.add(&call, taken > 0)
+    }
+
+    /// Settles leases, and records what became of their pages.
+    pub(crate) fn settle_and_record(
+        &mut self,
+        settlements: &[Settlement],
+        now: Time,
+    ) -> Result<Vec<Settled>, FrontierError> {
+        let settled = settlements.iter().map(|one| self.settle_with_record(one, now));
+        let settled = settled.collect::<Result<Vec<_>, _>>()?;
+        self.record_settle(settlements, &settled, now)?;
+        Ok(settled)
+    }
+
+    fn settle_with_record(&mut self, settlement: &Settlement, now: Time) -> Result<Settled, FrontierError> {
+        if self.durable.is_none() {
+            return Ok(self.settle_one(settlement, now));
+        }
+        let entry = self.leases.get(&settlement.lease).map(|leased| leased.entry.clone());
+        let settled = self.settle_one(settlement, now);
+        if let (Some(durable), Some(entry)) = (&mut self.durable, entry)
+            && let Some(record) = PageRecord::settled(&entry, settlement, &settled, now)
+        {
+            record::add(&mut durable.records, &record)?;
+        }
+        Ok(settled)
+    }
+
+    fn record_settle(
+        &mut self,
+        settlements: &[Settlement],
+        settled: &[Settled],
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        let known = settlements.iter().zip(settled);
+        let known = known.filter(|(_, settled)| settled.fate != Fate::Stale);
+        let settlements: Vec<_> = known
+            .map(|(settlement, settled)| StoredSettlement::new(settlement, settled))
+            .collect();
+        let is_change = !settlements.is_empty();
+        durable.add(&Call::Settle { settlements, now }, is_change)
+    }
+
+    pub(super) fn record_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        let host = host.clone();
+        durable.add(&Call::SetDelay { host, delay, now }, true)
+    }
+
+    pub(super) fn record_block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        let host = host.clone();
+        durable.add(&Call::Block { host, until, now }, true)
+    }
+
+    pub(super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        durable.add(&Call::ReleaseLeases { now }, true)
+    }
+}

@@ -1,0 +1,306 @@
+//! Opening a directory: the checkpoint, then the calls of the journal.
+
+use super::super::{Frontier, FrontierError};
+use super::calls::Call;
+use super::checkpoint::{LOGIC, MANIFEST, Manifest};
+use super::state::{EncodedState, StateError};
+use super::{Durable, OtherLinks, options};
+use crate::config::{ConfigError, FrontierConfig};
+use crate::lease::Leasing;
+use crate::report::LinkCounts;
+use crate::rules::ParseRules;
+use crate::settlement::Verdict;
+use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::time::Time;
+
+/// Why a directory cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The store cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An option differs from that of the first run, and the state depends on it.
+    #[error(
+        "the crawl was begun with {option} {was}, which cannot become {wanted}: give the same again, or another directory"
+    )]
+    Changed {
+        /// The option.
+        option: &'static str,
+        /// Its value in the first run.
+        was: String,
+        /// Its value now.
+        wanted: String,
+    },
+    /// The journal was written by a version of this crate that decides differently.
+    #[error(
+        "the crawl was interrupted under another version of this program (logic {found}, this one has {supported}): let that version \
+         open and close it once"
+    )]
+    OtherLogic {
+        /// The version that wrote the journal.
+        found: u32,
+        /// The version of this crate.
+        supported: u32,
+    },
+    /// What was read is not what was written.
+    #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
+    Damaged(String),
+    /// The frontier that was read cannot be changed or saved.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
+impl From<StateError> for OpenError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Config(error) => Self::Config(error),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+/// A frontier that was opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The frontier.
+    pub frontier: Frontier,
+    /// The caller's own text of the last [`persist`](Frontier::persist); `None` for a new directory.
+    pub attachment: Option<Vec<u8>>,
+    /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
+    pub released: u64,
+    /// The configuration, with the secret of the hash.
+    pub config: FrontierConfig,
+}
+
+/// What was read of a store.
+struct Restored {
+    frontier: Frontier,
+    config: FrontierConfig,
+    manifest: Manifest,
+    attachment: Vec<u8>,
+    next_row: u64,
+    journal_bytes: u64,
+    checkpoint_bytes: u64,
+}
+
+/// Returns a row of the journal.
+pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+    let mut row = postcard::to_allocvec(serde_bytes::Bytes::new(attachment))?;
+    row.extend_from_slice(calls);
+    Ok(row)
+}
+
+/// Returns how many entries were leased or dropped.
+pub(super) fn taken(leasing: &Leasing) -> u64 {
+    match leasing {
+        Leasing::Ready(leases) => leases.len() as u64,
+        Leasing::Dropped(dropped) => dropped.len() as u64,
+        Leasing::NotUntil(_) | Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => 0,
+    }
+}
+
+/// Opens a store to continue, or begins one.
+pub(super) fn open(
+    store: Box<dyn Store>,
+    config: FrontierConfig,
+    now: Time,
+    parse: &ParseRules,
+) -> Result<Opened, OpenError> {
+    let Some(restored) = restore(&*store, parse)? else {
+        let mut frontier = Frontier::in_memory(config.clone())?;
+        frontier.durable = Some(Box::new(Durable::new(store, config.clone(), now)));
+        frontier.checkpoint(&[], now)?;
+        return Ok(Opened {
+            frontier,
+            attachment: None,
+            released: 0,
+            config,
+        });
+    };
+    let config = options::next_run(&restored.config, config)?;
+    let is_changed = config != restored.config;
+    let mut frontier = restored.frontier;
+    if is_changed {
+        frontier = Frontier::decode_state(&frontier.encode_state()?, &config, parse)?;
+    }
+    let mut durable = Durable::new(store, config.clone(), now);
+    durable.next_row = restored.next_row;
+    durable.attachment.clone_from(&restored.attachment);
+    let generation = restored.manifest.generation;
+    durable
+        .checkpointer
+        .resume(generation, restored.checkpoint_bytes, restored.journal_bytes);
+    frontier.durable = Some(Box::new(durable));
+    let released = frontier.release_leases(now)?;
+    if is_changed {
+        frontier.checkpoint(&restored.attachment, now)?;
+    } else {
+        frontier.persist(&restored.attachment, now)?;
+    }
+    Ok(Opened {
+        frontier,
+        attachment: Some(restored.attachment),
+        released,
+        config,
+    })
+}
+
+/// Reads a store, and leaves it as it is.
+pub(super) fn read(store: &dyn Store, parse: &ParseRules) -> Result<Opened, OpenError> {
+    let restored = restore(store, parse)?;
+    let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
+    Ok(Opened {
+        frontier: restored.frontier,
+        attachment: Some(restored.attachment),
+        released: 0,
+        config: restored.config,
+    })
+}
+
+/// Restores the frontier of a store; `None` if there is none yet.
+fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, OpenError> {
+    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+        return Ok(None);
+    };
+    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
+    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    let config: FrontierConfig = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
+    let state = EncodedState {
+        state: parts(store, &manifest, 0, manifest.state_parts)?,
+        seen_set: parts(store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
+    };
+    let mut restored = Restored {
+        frontier: Frontier::decode_state(&state, &config, parse)?,
+        config,
+        attachment: manifest.attachment.clone(),
+        next_row: manifest.covered + 1,
+        journal_bytes: 0,
+        checkpoint_bytes: state.bytes(),
+        manifest,
+    };
+    drop(state);
+    restored.frontier.sieve.set_silent(true);
+    let mut failure = None;
+    let rows = restored.next_row..=MAX_KEY;
+    store.range(Space::Journal, rows, &mut |key, row| {
+        if failure.is_none() {
+            failure = restored.make_calls(key, &row, parse).err();
+        }
+        Ok(())
+    })?;
+    restored.frontier.sieve.set_silent(false);
+    failure.map_or(Ok(Some(restored)), Err)
+}
+
+/// Joins parts of a checkpoint.
+fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    let Some(last) = count.checked_sub(1) else {
+        return Ok(bytes);
+    };
+    let key = |part| Manifest::key(manifest.generation, part);
+    let mut next = key(first);
+    store.range(Space::Checkpoint, key(first)..=key(first + last), &mut |at, part| {
+        if at == next {
+            bytes.extend_from_slice(&part);
+            next += 1;
+        }
+        Ok(())
+    })?;
+    if next == key(first + count) {
+        Ok(bytes)
+    } else {
+        Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned()))
+    }
+}
+
+impl Restored {
+    /// Makes the calls of a row again.
+    fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
+        let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(format!("row {key} of the journal: {what}"));
+        if self.manifest.logic != LOGIC {
+            return Err(OpenError::OtherLogic {
+                found: self.manifest.logic,
+                supported: LOGIC,
+            });
+        }
+        if key != self.next_row {
+            return Err(damaged(&"the row before it is missing"));
+        }
+        let (attachment, mut rest): (&serde_bytes::Bytes, _) =
+            postcard::take_from_bytes(row).map_err(|error| damaged(&error))?;
+        self.attachment.clear();
+        self.attachment.extend_from_slice(attachment);
+        while !rest.is_empty() {
+            let (call, after) = postcard::take_from_bytes::<Call<'_>>(rest).map_err(|error| damaged(&error))?;
+            rest = after;
+            match self.frontier.make_again(&call, parse) {
+                Some(true) => {}
+                Some(false) => return Err(damaged(&"a call has another result than before")),
+                None => return Err(damaged(&"a URL cannot be read")),
+            }
+        }
+        self.next_row += 1;
+        self.journal_bytes += row.len() as u64;
+        Ok(())
+    }
+}
+
+impl Frontier {
+    /// Makes a call again. Returns whether it had the same result; `None` if it cannot be read.
+    fn make_again(&mut self, call: &Call<'_>, parse: &ParseRules) -> Option<bool> {
+        Some(match call {
+            Call::AddSeed { url, now, is_new } => {
+                let verdict = self.add_seed(&url.read()?, *now).ok()?;
+                (verdict == Verdict::Queued) == *is_new
+            }
+            Call::Offer { links: stored, now } => {
+                let (links, others) = stored.read()?;
+                let verdicts = self.offer(&links, *now).ok()?;
+                self.count_others(others);
+                stored.agree_with(&verdicts)
+            }
+            Call::Lease {
+                now,
+                up_to,
+                taken: before,
+            } => {
+                let leasing = self.lease(*now, usize::try_from(*up_to).ok()?).ok()?;
+                taken(&leasing) == *before
+            }
+            Call::Settle { settlements, now } => {
+                let mut is_same = true;
+                for stored in settlements {
+                    let (settlement, others) = stored.read(parse)?;
+                    let settled = self.settle_one(&settlement, *now);
+                    self.count_others(others);
+                    is_same &= settled.fate == stored.fate && stored.links.agree_with(&settled.verdicts);
+                }
+                is_same
+            }
+            Call::SetDelay { host, delay, now } => self.set_delay(host, *delay, *now).is_ok(),
+            Call::Block { host, until, now } => self.block(host, *until, *now).is_ok(),
+            Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
+        })
+    }
+
+    /// Counts links that a journal did not store.
+    fn count_others(&mut self, others: &[OtherLinks]) {
+        for one in others {
+            let counts: &mut LinkCounts = if one.are_sitemaps {
+                &mut self.sitemaps.counts
+            } else {
+                &mut self.links
+            };
+            match one.refused {
+                None => counts.seen += one.count,
+                Some(why) => *counts.refused.entry(why).or_default() += one.count,
+            }
+        }
+    }
+}

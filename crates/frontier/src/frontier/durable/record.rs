@@ -1,0 +1,123 @@
+//! Records: what became of each page, in order, for people and tools. The frontier itself never reads them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::FrontierError;
+use super::OpenError;
+use crate::entry::{Entry, Purpose};
+use crate::failure::FailureKind;
+use crate::lease::{Dropped, NotFetched};
+use crate::settlement::{End, Fate, Outcome, Settled, Settlement};
+use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::time::Time;
+
+/// What became of one page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PageRecord<'a> {
+    /// The URL that was requested, or dropped.
+    #[serde(borrow)]
+    pub url: Cow<'a, str>,
+    /// The key that it is deduplicated on; `None` if that is the URL itself.
+    pub key: Option<Cow<'a, str>>,
+    /// How it ended.
+    pub end: PageEnd,
+    /// The HTTP status of the last answer, if the settlement [named it](Settlement::with_status).
+    pub status: Option<u16>,
+    /// When it was settled or dropped.
+    pub time: Time,
+    /// The number of links on the first path from a seed; 0 for a seed.
+    pub depth: u32,
+    /// Requests that counted as attempts.
+    pub attempts: u32,
+    /// The page with the first link to it; `None` for a seed.
+    pub referrer: Option<Cow<'a, str>>,
+}
+
+/// How a page ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PageEnd {
+    /// It was fetched.
+    Done,
+    /// It answered with a redirect.
+    Redirected,
+    /// Its answer is final and no page: HTTP 4xx.
+    Rejected,
+    /// It failed in all its attempts. The kind of the last failure.
+    GaveUp(FailureKind),
+    /// It left the queue without a request.
+    NotFetched(NotFetched),
+}
+
+impl<'a> PageRecord<'a> {
+    fn new(entry: &'a Entry, end: PageEnd, time: Time) -> Self {
+        Self {
+            url: Cow::Borrowed(&entry.url),
+            key: entry.key.as_deref().map(Cow::Borrowed),
+            end,
+            status: None,
+            time,
+            depth: entry.depth,
+            attempts: entry.attempts,
+            referrer: entry.metadata.referrer.as_deref().map(Cow::Borrowed),
+        }
+    }
+
+    /// Returns the record of an entry that was dropped.
+    pub(super) fn dropped(dropped: &'a Dropped, now: Time) -> Self {
+        Self::new(&dropped.entry, PageEnd::NotFetched(dropped.why), now)
+    }
+
+    /// Returns the record of a settled page; `None` if it is queued again, or no page.
+    pub(super) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
+        let End::Page(outcome) = &settlement.end else {
+            return None;
+        };
+        if entry.purpose != Purpose::Page {
+            return None;
+        }
+        let end = match (settled.fate, outcome) {
+            (Fate::Requeued { .. } | Fate::Stale, _) => return None,
+            (_, Outcome::Done) => PageEnd::Done,
+            (_, Outcome::Redirected) => PageEnd::Redirected,
+            (_, Outcome::Rejected) => PageEnd::Rejected,
+            (_, Outcome::NotFetched(why)) => PageEnd::NotFetched(*why),
+            (_, Outcome::Failed { failure, .. }) => PageEnd::GaveUp(failure.kind),
+        };
+        let status = settlement.status;
+        Some(Self {
+            status,
+            ..Self::new(entry, end, now)
+        })
+    }
+}
+
+/// Adds a record to those of a row.
+pub(super) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
+    let written = postcard::to_extend(record, std::mem::take(records));
+    *records = written.map_err(|error| FrontierError::not_saved(&error))?;
+    Ok(())
+}
+
+/// Visits all records of a store.
+pub(super) fn visit(store: &dyn Store, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
+    let mut damaged = None;
+    store.range(Space::Record, 0..=MAX_KEY, &mut |row, bytes| {
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() && damaged.is_none() {
+            match postcard::take_from_bytes::<PageRecord<'_>>(rest) {
+                Ok((record, after)) => {
+                    visit(record);
+                    rest = after;
+                }
+                Err(error) => damaged = Some(format!("record row {row}: {error}")),
+            }
+        }
+        Ok::<(), StoreError>(())
+    })?;
+    damaged.map_or(Ok(()), |what| Err(OpenError::Damaged(what)))
+}

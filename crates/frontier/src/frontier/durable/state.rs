@@ -1,0 +1,168 @@
+//! The whole state of a frontier as bytes: what a checkpoint holds.
+//!
+//! The seen-set is apart, in the format of its own file, because it is large. The rest is written by postcard, field after field, so it can
+//! be read by the same version of the format only. Neither contains anything of the configuration.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::{ByteBuf, Bytes};
+use sieve::snapshot::{Counts, Snapshot as _};
+use sieve::{Filter as _, Hashing, SeenSet, Sieve};
+
+use super::super::Frontier;
+use crate::config::{ConfigError, FrontierConfig};
+use crate::hosts::{HostQueues, LeasedEntry};
+use crate::keyed_hash::KeyedHash;
+use crate::lease::{LeaseId, NotFetched};
+use crate::report::{LinkCounts, PageCounts};
+use crate::rules::ParseRules;
+use crate::scope::Reached;
+use crate::sitemaps::Sitemaps;
+use crate::traps::{Clusters, RedirectLoops};
+
+/// A state as bytes.
+#[derive(Debug)]
+pub(super) struct EncodedState {
+    pub(super) state: Vec<u8>,
+    pub(super) seen_set: Vec<u8>,
+}
+
+impl EncodedState {
+    pub(super) fn bytes(&self) -> u64 {
+        (self.state.len() + self.seen_set.len()) as u64
+    }
+}
+
+/// Why bytes are not the state of a frontier.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StateError {
+    #[error("its state cannot be read: {0}")]
+    State(#[from] postcard::Error),
+    #[error("its seen-set cannot be read: {0}")]
+    SeenSet(#[from] sieve::snapshot::SnapshotError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("its seen-set cannot be written: {0}")]
+    Write(#[from] io::Error),
+}
+
+#[derive(Serialize)]
+struct StateRef<'a> {
+    counters: sieve::Counters,
+    queues: &'a HostQueues,
+    reached: &'a Reached,
+    leases: BTreeMap<LeaseId, &'a LeasedEntry>,
+    leased_pages: u64,
+    next_lease: u64,
+    has_just_dropped: bool,
+    pages: PageCounts,
+    not_fetched: &'a BTreeMap<NotFetched, u64>,
+    links: &'a LinkCounts,
+    sitemaps: &'a Sitemaps,
+    clusters: &'a Clusters,
+    redirects: &'a RedirectLoops,
+    hash: KeyedHash,
+}
+
+#[derive(Deserialize)]
+struct State {
+    counters: sieve::Counters,
+    queues: HostQueues,
+    reached: Reached,
+    leases: BTreeMap<LeaseId, LeasedEntry>,
+    leased_pages: u64,
+    next_lease: u64,
+    has_just_dropped: bool,
+    pages: PageCounts,
+    not_fetched: BTreeMap<NotFetched, u64>,
+    links: LinkCounts,
+    sitemaps: Sitemaps,
+    clusters: Clusters,
+    redirects: RedirectLoops,
+    hash: KeyedHash,
+}
+
+impl Frontier {
+    /// Returns the state as bytes. Cost: a copy of all of it.
+    pub(super) fn encode_state(&self) -> Result<EncodedState, StateError> {
+        let state = postcard::to_allocvec(&StateRef {
+            counters: self.sieve.counters(),
+            queues: self.sieve.queue(),
+            reached: self.scope.reached(),
+            leases: self.leases.iter().map(|(id, leased)| (*id, leased)).collect(),
+            leased_pages: self.leased_pages,
+            next_lease: self.next_lease,
+            has_just_dropped: self.has_just_dropped,
+            pages: self.pages,
+            not_fetched: &self.not_fetched,
+            links: &self.links,
+            sitemaps: &self.sitemaps,
+            clusters: &self.clusters,
+            redirects: &self.redirects,
+            hash: self.hash,
+        })?;
+        Ok(EncodedState {
+            state,
+            seen_set: encode_seen_set(self.sieve.filter())?,
+        })
+    }
+
+    /// Makes a frontier of a state, under a configuration that fits it.
+    pub(super) fn decode_state(
+        encoded: &EncodedState,
+        config: &FrontierConfig,
+        parse: &ParseRules,
+    ) -> Result<Self, StateError> {
+        let mut state: State = postcard::from_bytes(&encoded.state)?;
+        let seen_set = decode_seen_set(&encoded.seen_set, config)?;
+        let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
+        state.queues.configure(Self::host_rules(config), config, parse);
+        state.sitemaps.configure(config.max_sitemaps);
+        state.clusters.configure(config.max_fingerprints);
+        frontier.sieve = Sieve::from_parts(seen_set, state.queues)
+            .on_saturation(config.on_saturation)
+            .with_counters(state.counters);
+        frontier.scope.set_reached(state.reached);
+        frontier.leases = state.leases.into_iter().collect();
+        frontier.leased_pages = state.leased_pages;
+        frontier.next_lease = state.next_lease;
+        frontier.has_just_dropped = state.has_just_dropped;
+        frontier.pages = state.pages;
+        frontier.not_fetched = state.not_fetched;
+        frontier.links = state.links;
+        frontier.sitemaps = state.sitemaps;
+        frontier.clusters = state.clusters;
+        frontier.redirects = state.redirects;
+        frontier.hash = state.hash;
+        Ok(frontier)
+    }
+}
+
+fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
+    if let SeenSet::Exact(exact) = seen {
+        let keys: Vec<&Bytes> = exact.keys().map(Bytes::new).collect();
+        return Ok(postcard::to_allocvec(&keys)?);
+    }
+    let mut bytes = Vec::new();
+    // The counters of the sieve have these counts exactly.
+    seen.write_to(&Counts::default(), &mut bytes)?;
+    Ok(bytes)
+}
+
+fn decode_seen_set(bytes: &[u8], config: &FrontierConfig) -> Result<SeenSet, StateError> {
+    if config.exact {
+        let mut exact = sieve::ExactFilter::new();
+        for key in postcard::from_bytes::<Vec<ByteBuf>>(bytes)? {
+            exact.insert(&key);
+        }
+        return Ok(SeenSet::Exact(exact));
+    }
+    let secret = match &config.hashing {
+        Hashing::Hardened { key } => Some(*key),
+        _ => None,
+    };
+    let (seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
+    Ok(seen)
+}

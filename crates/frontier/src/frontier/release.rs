@@ -1,0 +1,50 @@
+//! Releasing leases whose requests have ended without a result.
+
+use super::Frontier;
+use crate::entry::{Purpose, origin_text};
+use crate::hosts::LeasedEntry;
+use crate::time::Time;
+
+impl Frontier {
+    /// Queues everything again that is in flight, the oldest lease first. Returns the number of entries.
+    pub(super) fn release_all(&mut self, now: Time) -> u64 {
+        let mut leases: Vec<_> = std::mem::take(&mut self.leases).into_iter().collect();
+        leases.sort_unstable_by_key(|(id, _)| *id);
+        let released = leases.len() as u64;
+        for (_, leased) in leases {
+            self.release(leased, now);
+        }
+        released
+    }
+
+    fn release(&mut self, mut leased: LeasedEntry, now: Time) {
+        leased.entry.attempts = leased.entry.attempts.saturating_sub(1);
+        match leased.entry.purpose.clone() {
+            Purpose::Address => {
+                self.hosts().request_not_made(&leased, now);
+                self.hosts().address_unknown(&leased.entry.queue, now);
+            }
+            Purpose::Robots(origin) => {
+                self.hosts().request_ended(&leased, now);
+                self.hosts().probe_not_sent(&leased, now);
+                let entry = leased.entry;
+                let is_first_try = entry.hops == 0 && entry.deferrals == 0;
+                if is_first_try && origin_text(&entry.url) == origin.as_str() {
+                    self.hosts().ask_robots_again(&origin, entry.attempts, now, now);
+                } else {
+                    self.hosts().enqueue(entry, now);
+                }
+            }
+            Purpose::Page | Purpose::Sitemap(_) => {
+                self.leased_pages -= u64::from(leased.entry.purpose == Purpose::Page);
+                self.hosts().request_ended(&leased, now);
+                self.hosts().probe_not_sent(&leased, now);
+                leased.entry.due = now;
+                let retries = self.pages.retries;
+                self.requeue(leased.entry, now);
+                // Nothing failed.
+                self.pages.retries = retries;
+            }
+        }
+    }
+}
