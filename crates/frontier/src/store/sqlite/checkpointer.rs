@@ -54,20 +54,19 @@ impl Checkpointer {
         })
     }
 
-    /// Tells the thread that there is something to move.
-    ///
     /// # Errors
     /// The error of an earlier checkpoint: what it moved may not be on the disk.
-    pub(super) fn committed(&self) -> Result<(), StoreError> {
+    pub(super) fn succeeded(&self) -> Result<(), StoreError> {
+        lock(&self.shared.state).error.take().map_or(Ok(()), Err)
+    }
+
+    /// Tells the thread that there is something to move.
+    pub(super) fn wake(&self) {
         let mut state = lock(&self.shared.state);
-        if let Some(error) = state.error.take() {
-            return Err(error);
-        }
         if !state.committed {
             state.committed = true;
             self.shared.changed.notify_one();
         }
-        Ok(())
     }
 
     /// Keeps the thread from making a checkpoint; waits for one that it is making.

@@ -1,10 +1,12 @@
 //! One commit: a transaction, its sync, and the room that is given back.
 
+use std::io;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result};
 
+use super::checkpointer::Checkpointer;
 use super::errors::{is_busy, store_error};
 use super::summary::Summary;
 use super::{PATIENCE, SqliteStore, bounds, empty_log_at_end, log_bytes, signed};
@@ -18,17 +20,15 @@ const SLACK: i64 = 1024;
 impl SqliteStore {
     /// Writes a batch.
     pub(super) fn write(&mut self, batch: &Batch, sync: bool) -> std::result::Result<(), StoreError> {
-        match &self.checkpointer {
-            Some(checkpointer) => checkpointer.committed()?,
-            None => {
-                let source =
-                    std::io::Error::new(std::io::ErrorKind::PermissionDenied, "it was opened for reading only");
-                return Err(StoreError::io(&self.path, source));
-            }
-        }
+        let Some(checkpointer) = &self.checkpointer else {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "it was opened for reading only");
+            return Err(StoreError::io(&self.path, source));
+        };
+        checkpointer.succeeded()?;
         self.bound_log().map_err(|error| store_error(&self.path, error))?;
         let summaries = self.transact(batch, sync);
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
+        self.checkpointer.iter().for_each(Checkpointer::wake);
         Ok(())
     }
 
