@@ -7,6 +7,7 @@
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
 
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,6 +95,7 @@ fn open(dir: &Path, urls: u64, now: Time) -> Result<Frontier> {
     let config = FrontierConfig {
         capacity: urls,
         delay: Duration::ZERO,
+        per_host: NonZeroU32::new(BATCH as u32).unwrap_or(NonZeroU32::MIN),
         ask_robots: false,
         max_queued: u64::MAX,
         max_hosts: 100_000_000,

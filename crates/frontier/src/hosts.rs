@@ -28,11 +28,12 @@ mod round_robin;
 mod sieve_queue;
 #[cfg(feature = "durable")]
 mod stored;
+mod table;
 mod timers;
 mod why;
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ pub(crate) use jitter::with_jitter;
 use origin_queue::OriginId;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
+pub(crate) use table::HostTable;
 use timers::Timers;
 
 use crate::config::MAX_ORIGINS_PER_HOST;
@@ -72,8 +74,8 @@ pub(crate) struct HostRules {
 pub(crate) struct HostQueues {
     #[serde(skip)]
     rules: HostRules,
-    // Boxed, because a table of large values wastes memory in its free slots.
-    hosts: HashMap<HostKey, Box<Host>>,
+    #[serde(skip)]
+    hosts: HostTable,
     due: VecDeque<HostKey>,
     addresses: Addresses,
     // When the time of a host changes, its old timer stays in these two. It differs from the time of the host, and is removed when it
@@ -115,7 +117,7 @@ impl HostQueues {
             traps,
             addresses: Addresses::new(rules.per_host, rules.delay),
             rules,
-            hosts: HashMap::new(),
+            hosts: HostTable::default(),
             due: VecDeque::new(),
             waiting: Timers::new(),
             resting: Timers::new(),
@@ -186,7 +188,7 @@ impl HostQueues {
     /// Counts a page of a host. Returns whether its budget is spent now, and queued pages must be dropped.
     pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
         let (most, mut is_over) = (self.rules.max_pages_per_host, false);
-        if self.hosts.contains_key(key) {
+        if self.hosts.contains(key.as_str()) {
             self.change(key, now, |host, _| is_over = host.count_page(most));
         }
         is_over
@@ -195,9 +197,7 @@ impl HostQueues {
     /// Queues an entry that was admitted, or a retry.
     pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
         // All entries of a host share one copy of its name.
-        if let Some((key, _)) = self.hosts.get_key_value(&entry.queue) {
-            entry.queue = key.clone();
-        }
+        entry.queue = self.hosts.shared_name(&entry.queue);
         let key = entry.queue.clone();
         self.change(&key, now, |host, rules| host.enqueue(entry, now, rules));
     }
@@ -207,7 +207,7 @@ impl HostQueues {
         let id = OriginId::of(&entry.url);
         let was_empty = self
             .hosts
-            .get(&entry.queue)
+            .get(entry.queue.as_str())
             .and_then(|host| host.find(id))
             .is_none_or(|origin| origin.postponed_len() == 0);
         if was_empty {
@@ -231,7 +231,7 @@ impl HostQueues {
                 break;
             };
             let mut is_left = false;
-            if self.hosts.contains_key(&key) {
+            if self.hosts.contains(key.as_str()) {
                 self.change(&key, now, |host, rules| {
                     released += host.release(&key, id, OF_ORIGIN, now, rules);
                     is_left = host.find(id).is_some_and(|origin| origin.postponed_len() > 0);
@@ -305,11 +305,11 @@ impl HostQueues {
     }
 
     pub(crate) fn get(&self, key: &HostKey) -> Option<&Host> {
-        self.hosts.get(key).map(|host| &**host)
+        self.hosts.get(key.as_str())
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&HostKey, &Host)> {
-        self.hosts.iter().map(|(key, host)| (key, &**host))
+        self.hosts.iter()
     }
 
     /// Changes an origin, and updates its state and that of its host.
@@ -330,7 +330,7 @@ impl HostQueues {
 
     /// Changes a host and updates its state. All changes of queues and times go through this function.
     fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
-        let host = self.hosts.entry(key.clone()).or_default();
+        let host = self.hosts.get_or_insert(key);
         let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
         change(host, &self.rules);
         self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
@@ -356,7 +356,7 @@ impl HostQueues {
         }
         host.state = state;
         // All references to a host share one copy of its name.
-        let key = self.hosts.get_key_value(key).map_or(key, |(own, _)| own);
+        let key = &self.hosts.shared_name(key);
         match state {
             HostState::Due => self.due.push_back(key.clone()),
             HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use crate::store::StoreError;
 pub(crate) use calls::OtherLinks;
 use calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
-use checkpoint::Checkpointer;
+use checkpoint::{Checkpointer, SIZES, Sizes};
 pub use open::{OpenError, Opened};
 pub use record::{PageEnd, PageRecord};
 
@@ -64,7 +64,7 @@ pub(crate) struct Durable {
 }
 
 impl Durable {
-    fn new(store: Box<dyn Store>, config: FrontierConfig, now: Time) -> Self {
+    fn new(store: Box<dyn Store>, config: FrontierConfig, now: Time, sizes: Sizes) -> Self {
         Self {
             store,
             config,
@@ -73,7 +73,7 @@ impl Durable {
             has_unsaved: false,
             attachment: Vec::new(),
             next_row: 1,
-            checkpointer: Checkpointer::default(),
+            checkpointer: Checkpointer::new(sizes),
             sync_interval: DEFAULT_SYNC_INTERVAL,
             last_sync: now,
         }
@@ -134,7 +134,7 @@ impl Frontier {
         done
     }
 
-    fn write_row(&self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+    fn write_row(&mut self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         let is_sync_due = durable.is_sync_due(now);
         let is_new = durable.has_unsaved || durable.attachment != attachment;
         if !is_new && !is_sync_due {
@@ -159,10 +159,16 @@ impl Frontier {
             let state = self.encode_state().map_err(|error| FrontierError::not_saved(&error))?;
             durable
                 .checkpointer
-                .begin(state, covered, &durable.config, &durable.attachment)
+                .begin(
+                    state,
+                    self.hosts().table_mut(),
+                    covered,
+                    &durable.config,
+                    &durable.attachment,
+                )
                 .map_err(|error| FrontierError::not_saved(&error))?;
         }
-        let slice = durable.checkpointer.write_slice(&mut batch);
+        let slice = durable.checkpointer.write_slice(&mut batch, self.hosts().table_mut());
         slice.map_err(|error| FrontierError::not_saved(&error))?;
         if is_sync_due {
             self.set_status(&mut batch, now);
@@ -191,16 +197,20 @@ impl Frontier {
         done
     }
 
-    fn write_checkpoint(&self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
+    fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
         let not_saved = |error: &dyn std::fmt::Display| FrontierError::not_saved(&error);
         let state = self.encode_state().map_err(|error| not_saved(&error))?;
         let covered = durable.next_row - 1;
-        let begun = durable
-            .checkpointer
-            .begin(state, covered, &durable.config, &durable.attachment);
+        let begun = durable.checkpointer.begin(
+            state,
+            self.hosts().table_mut(),
+            covered,
+            &durable.config,
+            &durable.attachment,
+        );
         begun.map_err(|error| not_saved(&error))?;
         let mut batch = Batch::default();
-        let written = durable.checkpointer.write_all(&mut batch);
+        let written = durable.checkpointer.write_all(&mut batch, self.hosts().table_mut());
         written.map_err(|error| not_saved(&error))?;
         self.set_status(&mut batch, now);
         durable.store.commit(&batch, true)?;
@@ -284,7 +294,7 @@ impl Frontier {
     /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
     pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open(dir)?;
-        open::open(Box::new(store), config, now, &parse)
+        open::open(Box::new(store), config, now, &parse, SIZES)
     }
 
     /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Self::persist). The copy is in

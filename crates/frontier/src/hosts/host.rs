@@ -63,6 +63,10 @@ pub(crate) struct Host {
     /// In milliseconds; `u32::MAX` for none.
     shortest_gap: ShortestGap,
     requests: u32,
+    /// The last copy of all hosts that has it.
+    #[cfg(feature = "durable")]
+    #[serde(skip)]
+    pub(crate) copied_in: u32,
 }
 
 /// The shortest time between the end of a request and the start of the next, in milliseconds.

@@ -77,7 +77,7 @@ impl HostQueues {
 
     /// Returns the rules of an origin, even if they have expired.
     pub(crate) fn known(&self, origin: &Origin) -> Option<&KnownRules> {
-        let host = self.hosts.get(origin.host())?;
+        let host = self.hosts.get(origin.host().as_str())?;
         host.find(OriginId::of(origin.as_str()))?.known.as_ref()
     }
 
@@ -97,7 +97,7 @@ impl HostQueues {
     /// Cost: a scan of all hosts, amortised over the bytes of new rules.
     fn make_room(&mut self, now: Time) {
         let (mut used, mut fresh) = (Vec::new(), Vec::new());
-        for (key, host) in &self.hosts {
+        for (key, host) in self.hosts.iter() {
             for origin in host.origins() {
                 let Some(known) = origin.known.as_ref().filter(|known| known.policy.bytes() > 0) else {
                     continue;

@@ -31,13 +31,11 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     }
 
     fn push(&mut self, arrival: Arrival<'_>) {
-        let is_first_of_host = !self.hosts.contains_key(arrival.link.url.host_str());
+        let is_first_of_host = !self.hosts.contains(arrival.link.url.host_str());
         self.traps.count(arrival.link, is_first_of_host);
         let mut entry = Entry::of(arrival.link);
         if arrival.is_postponed || self.traps.postpones(&entry) {
-            if let Some((key, _)) = self.hosts.get_key_value(&entry.queue) {
-                entry.queue = key.clone();
-            }
+            entry.queue = self.hosts.shared_name(&entry.queue);
             self.postpone(&entry, arrival.at);
         } else {
             self.enqueue(entry, arrival.at);

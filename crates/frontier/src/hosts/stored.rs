@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::table::HostTable;
 use super::timers::Timers;
 use super::{HostQueues, HostRules};
 use crate::config::FrontierConfig;
@@ -9,25 +10,24 @@ use crate::rules::ParseRules;
 use crate::url::HostKey;
 
 impl HostQueues {
+    /// Returns the hosts, to copy them.
+    pub(crate) fn table_mut(&mut self) -> &mut HostTable {
+        &mut self.hosts
+    }
+
     /// Makes queues usable that were read from a store.
     pub(crate) fn configure(&mut self, rules: HostRules, config: &FrontierConfig, parse: &ParseRules) {
         self.addresses.configure(rules.per_host, rules.delay);
         self.traps.configure(config);
         self.rules = rules;
-        for host in self.hosts.values_mut() {
-            host.parse_rules(parse);
-        }
+        self.hosts.for_each_mut(|host| host.parse_rules(parse));
         self.share_names();
     }
 
     /// Lets all references to a host share one copy of its name.
     fn share_names(&mut self) {
         let hosts = &self.hosts;
-        let share = |key: &mut HostKey| {
-            if let Some((known, _)) = hosts.get_key_value(&*key) {
-                *key = known.clone();
-            }
-        };
+        let share = |key: &mut HostKey| *key = hosts.shared_name(key);
         self.due.iter_mut().for_each(share);
         self.postponed_at.iter_mut().for_each(|(key, _)| share(key));
         self.addresses.replace_names(share);

@@ -1,10 +1,11 @@
 //! Timers: when waiting hosts are due, and when resting hosts are forgotten.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use super::HostQueues;
-use super::host::{Host, HostState};
+use super::host::HostState;
+use super::table::HostTable;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -24,7 +25,7 @@ impl HostQueues {
         while let Some(Reverse((time, key))) = self.waiting.peek() {
             if self
                 .hosts
-                .get(key)
+                .get(key.as_str())
                 .is_some_and(|host| host.state == HostState::Waiting(*time))
             {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
@@ -75,7 +76,7 @@ impl HostQueues {
         {
             if self
                 .hosts
-                .get(&key)
+                .get(key.as_str())
                 .is_some_and(|host| host.state == HostState::Resting(time))
             {
                 self.forget(&key);
@@ -85,7 +86,7 @@ impl HostQueues {
 }
 
 /// Returns one timer for each host whose state has a time of the wanted kind.
-fn timers(hosts: &HashMap<HostKey, Box<Host>>, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
+fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts
         .iter()
         .filter_map(|(key, host)| Some(Reverse((time_of(host.state)?, key.clone()))));

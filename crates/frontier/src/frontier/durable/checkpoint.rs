@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::EncodedState;
 use crate::config::FrontierConfig;
+use crate::hosts::HostTable;
 use crate::store::{Batch, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
@@ -12,12 +13,22 @@ pub(super) const LOGIC: u32 = 1;
 /// The key of the manifest in [`Space::Meta`].
 pub(super) const MANIFEST: u64 = 0;
 
-/// The journal is never shorter than this when a checkpoint is due, in bytes. It bounds the work of opening a small frontier.
-const MIN_JOURNAL_BYTES: u64 = 16 << 20;
-/// The size of a part, in bytes.
-const PART_BYTES: usize = 256 << 10;
-/// The parts that are written with one row.
-const PARTS_AT_ONCE: usize = 8;
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// The journal is never shorter than this when a checkpoint is due, in bytes. It bounds the work of opening a small frontier.
+    pub(super) min_journal_bytes: u64,
+    /// The size of a part, in bytes.
+    pub(super) part_bytes: usize,
+    /// The parts that are written with one row.
+    pub(super) parts_at_once: usize,
+}
+
+pub(super) const SIZES: Sizes = Sizes {
+    min_journal_bytes: 16 << 20,
+    part_bytes: 256 << 10,
+    parts_at_once: 8,
+};
 
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,9 +39,10 @@ pub(super) struct Manifest {
     pub(super) generation: u64,
     /// The last row of the journal that the state contains.
     pub(super) covered: u64,
-    /// The parts with the state, then those with the seen-set.
+    /// The parts with the state, then those with the seen-set, then those with the hosts.
     pub(super) state_parts: u64,
     pub(super) seen_set_parts: u64,
+    pub(super) host_parts: u64,
     /// The caller's own text of the last row that the state contains.
     #[serde(with = "serde_bytes")]
     pub(super) attachment: Vec<u8>,
@@ -44,8 +56,9 @@ impl Manifest {
 }
 
 /// Writes checkpoints, one after the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checkpointer {
+    sizes: Sizes,
     generation: u64,
     /// The bytes of the last checkpoint.
     checkpoint_bytes: u64,
@@ -59,32 +72,50 @@ pub(super) struct Checkpointer {
 struct Writing {
     manifest: Manifest,
     state: EncodedState,
+    /// The next part of the state and the seen-set.
     next_part: u64,
+    bytes: u64,
+    part_bytes: usize,
 }
 
 impl Writing {
-    /// Returns the next part with its key, if any is left.
+    /// Returns the next part of the state and the seen-set with its key, if any is left.
     fn next(&mut self) -> Option<(u64, &[u8])> {
         let part = self.next_part;
         let (bytes, at) = match part.checked_sub(self.manifest.state_parts) {
             None => (&self.state.state, part),
             Some(at) => (&self.state.seen_set, at),
         };
-        let start = usize::try_from(at).ok()?.checked_mul(PART_BYTES)?;
+        let start = usize::try_from(at).ok()?.checked_mul(self.part_bytes)?;
         let rest = bytes.get(start..).filter(|rest| !rest.is_empty())?;
         self.next_part += 1;
-        Some((
-            Manifest::key(self.manifest.generation, part),
-            &rest[..rest.len().min(PART_BYTES)],
-        ))
+        let key = Manifest::key(self.manifest.generation, part);
+        Some((key, &rest[..rest.len().min(self.part_bytes)]))
     }
 
-    fn is_finished(&self) -> bool {
-        self.next_part >= self.manifest.state_parts + self.manifest.seen_set_parts
+    /// Adds hosts to a batch, as the parts behind all others.
+    fn put_hosts(&mut self, copied: &[u8], batch: &mut Batch) {
+        let manifest = &mut self.manifest;
+        for part in copied.chunks(self.part_bytes) {
+            let number = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
+            batch.put(Space::Checkpoint, Manifest::key(manifest.generation, number), part);
+            manifest.host_parts += 1;
+        }
+        self.bytes += copied.len() as u64;
     }
 }
 
 impl Checkpointer {
+    pub(super) fn new(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            generation: 0,
+            checkpoint_bytes: 0,
+            journal_bytes: 0,
+            writing: None,
+        }
+    }
+
     /// Continues after the checkpoint of a store, and the journal since.
     pub(super) fn resume(&mut self, generation: u64, checkpoint_bytes: u64, journal_bytes: u64) {
         self.generation = generation;
@@ -99,63 +130,72 @@ impl Checkpointer {
 
     /// Returns whether a checkpoint is due: the journal is as long as the last one.
     pub(super) fn is_due(&self) -> bool {
-        self.writing.is_none() && self.journal_bytes >= self.checkpoint_bytes.max(MIN_JOURNAL_BYTES)
+        self.writing.is_none() && self.journal_bytes >= self.checkpoint_bytes.max(self.sizes.min_journal_bytes)
     }
 
-    /// Begins a checkpoint of this state, which contains the rows up to `covered`. One that was not finished is dropped.
+    /// Begins a checkpoint of this state and these hosts, which contain the rows up to `covered`. One that was not finished is dropped.
     pub(super) fn begin(
         &mut self,
         state: EncodedState,
+        hosts: &mut HostTable,
         covered: u64,
         config: &FrontierConfig,
         attachment: &[u8],
     ) -> Result<(), serde_json::Error> {
         self.generation += 1;
-        let generation = self.generation;
-        let count = |bytes: &[u8]| bytes.len().div_ceil(PART_BYTES) as u64;
+        let count = |bytes: &[u8]| bytes.len().div_ceil(self.sizes.part_bytes) as u64;
         let manifest = Manifest {
             logic: LOGIC,
             config: serde_json::to_string(config)?,
-            generation,
+            generation: self.generation,
             covered,
             state_parts: count(&state.state),
             seen_set_parts: count(&state.seen_set),
+            host_parts: 0,
             attachment: attachment.to_vec(),
         };
+        hosts.begin_copy();
         self.writing = Some(Writing {
             manifest,
+            bytes: state.bytes(),
             state,
             next_part: 0,
+            part_bytes: self.sizes.part_bytes,
         });
         self.journal_bytes = 0;
         Ok(())
     }
 
     /// Adds the next slice to a batch; with the last one the manifest, and the removal of what it replaces.
-    pub(super) fn write_slice(&mut self, batch: &mut Batch) -> Result<(), postcard::Error> {
+    pub(super) fn write_slice(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<(), postcard::Error> {
         let Some(writing) = &mut self.writing else {
             return Ok(());
         };
-        for _ in 0..PARTS_AT_ONCE {
+        let most = self.sizes.parts_at_once;
+        let mut parts = 0;
+        while parts < most {
             let Some((key, part)) = writing.next() else { break };
             batch.put(Space::Checkpoint, key, part);
+            parts += 1;
         }
-        if writing.is_finished() {
-            let manifest = &writing.manifest;
-            batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(manifest)?);
-            let first_key = Manifest::key(manifest.generation, 0);
-            batch.delete(Space::Checkpoint, 0..=first_key - 1);
-            batch.delete(Space::Journal, 0..=manifest.covered);
-            self.checkpoint_bytes = writing.state.bytes();
-            self.writing = None;
+        let (copied, is_last) = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
+        writing.put_hosts(&copied, batch);
+        if parts == most || !is_last {
+            return Ok(());
         }
+        let manifest = &writing.manifest;
+        batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(manifest)?);
+        batch.delete(Space::Checkpoint, 0..=Manifest::key(manifest.generation, 0) - 1);
+        batch.delete(Space::Journal, 0..=manifest.covered);
+        self.checkpoint_bytes = writing.bytes;
+        self.writing = None;
         Ok(())
     }
 
     /// Adds all that is left to a batch.
-    pub(super) fn write_all(&mut self, batch: &mut Batch) -> Result<(), postcard::Error> {
+    pub(super) fn write_all(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<(), postcard::Error> {
         while self.writing.is_some() {
-            self.write_slice(batch)?;
+            self.write_slice(batch, hosts)?;
         }
         Ok(())
     }

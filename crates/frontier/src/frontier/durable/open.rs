@@ -2,7 +2,7 @@
 
 use super::super::{Frontier, FrontierError};
 use super::calls::Call;
-use super::checkpoint::{LOGIC, MANIFEST, Manifest};
+use super::checkpoint::{LOGIC, MANIFEST, Manifest, Sizes};
 use super::state::{EncodedState, StateError};
 use super::{Durable, OtherLinks, options};
 use crate::config::{ConfigError, FrontierConfig};
@@ -110,10 +110,11 @@ pub(super) fn open(
     config: FrontierConfig,
     now: Time,
     parse: &ParseRules,
+    sizes: Sizes,
 ) -> Result<Opened, OpenError> {
     let Some(restored) = restore(&*store, parse)? else {
         let mut frontier = Frontier::in_memory(config.clone())?;
-        frontier.durable = Some(Box::new(Durable::new(store, config.clone(), now)));
+        frontier.durable = Some(Box::new(Durable::new(store, config.clone(), now, sizes)));
         frontier.checkpoint(&[], now)?;
         return Ok(Opened {
             frontier,
@@ -126,9 +127,9 @@ pub(super) fn open(
     let is_changed = config != restored.config;
     let mut frontier = restored.frontier;
     if is_changed {
-        frontier = Frontier::decode_state(&frontier.encode_state()?, &config, parse)?;
+        frontier = Frontier::decode_state(&frontier.encode_all()?, &config, parse)?;
     }
-    let mut durable = Durable::new(store, config.clone(), now);
+    let mut durable = Durable::new(store, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
     durable.attachment.clone_from(&restored.attachment);
     let generation = restored.manifest.generation;
@@ -173,6 +174,12 @@ fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, Op
     let state = EncodedState {
         state: parts(store, &manifest, 0, manifest.state_parts)?,
         seen_set: parts(store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
+        hosts: parts(
+            store,
+            &manifest,
+            manifest.state_parts + manifest.seen_set_parts,
+            manifest.host_parts,
+        )?,
     };
     let mut restored = Restored {
         frontier: Frontier::decode_state(&state, &config, parse)?,

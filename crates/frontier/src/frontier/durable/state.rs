@@ -22,16 +22,17 @@ use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
 use crate::traps::{Clusters, RedirectLoops};
 
-/// A state as bytes.
+/// A state as bytes. The hosts are apart, because they are copied one after the other.
 #[derive(Debug)]
 pub(super) struct EncodedState {
     pub(super) state: Vec<u8>,
     pub(super) seen_set: Vec<u8>,
+    pub(super) hosts: Vec<u8>,
 }
 
 impl EncodedState {
     pub(super) fn bytes(&self) -> u64 {
-        (self.state.len() + self.seen_set.len()) as u64
+        (self.state.len() + self.seen_set.len() + self.hosts.len()) as u64
     }
 }
 
@@ -85,7 +86,7 @@ struct State {
 }
 
 impl Frontier {
-    /// Returns the state as bytes. Cost: a copy of all of it.
+    /// Returns the state as bytes, without the hosts. Cost: a copy of it.
     pub(super) fn encode_state(&self) -> Result<EncodedState, StateError> {
         let state = postcard::to_allocvec(&StateRef {
             counters: self.sieve.counters(),
@@ -106,7 +107,17 @@ impl Frontier {
         Ok(EncodedState {
             state,
             seen_set: encode_seen_set(self.sieve.filter())?,
+            hosts: Vec::new(),
         })
+    }
+
+    /// Returns the whole state as bytes. Cost: a copy of all of it.
+    pub(super) fn encode_all(&mut self) -> Result<EncodedState, StateError> {
+        let mut encoded = self.encode_state()?;
+        let hosts = self.hosts().table_mut();
+        hosts.begin_copy();
+        (encoded.hosts, _) = hosts.copy_more(usize::MAX)?;
+        Ok(encoded)
     }
 
     /// Makes a frontier of a state, under a configuration that fits it.
@@ -118,6 +129,7 @@ impl Frontier {
         let mut state: State = postcard::from_bytes(&encoded.state)?;
         let seen_set = decode_seen_set(&encoded.seen_set, config)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
+        state.queues.table_mut().read_copy(&encoded.hosts)?;
         state.queues.configure(Self::host_rules(config), config, parse);
         state.sitemaps.configure(config.max_sitemaps);
         state.clusters.configure(config.max_fingerprints);
