@@ -115,6 +115,7 @@ fn each_library_is_used_in_its_own_modules_only() {
             "page/sitemap/unpack.rs",
         ],
     );
+    only("crawler", "rustix::", &["output/save/sync.rs"]);
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("cli", "toml::", &["config_file.rs"]);
     only("crawler", "bytesize::", &["summary/shown.rs"]);

@@ -20,6 +20,7 @@ use crate::fetch::Capture;
 use crate::fetch::{BodyExtent, TruncationReason};
 use crate::page::link_graph::LinkRecord;
 use crate::page::select::Selected;
+use crate::saved_output::SavedOutput;
 use crate::summary::Summary;
 
 /// Something that happened in a crawl.
@@ -292,6 +293,20 @@ pub trait Observer: Send {
     /// An error stops the crawl: requests in flight finish, and none starts. The observer receives no more events.
     /// Return an error only if the crawl is useless without the observer, as with an output on a full disk.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()>;
+
+    /// Writes out what it has buffered, and returns what it needs to continue from here in a later run. With `sync`, what it has
+    /// written survives a loss of power, too.
+    ///
+    /// A crawl with a state directory calls it before each commit, thousands of times per second, so do nothing if no event has come
+    /// since the last call. After a crash, all that was written after the last commit is reported again. The default keeps nothing.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the crawl without the commit.
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let _ = sync;
+        Ok(None)
+    }
 }
 
 impl<T: FnMut(&Event<'_>) + Send> Observer for T {

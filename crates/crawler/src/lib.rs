@@ -82,6 +82,7 @@ pub mod fetch;
 pub mod output;
 pub mod page;
 pub mod recrawl;
+mod saved_output;
 pub mod summary;
 mod timestamp;
 

@@ -8,6 +8,8 @@ mod lines;
 pub mod links;
 pub mod refused;
 pub mod save;
+mod tail;
 pub mod warc;
 
+pub use crate::saved_output::{SavedFile, SavedOutput};
 pub use file::OutputFile;

@@ -84,3 +84,9 @@ fn cell(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+/// Returns the text of a cell that was written with an apostrophe in front of a formula.
+pub(super) fn without_apostrophe(cell: &str) -> &str {
+    let text = cell.strip_prefix('\'').filter(|text| text.starts_with(FORMULA_STARTS));
+    text.unwrap_or(cell)
+}

@@ -9,10 +9,12 @@
 
 use std::io::{self, Write};
 
+use super::OutputFile;
 use super::columns::Columns;
 use super::lines::Lines;
 use crate::event::{Event, Observer, PageRecord};
 use crate::page::select::Field;
+use crate::saved_output::SavedOutput;
 
 /// Writes one CSV record per page.
 ///
@@ -36,6 +38,20 @@ impl<W: Write> Csv<W> {
     }
 }
 
+impl Csv<OutputFile> {
+    /// Continues a file, which may be empty. It is [saved](Observer::save) under this name.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or has other columns.
+    pub fn continuing(name: &str, file: OutputFile, selected: &[Field]) -> io::Result<Self> {
+        let columns = Columns::new(&PageRecord::default(), selected)?;
+        Ok(Self {
+            to: Lines::continue_csv(name, file, columns)?,
+        })
+    }
+}
+
 impl<W: Write + Send> Observer for Csv<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
@@ -43,5 +59,9 @@ impl<W: Write + Send> Observer for Csv<W> {
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        self.to.save(sync)
     }
 }

@@ -1,8 +1,11 @@
 //! An output file that never ends with a part of a line or a record.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use super::tail::Tail;
+use crate::saved_output::SavedFile;
 
 /// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
 /// truncated to the end of the write before. So lines and records stay whole.
@@ -14,6 +17,12 @@ pub struct OutputFile {
     path: PathBuf,
     /// Bytes of the writes that succeeded.
     whole: u64,
+    tail: Tail,
+    /// The last answer of [`save`](Self::save).
+    saved: SavedFile,
+    /// Whether bytes were written since the last sync, and whether the name of the file may be lost with the power.
+    has_unsynced_bytes: bool,
+    has_unsynced_name: bool,
 }
 
 impl OutputFile {
@@ -48,6 +57,102 @@ impl OutputFile {
         Ok(opened)
     }
 
+    /// Reads the last bytes of a file that was not empty when it was opened, so that it can be [saved](Self::save).
+    pub(super) fn read_tail(&mut self) -> io::Result<()> {
+        let tail = File::open(&self.path).and_then(|mut file| Tail::read(&mut file, self.whole));
+        self.tail = tail.map_err(|error| at(&self.path, &error))?;
+        Ok(())
+    }
+
+    /// Opens a file that an earlier run has [saved](Self::save), and checks that it still has what was saved. Then it is cut back to
+    /// that, because what the earlier run wrote later is written again. A missing file is made if nothing of it was saved.
+    ///
+    /// # Errors
+    ///
+    /// When the file is missing, shorter than it was, or changed before its saved end, or the system cannot open it. The message
+    /// says what to do.
+    pub fn reopen(path: &Path, saved: &SavedFile) -> io::Result<Self> {
+        let refuse = |what: String| {
+            let earlier = match saved.path == path.display().to_string() {
+                true => String::new(),
+                false => format!(" (as {})", saved.path),
+            };
+            let advice = "put that file back, or start a new crawl with another state directory";
+            let message = format!(
+                "{}: the crawl has written {} bytes{earlier}, and {what}: {advice}",
+                path.display(),
+                saved.length
+            );
+            Err(io::Error::new(io::ErrorKind::InvalidData, message))
+        };
+        match path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && saved.length > 0 => {
+                return refuse("the file is missing".to_owned());
+            }
+            Ok(found) if !found.is_file() => return refuse("this is not a regular file".to_owned()),
+            _ => {}
+        }
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut opened = Self::of(file, path)?;
+        let named = |error| at(path, &error);
+        let length = opened.file.metadata().map_err(named)?.len();
+        if length < saved.length {
+            return refuse(format!("the file has {length}"));
+        }
+        opened.whole = saved.length;
+        opened.tail = Tail::read(&mut opened.file, saved.length).map_err(named)?;
+        if opened.tail.hash() != saved.tail {
+            return refuse("the file was changed since".to_owned());
+        }
+        opened.file.set_len(saved.length).map_err(named)?;
+        Ok(opened)
+    }
+
+    /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power.
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot sync the file. It is unknown then what the file has, so do not try again.
+    pub fn save(&mut self, sync: bool) -> io::Result<SavedFile> {
+        if sync {
+            self.sync()?;
+        }
+        if self.saved.length != self.whole || self.saved.path.is_empty() {
+            self.saved = SavedFile {
+                path: self.path.display().to_string(),
+                length: self.whole,
+                tail: self.tail.hash(),
+            };
+        }
+        Ok(self.saved.clone())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.has_unsynced_bytes) {
+            self.file.sync_data().map_err(|error| at(&self.path, &error))?;
+        }
+        if std::mem::take(&mut self.has_unsynced_name) {
+            sync_folder_of(&self.path)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether it is a regular file, which can be [reopened](Self::reopen), and neither a pipe nor a device.
+    pub fn is_regular(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.is_file())
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file from its start to its end.
+    pub(super) fn reader(&self) -> io::Result<impl Read + use<>> {
+        let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
+        Ok(io::BufReader::new(file).take(self.whole))
+    }
+
     /// Empties the file. A pipe or a device stays as it is.
     ///
     /// # Errors
@@ -58,6 +163,7 @@ impl OutputFile {
         let emptied = is_regular.and_then(|is_regular| if is_regular { self.file.set_len(0) } else { Ok(()) });
         emptied.map_err(|error| at(&self.path, &error))?;
         self.whole = 0;
+        self.tail = Tail::default();
         Ok(())
     }
 
@@ -66,6 +172,10 @@ impl OutputFile {
             file: file.map_err(|error| at(path, &error))?,
             path: path.to_owned(),
             whole: 0,
+            tail: Tail::default(),
+            saved: SavedFile::default(),
+            has_unsynced_bytes: true,
+            has_unsynced_name: true,
         })
     }
 
@@ -91,6 +201,8 @@ impl Write for OutputFile {
         match self.file.write_all(bytes) {
             Ok(()) => {
                 self.whole += bytes.len() as u64;
+                self.tail.push(bytes);
+                self.has_unsynced_bytes = true;
                 Ok(bytes.len())
             }
             Err(error) => {
@@ -103,6 +215,17 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush().map_err(|error| at(&self.path, &error))
     }
+}
+
+/// Makes the name of a new file survive a loss of power. Only Unix can open a folder for that.
+pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if cfg!(unix) {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| at(folder, &error))?;
+    }
+    Ok(())
 }
 
 /// Adds the name of the file to an error.

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use super::OutputFile;
 use super::lines::Lines;
 use crate::event::{Event, Observer};
+use crate::saved_output::SavedOutput;
 
 /// Writes one JSON object per line and page (<https://jsonlines.org>).
 ///
@@ -20,6 +22,15 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
+impl JsonLines<OutputFile> {
+    /// Continues a file, which may be empty. It is [saved](Observer::save) under this name.
+    pub fn continuing(name: &str, file: OutputFile) -> Self {
+        Self {
+            to: Lines::continue_json(name, file),
+        }
+    }
+}
+
 impl<W: Write + Send> Observer for JsonLines<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
@@ -27,5 +38,9 @@ impl<W: Write + Send> Observer for JsonLines<W> {
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        self.to.save(sync)
     }
 }

@@ -1,10 +1,12 @@
 //! Records as JSON lines or CSV, written in whole lines.
 
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 
 use serde::Serialize;
 
 use super::columns::Columns;
+use super::file::OutputFile;
+use crate::saved_output::SavedOutput;
 
 /// The buffered lines are written at this size, in bytes, or at a flush.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -15,6 +17,15 @@ pub(super) struct Lines<W: Write> {
     to: W,
     format: Format,
     buffer: Vec<u8>,
+    /// How to save the inner writer, if a later run can continue it.
+    save: Option<Saving<W>>,
+}
+
+/// The name of an output, and what saves its writer.
+#[derive(Debug)]
+struct Saving<W> {
+    name: String,
+    save: fn(&mut W, &str, bool) -> io::Result<SavedOutput>,
 }
 
 #[derive(Debug)]
@@ -31,6 +42,7 @@ impl<W: Write> Lines<W> {
             to,
             format: Format::Json,
             buffer: Vec::new(),
+            save: None,
         }
     }
 
@@ -42,7 +54,19 @@ impl<W: Write> Lines<W> {
             to,
             format: Format::Csv(columns),
             buffer,
+            save: None,
         })
+    }
+
+    /// Writes out the buffer, and returns what a later run needs to continue.
+    pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        if !self.buffer.is_empty() {
+            self.write_buffer()?;
+        }
+        let Some(saving) = &self.save else {
+            return Ok(None);
+        };
+        (saving.save)(&mut self.to, &saving.name, sync).map(Some)
     }
 
     pub(super) fn push(&mut self, record: &impl Serialize) -> io::Result<()> {
@@ -71,6 +95,59 @@ impl<W: Write> Lines<W> {
         self.buffer = buffer;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+impl Lines<OutputFile> {
+    /// Continues a file of JSON lines that may be empty.
+    pub(super) fn continue_json(name: &str, file: OutputFile) -> Self {
+        let mut lines = Self::json(file);
+        lines.save = Some(Saving::of(name));
+        lines
+    }
+
+    /// Continues a CSV file that may be empty. Only then the header is written.
+    pub(super) fn continue_csv(name: &str, file: OutputFile, columns: Columns) -> io::Result<Self> {
+        let mut header = Vec::new();
+        columns.write_header(&mut header)?;
+        if !file.is_empty() {
+            let mut start = Vec::new();
+            file.reader()?.take(header.len() as u64).read_to_end(&mut start)?;
+            if start != header {
+                let message = format!(
+                    "{}: the columns of the file are others: select the same fields as in its first run",
+                    file.path().display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            header.clear();
+        }
+        Ok(Self {
+            to: file,
+            format: Format::Csv(columns),
+            buffer: header,
+            save: Some(Saving::of(name)),
+        })
+    }
+
+    /// Returns the file as an earlier run has left it.
+    pub(super) fn file(&self) -> &OutputFile {
+        &self.to
+    }
+}
+
+impl Saving<OutputFile> {
+    fn of(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            save: |file, name, sync| {
+                Ok(SavedOutput {
+                    name: name.to_owned(),
+                    file: file.save(sync)?,
+                    extra: String::new(),
+                })
+            },
+        }
     }
 }
 

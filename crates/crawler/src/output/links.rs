@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
+use super::OutputFile;
 use super::columns::Columns;
 use super::lines::Lines;
 use crate::event::{Event, Observer};
 use crate::page::link_graph::LinkRecord;
+use crate::saved_output::SavedOutput;
 
 /// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
 ///
@@ -58,6 +60,27 @@ impl<W: Write> LinkGraph<W> {
     }
 }
 
+impl LinkGraph<OutputFile> {
+    /// Continues a file of JSON lines, which may be empty. It is [saved](Observer::save) under this name.
+    pub fn continuing(name: &str, file: OutputFile) -> Self {
+        Self {
+            to: Lines::continue_json(name, file),
+        }
+    }
+
+    /// Continues a [CSV](super::csv) file, which may be empty. It is [saved](Observer::save) under this name.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or has other columns.
+    pub fn continuing_csv(name: &str, file: OutputFile) -> io::Result<Self> {
+        let columns = Columns::new(&Line::default(), &[])?;
+        Ok(Self {
+            to: Lines::continue_csv(name, file, columns)?,
+        })
+    }
+}
+
 impl<W: Write + Send> Observer for LinkGraph<W> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
@@ -65,5 +88,9 @@ impl<W: Write + Send> Observer for LinkGraph<W> {
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        self.to.save(sync)
     }
 }

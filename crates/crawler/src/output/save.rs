@@ -13,8 +13,12 @@
 //! replaced. Symbolic links in the folder are not followed. This does not protect against a program that replaces folders by links
 //! while the crawl runs.
 //!
-//! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. There is no `fsync`:
-//! the system decides when the bytes reach the disk.
+//! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. There is no `fsync`
+//! unless the crawl has a state directory: the system decides when the bytes reach the disk.
+//!
+//! **Continued crawls.** [`SavedFiles::continuing`] keeps the names that were given in a file of its own, so that a crawl which is
+//! continued gives none of them to another URL. What was saved after the last commit of a killed run is replaced, because these pages
+//! are fetched again.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -32,17 +36,21 @@
 //! ```
 
 mod names;
+mod sync;
+mod written;
 
-use std::collections::HashSet;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::names::{SafePath, variant};
+use self::sync::sync_all;
+use self::written::Written;
+use super::OutputFile;
 use super::file::at;
 use crate::event::{Event, Observer, PageBody};
+use crate::saved_output::SavedOutput;
 
 /// Numbers the temporary files of a process.
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
@@ -54,9 +62,9 @@ static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 pub struct SavedFiles {
     folder: PathBuf,
     temporary: PathBuf,
-    /// Hashes of the paths that this crawl has written, in lower case.
-    written: HashSet<u64>,
-    hasher: RandomState,
+    written: Written,
+    /// The files since the last sync, if the crawl can be continued.
+    unsynced: Vec<PathBuf>,
 }
 
 impl SavedFiles {
@@ -71,20 +79,43 @@ impl SavedFiles {
         Ok(Self {
             folder: folder.to_owned(),
             temporary: folder.join(format!(".crawler-{}-{number}.part", std::process::id())),
-            written: HashSet::new(),
-            hasher: RandomState::new(),
+            written: Written::new(),
+            unsynced: Vec::new(),
+        })
+    }
+
+    /// Makes or continues a folder of bodies. `names` has the names that were given, or is empty; it may be anywhere. It is
+    /// [saved](Observer::save) under `name`.
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot make the folder, or the names cannot be read.
+    pub fn continuing(name: &str, folder: &Path, names: OutputFile) -> io::Result<Self> {
+        let written = Written::continuing(name, names)?;
+        let files = Self::create(folder)?;
+        let temporary = folder.join(format!(".crawler-{}.part", written.token()));
+        // A killed run has left it.
+        let _ = fs::remove_file(&temporary);
+        Ok(Self {
+            temporary,
+            written,
+            ..files
         })
     }
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.
-    fn save(&mut self, body: &PageBody<'_>) -> io::Result<String> {
+    fn save_body(&mut self, body: &PageBody<'_>) -> io::Result<String> {
         let path = SafePath::of(&body.page.url, body.page.content_type.as_deref());
         let mut folder = String::new();
         for name in &path.folders {
             folder = self.make_folder(&folder, name)?;
         }
         let file = self.free_name(&folder, &path, &body.page.url);
-        self.write(&self.folder.join(&file), body.bytes)?;
+        let place = self.folder.join(&file);
+        self.write(&place, body.bytes)?;
+        if self.written.is_kept() {
+            self.unsynced.push(place);
+        }
         Ok(file)
     }
 
@@ -98,7 +129,7 @@ impl SavedFiles {
             };
             attempt += 1;
             // On a file system that ignores case, a written file may have this name in other letters.
-            if self.written.contains(&self.key_of(&path)) {
+            if self.written.contains(&path) {
                 continue;
             }
             let place = self.folder.join(&path);
@@ -130,14 +161,10 @@ impl SavedFiles {
                     .symlink_metadata()
                     .is_ok_and(|found| found.is_dir())
             };
-            if !is_folder() && self.written.insert(self.key_of(&file)) {
+            if !is_folder() && self.written.insert(&file) {
                 return file;
             }
         }
-    }
-
-    fn key_of(&self, path: &str) -> u64 {
-        self.hasher.hash_one(path.to_ascii_lowercase())
     }
 
     /// Writes a whole file, or none. It replaces an existing file or link.
@@ -163,8 +190,15 @@ impl SavedFiles {
 impl Observer for SavedFiles {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         if let Event::Body(body) = event {
-            body.set_saved_as(self.save(body)?);
+            body.set_saved_as(self.save_body(body)?);
         }
         Ok(())
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        if sync {
+            sync_all(&self.folder, &std::mem::take(&mut self.unsynced))?;
+        }
+        self.written.save(sync)
     }
 }

@@ -14,7 +14,7 @@
 //!   made with the same SHA-1.
 //! * A payload that is in the archive already, under any URL, becomes a `revisit` record of the profile
 //!   `identical-payload-digest`. An answer 304 becomes one of the profile `server-not-modified`. The latest payloads are remembered,
-//!   in 32 MiB; older ones are written again.
+//!   in 32 MiB; older ones are written again, and so are those of an earlier run that this one continues.
 
 mod file;
 mod payloads;
@@ -27,11 +27,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use self::file::Series;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use self::file::{SavedSeries, Series};
 use self::payloads::{Original, Payloads};
-use self::record::{Info, Record};
+use self::record::{Info, Record, start_of_file};
 use crate::event::{Event, Observer};
 use crate::fetch::Capture;
+use crate::saved_output::SavedOutput;
 
 /// The maximum number of captures that wait for the writer, each with its body. At this number the crawl waits for the writer.
 const MAX_QUEUED_CAPTURES: usize = 8;
@@ -54,8 +58,20 @@ pub struct ArchiveOptions {
 /// Writes an archive on a thread of its own. It needs [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
 #[derive(Debug)]
 pub struct Archive {
-    to: Option<SyncSender<Arc<Capture>>>,
+    to: Option<SyncSender<Job>>,
     writer: Option<JoinHandle<io::Result<()>>>,
+    /// What was saved last, if a later run can continue, and whether captures were written since, or only not synced.
+    saved: Option<SavedOutput>,
+    has_unsaved: bool,
+    has_unsynced: bool,
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+enum Job {
+    Write(Arc<Capture>),
+    /// Tells where the archive is, and with `true` syncs it first.
+    Save(bool, SyncSender<SavedOutput>),
 }
 
 impl Archive {
@@ -67,20 +83,76 @@ impl Archive {
     ///
     /// When the file cannot be opened or written, or exists but is not a WARC file, or its last record is incomplete.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
-        let mut writer = Writer::start(options)?;
-        let (to, captures) = sync_channel(MAX_QUEUED_CAPTURES);
-        let run = move || writer.run(&captures);
+        let mut writer = Writer::new(Series::open(&options.path, options.max_file_bytes)?, options);
+        writer.begin_file()?;
+        Self::start(writer, None)
+    }
+
+    /// Opens the file of a crawl that can be continued, or continues after the last record that was [saved](Observer::save). It is
+    /// saved under `name`.
+    ///
+    /// The first record is written with the first answer. An existing file of another crawl is appended to, after the same check as by
+    /// [`create`](Self::create). A file is only ended between two commits, so it may be longer than
+    /// [`max_file_bytes`](ArchiveOptions::max_file_bytes) by the answers of one commit. Payloads of earlier runs are not remembered.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved.
+    pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
+        let writer = match saved {
+            Some(saved) => Writer::reopen(options, saved)?,
+            None => Writer::new(
+                Series::open_to_continue(&options.path, options.max_file_bytes)?,
+                options,
+            ),
+        };
+        if !writer.series.is_regular() {
+            let message = format!("{}: this is not a regular file", writer.path().display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Self::start(writer, Some(name.to_owned()))
+    }
+
+    fn start(mut writer: Writer, name: Option<String>) -> io::Result<Self> {
+        writer.name = name;
+        let saved = writer.save(false)?;
+        let (to, jobs) = sync_channel(MAX_QUEUED_CAPTURES);
+        let run = move || writer.run(&jobs);
         let writer = thread::Builder::new().name("warc".to_owned()).spawn(run)?;
         Ok(Self {
             to: Some(to),
             writer: Some(writer),
+            saved,
+            has_unsaved: false,
+            has_unsynced: true,
         })
     }
 
     fn archive(&mut self, capture: &Arc<Capture>) -> io::Result<()> {
-        let sent = self.to.as_ref().is_some_and(|to| to.send(Arc::clone(capture)).is_ok());
+        (self.has_unsaved, self.has_unsynced) = (true, true);
+        self.send(Job::Write(Arc::clone(capture)))
+    }
+
+    fn send(&mut self, job: Job) -> io::Result<()> {
+        let sent = self.to.as_ref().is_some_and(|to| to.send(job).is_ok());
         // A writer that no longer receives has failed; `end` returns its error.
         if sent { Ok(()) } else { self.end() }
+    }
+
+    /// Waits until all captures are written, and notes where the archive is.
+    fn wait_until_saved(&mut self, sync: bool) -> io::Result<()> {
+        let (reply, saved) = sync_channel(1);
+        self.send(Job::Save(sync, reply))?;
+        match saved.recv() {
+            Ok(saved) => self.saved = Some(saved),
+            Err(_) => {
+                self.end()?;
+                return Err(io::Error::other("the archive has ended"));
+            }
+        }
+        self.has_unsaved = false;
+        self.has_unsynced &= !sync;
+        Ok(())
     }
 
     /// Waits until all captures are written, and returns the error of the writer.
@@ -99,9 +171,19 @@ impl Observer for Archive {
         match event {
             Event::Captured(capture) => self.archive(capture),
             Event::Tick(_) if self.writer.as_ref().is_some_and(JoinHandle::is_finished) => self.end(),
-            Event::Finished(_) => self.end(),
+            // An archive that is saved is needed until the last save.
+            Event::Finished(_) if self.saved.is_none() => self.end(),
             _ => Ok(()),
         }
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let must_wait = self.has_unsaved || sync && self.has_unsynced;
+        // After the end all captures are written.
+        if self.saved.is_some() && must_wait && self.to.is_some() {
+            self.wait_until_saved(sync)?;
+        }
+        Ok(self.saved.clone())
     }
 }
 
@@ -114,29 +196,67 @@ impl Drop for Archive {
 
 /// The writer, which the thread owns.
 struct Writer {
+    /// The name under which it is saved, if a later run can continue.
+    name: Option<String>,
     series: Series,
     info: Info,
+    /// Whether the first record of the run is written.
+    has_begun: bool,
+    /// Whether the archive was saved since the last file was ended.
+    may_end_file: bool,
     payloads: Payloads,
     responses: u64,
     revisits: u64,
 }
 
+/// What an archive needs to continue, besides the length of its file.
+#[derive(Debug, Serialize, Deserialize)]
+struct SavedArchive {
+    #[serde(flatten)]
+    series: SavedSeries,
+    has_begun: bool,
+    id: String,
+    next_id: String,
+}
+
 impl Writer {
-    fn start(options: ArchiveOptions) -> io::Result<Self> {
-        let mut writer = Self {
-            series: Series::open(&options.path, options.max_file_bytes)?,
+    fn new(series: Series, options: ArchiveOptions) -> Self {
+        Self {
+            name: None,
+            series,
             info: Info::new(options),
+            has_begun: false,
+            may_end_file: true,
             payloads: Payloads::default(),
             responses: 0,
             revisits: 0,
-        };
-        writer.begin_file()?;
+        }
+    }
+
+    fn reopen(options: ArchiveOptions, saved: &SavedOutput) -> io::Result<Self> {
+        let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
+        let id = |text: &str| Uuid::parse_str(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+        let (id, next_id) = (id(&archive.id)?, id(&archive.next_id)?);
+        let start = start_of_file(next_id);
+        let (path, max) = (&options.path, options.max_file_bytes);
+        let series = Series::reopen(path, max, &archive.series, &saved.file, &start)?;
+        let mut writer = Self::new(series, options);
+        (writer.info.id, writer.info.next_id) = (id, next_id);
+        writer.has_begun = archive.has_begun;
         Ok(writer)
     }
 
-    fn run(&mut self, captures: &Receiver<Arc<Capture>>) -> io::Result<()> {
-        while let Ok(capture) = captures.recv() {
-            self.write(&capture)?;
+    fn run(&mut self, jobs: &Receiver<Job>) -> io::Result<()> {
+        while let Ok(job) = jobs.recv() {
+            match job {
+                Job::Write(capture) => self.write(&capture)?,
+                Job::Save(sync, reply) => {
+                    if let Some(saved) = self.save(sync)? {
+                        // Nobody waits for it if the crawl has just ended.
+                        let _ = reply.send(saved);
+                    }
+                }
+            }
         }
         let (path, responses, revisits) = (self.path().display(), self.responses, self.revisits);
         let payloads_forgotten = self.payloads.forgotten();
@@ -148,18 +268,42 @@ impl Writer {
         Ok(())
     }
 
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let (Some(name), Some((series, file))) = (&self.name, self.series.save(sync)?) else {
+            return Ok(None);
+        };
+        let archive = SavedArchive {
+            series,
+            has_begun: self.has_begun,
+            id: self.info.id.to_string(),
+            next_id: self.info.next_id.to_string(),
+        };
+        self.may_end_file = true;
+        Ok(Some(SavedOutput {
+            name: name.clone(),
+            file,
+            extra: serde_json::to_string(&archive)?,
+        }))
+    }
+
     fn path(&self) -> &Path {
         self.series.path()
     }
 
     fn begin_file(&mut self) -> io::Result<()> {
+        self.has_begun = true;
         let record = self.info.record(self.series.path());
         self.series.write(&[record.bytes()])
     }
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {
-        if self.series.is_full() {
+        let must_end = self.series.is_full() && self.may_end_file;
+        if must_end {
             self.series.next()?;
+        }
+        if must_end || !self.has_begun {
+            // A later run knows the first record of one file after the last save.
+            self.may_end_file = self.name.is_none();
             self.begin_file()?;
         }
         let digest = payloads::payload_digest(capture);

@@ -10,7 +10,10 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use serde::{Deserialize, Serialize};
+
 use crate::output::OutputFile;
+use crate::saved_output::SavedFile;
 
 /// The maximum size of the fields of a record, in bytes: far more than any URL in them.
 const MAX_FIELD_BYTES: u64 = 1024 * 1024;
@@ -23,6 +26,15 @@ pub(super) struct Series {
     file: OutputFile,
     number: u32,
     max_file_bytes: Option<NonZeroU64>,
+    /// The number of the next file, if a later run can continue: it was free when the series was saved.
+    reserved: Option<u32>,
+}
+
+/// Where a series was, so that a later run can continue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SavedSeries {
+    number: u32,
+    next: u32,
 }
 
 impl Series {
@@ -38,7 +50,69 @@ impl Series {
             file,
             number: 0,
             max_file_bytes,
+            reserved: None,
         })
+    }
+
+    /// Opens the first file, as [`open`](Self::open) does, for a crawl that can be continued.
+    pub(super) fn open_to_continue(path: &Path, max_file_bytes: Option<NonZeroU64>) -> io::Result<Self> {
+        let mut series = Self::open(path, max_file_bytes)?;
+        series.file.read_tail()?;
+        series.reserve()?;
+        Ok(series)
+    }
+
+    /// Continues after the last record that was saved. A next file that was not saved is removed if it starts with `start`.
+    pub(super) fn reopen(
+        first: &Path,
+        max_file_bytes: Option<NonZeroU64>,
+        saved: &SavedSeries,
+        file: &SavedFile,
+        start: &[u8],
+    ) -> io::Result<Self> {
+        let path = match saved.number {
+            0 => first.to_owned(),
+            number => numbered(first, number),
+        };
+        let next = numbered(first, saved.next);
+        if next.exists() && starts_with(&next, start)? {
+            std::fs::remove_file(&next)?;
+        }
+        let mut series = Self {
+            first: first.to_owned(),
+            file: OutputFile::reopen(&path, file)?,
+            path,
+            number: saved.number,
+            max_file_bytes,
+            reserved: None,
+        };
+        series.reserve()?;
+        Ok(series)
+    }
+
+    fn reserve(&mut self) -> io::Result<()> {
+        let mut number = self.number;
+        loop {
+            number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
+            if !numbered(&self.first, number).try_exists()? {
+                self.reserved = Some(number);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns what [`reopen`](Self::reopen) needs, if the series was opened for that.
+    pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<(SavedSeries, SavedFile)>> {
+        let Some(next) = self.reserved else {
+            return Ok(None);
+        };
+        let file = self.file.save(sync)?;
+        let number = self.number;
+        Ok(Some((SavedSeries { number, next }, file)))
+    }
+
+    pub(super) fn is_regular(&self) -> bool {
+        self.file.is_regular()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -50,7 +124,16 @@ impl Series {
     }
 
     /// Makes the next file whose name is free.
+    ///
+    /// A series that a later run can continue has one name for it until it is [saved](Self::save) again.
     pub(super) fn next(&mut self) -> io::Result<()> {
+        if let Some(number) = self.reserved {
+            let path = numbered(&self.first, number);
+            self.file.save(true)?;
+            self.file = OutputFile::create_new(&path)?;
+            (self.path, self.number) = (path, number);
+            return self.reserve();
+        }
         loop {
             self.number = self.number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
             let path = numbered(&self.first, self.number);
@@ -80,6 +163,22 @@ impl Series {
         };
         self.file.write_all(&bytes)
     }
+}
+
+/// Returns whether a file, or what is left of it after a crash, has this start.
+fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let mut found = Vec::new();
+    let length = start.len() as u64;
+    if is_compressed(path) {
+        // The end of a torn file is an error; what is before it counts.
+        let _ = MultiGzDecoder::new(BufReader::new(file))
+            .take(length)
+            .read_to_end(&mut found);
+    } else {
+        file.take(length).read_to_end(&mut found)?;
+    }
+    Ok(start.starts_with(&found))
 }
 
 fn is_compressed(path: &Path) -> bool {

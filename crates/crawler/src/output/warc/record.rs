@@ -29,7 +29,9 @@ const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 /// The content of `warcinfo` records, and the id of the current one.
 #[derive(Debug)]
 pub(super) struct Info {
-    id: Uuid,
+    pub(super) id: Uuid,
+    /// The id in the next file. It is known before that file, so that a later run can tell whose file it is.
+    pub(super) next_id: Uuid,
     options: ArchiveOptions,
 }
 
@@ -37,13 +39,14 @@ impl Info {
     pub(super) fn new(options: ArchiveOptions) -> Self {
         Self {
             id: Uuid::nil(),
+            next_id: Uuid::new_v4(),
             options,
         }
     }
 
     /// Makes the first record of a file. All later records of the file refer to it.
     pub(super) fn record(&mut self, file: &Path) -> Record {
-        self.id = Uuid::new_v4();
+        self.id = std::mem::replace(&mut self.next_id, Uuid::new_v4());
         let robots = if self.options.obeys_robots {
             "RFC 9309"
         } else {
@@ -76,6 +79,11 @@ impl Info {
 pub(super) struct Record {
     id: Uuid,
     bytes: Vec<u8>,
+}
+
+/// Returns the bytes that the first record of a file starts with.
+pub(super) fn start_of_file(id: Uuid) -> Vec<u8> {
+    Head::titled("warcinfo", id).text.into_bytes()
 }
 
 impl Record {
@@ -186,13 +194,18 @@ struct Head {
 }
 
 impl Head {
-    fn new(kind: &str, id: Uuid, at: SystemTime) -> Self {
+    fn titled(kind: &str, id: Uuid) -> Self {
         let mut head = Self {
             id,
             text: "WARC/1.1\r\n".to_owned(),
         };
         head.field("WARC-Type", &kind);
         head.id_field("WARC-Record-ID", id);
+        head
+    }
+
+    fn new(kind: &str, id: Uuid, at: SystemTime) -> Self {
+        let mut head = Self::titled(kind, id);
         head.field("WARC-Date", &date(at));
         head
     }

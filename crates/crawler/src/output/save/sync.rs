@@ -1,0 +1,35 @@
+//! Makes saved files survive a loss of power.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::output::file::at;
+
+/// Syncs the files that were saved below a folder. On Linux one call syncs the whole file system, which costs far less than a call
+/// for each file.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_all(folder: &Path, files: &[PathBuf]) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let synced = File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
+    synced.map_err(|error| at(folder, &error))
+}
+
+/// Syncs the files that were saved, and the folders with their names.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_all(_: &Path, files: &[PathBuf]) -> io::Result<()> {
+    use crate::output::file::sync_folder_of;
+
+    let mut last_folder = None;
+    for file in files {
+        let synced = File::open(file).and_then(|file| file.sync_all());
+        synced.map_err(|error| at(file, &error))?;
+        if last_folder != file.parent() {
+            sync_folder_of(file)?;
+            last_folder = file.parent();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The names that files were saved under, so that no two URLs share a file, also across runs.
+
+use std::collections::HashSet;
+use std::io::{self, Read as _, Write as _};
+
+use uuid::Uuid;
+
+use crate::output::OutputFile;
+use crate::page::fingerprint::content_hash;
+use crate::saved_output::SavedOutput;
+
+/// The start of a file of names.
+const FORMAT: &[u8; 16] = b"crawler names 1\n";
+
+/// The bytes of a secret.
+const SECRET_BYTES: usize = 16;
+
+/// The bytes of one name in the file.
+const NAME_BYTES: usize = 8;
+
+/// Hashes of the names. Two of a million different names collide with a probability of 10^-7; then the second file gets a hash
+/// behind its name.
+#[derive(Debug)]
+pub(super) struct Written {
+    hashes: HashSet<u64>,
+    /// So that no site can predict collisions.
+    secret: [u8; SECRET_BYTES],
+    log: Option<Log>,
+}
+
+/// The file that has the names for the next run: the format, the secret, and the hashes.
+#[derive(Debug)]
+struct Log {
+    name: String,
+    file: OutputFile,
+    buffer: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn new() -> Self {
+        Self {
+            hashes: HashSet::new(),
+            secret: Uuid::new_v4().into_bytes(),
+            log: None,
+        }
+    }
+
+    /// Reads the names in a file, and keeps further ones there.
+    pub(super) fn continuing(name: &str, file: OutputFile) -> io::Result<Self> {
+        let mut written = Self::new();
+        let mut buffer = Vec::new();
+        if file.is_empty() {
+            buffer.extend_from_slice(FORMAT);
+            buffer.extend_from_slice(&written.secret);
+        } else {
+            written.read(&file)?;
+        }
+        written.log = Some(Log {
+            name: name.to_owned(),
+            file,
+            buffer,
+        });
+        Ok(written)
+    }
+
+    fn read(&mut self, file: &OutputFile) -> io::Result<()> {
+        let mut reader = file.reader()?;
+        let mut format = [0; FORMAT.len()];
+        reader.read_exact(&mut format)?;
+        if format != *FORMAT {
+            let message = format!("{}: this is no file of names of saved pages", file.path().display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        reader.read_exact(&mut self.secret)?;
+        let names = (file.len() as usize).saturating_sub(FORMAT.len() + SECRET_BYTES) / NAME_BYTES;
+        self.hashes.reserve(names);
+        for _ in 0..names {
+            let mut hash = [0; NAME_BYTES];
+            reader.read_exact(&mut hash)?;
+            self.hashes.insert(u64::from_le_bytes(hash));
+        }
+        Ok(())
+    }
+
+    pub(super) fn contains(&self, path: &str) -> bool {
+        self.hashes.contains(&self.hash_of(path))
+    }
+
+    /// Adds a name; returns whether it was free.
+    pub(super) fn insert(&mut self, path: &str) -> bool {
+        let hash = self.hash_of(path);
+        let is_new = self.hashes.insert(hash);
+        if let Some(log) = self.log.as_mut().filter(|_| is_new) {
+            log.buffer.extend_from_slice(&hash.to_le_bytes());
+        }
+        is_new
+    }
+
+    /// Writes new names to the file.
+    pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let Some(log) = &mut self.log else {
+            return Ok(None);
+        };
+        if !log.buffer.is_empty() {
+            log.file.write_all(&log.buffer)?;
+            log.buffer.clear();
+        }
+        Ok(Some(SavedOutput {
+            name: log.name.clone(),
+            file: log.file.save(sync)?,
+            extra: String::new(),
+        }))
+    }
+
+    /// Returns whether a later run can continue.
+    pub(super) fn is_kept(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Returns a text that this crawl has in all its runs, and no other crawl.
+    pub(super) fn token(&self) -> String {
+        // The secret itself stays secret.
+        content_hash(&self.secret).map_or_else(String::new, |hash| hash.to_string())
+    }
+
+    /// Case is ignored.
+    fn hash_of(&self, path: &str) -> u64 {
+        let mut text = self.secret.to_vec();
+        text.extend(path.bytes().map(|byte| byte.to_ascii_lowercase()));
+        content_hash(&text).map_or(0, |hash| hash.value() as u64)
+    }
+}

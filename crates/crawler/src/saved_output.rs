@@ -1,0 +1,28 @@
+//! Where an output was at a commit, so that a later run can continue it.
+
+use serde::{Deserialize, Serialize};
+
+/// What an output needs to continue after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedOutput {
+    /// Which output of the crawl it is, such as `links`. The program that attaches the output chooses it.
+    pub name: String,
+    /// The file, as it was at the commit.
+    #[serde(flatten)]
+    pub file: SavedFile,
+    /// What else the format needs, in a form of its own; empty for most formats.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub extra: String,
+}
+
+/// A file of an output, as it was at a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFile {
+    /// Its path, for messages. It may be shown only approximately if it is not Unicode.
+    pub path: String,
+    /// Its length, in bytes.
+    pub length: u64,
+    /// The hash of its last 4 KiB, or of all of it if it is shorter.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
