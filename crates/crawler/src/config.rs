@@ -41,7 +41,7 @@ pub struct CrawlOptions {
     /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
     /// style sheets name. The scope and the budgets apply to them as to pages.
     pub assets: bool,
-    /// The maximum duration of the crawl. After it no request starts.
+    /// The maximum duration of one run of the crawl. After it no request starts.
     pub max_time: Option<Duration>,
     /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
     pub sitemaps: bool,

@@ -5,7 +5,11 @@ mod conclusions;
 mod failure_policy;
 mod fetch_task;
 mod ledger;
+#[cfg(not(feature = "durable"))]
+mod not_saving;
 mod reports;
+#[cfg(feature = "durable")]
+mod saving;
 mod seeding;
 mod spawn;
 mod stop;
@@ -15,7 +19,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, Leasing, Outcome};
+use frontier::{Entry, Frontier, FrontierConfig, Lease, Leasing, Outcome, Report};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -32,6 +36,10 @@ use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::page::links::SeenLinkCache;
 use crate::recrawl::PreviousCrawl;
 use crate::summary::{Counts, Ending, Summary};
+#[cfg(not(feature = "durable"))]
+use not_saving::Saving;
+#[cfg(feature = "durable")]
+use saving::Saving;
 use seeding::{PreviousPages, Recrawl};
 
 /// How often observers get a progress event.
@@ -46,12 +54,15 @@ pub struct Crawl<S = HttpFetcher> {
     ledger: Ledger,
     /// The previous crawl, while some of its pages are not offered yet.
     recrawl: Option<Recrawl>,
+    is_recrawl: bool,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
     observer_error: Option<io::Error>,
+    /// What goes from one commit to the next, if the crawl has a state directory.
+    saving: Option<Saving>,
 }
 
 impl<S> std::fmt::Debug for Crawl<S> {
@@ -99,12 +110,16 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// Fails if the frontier cannot be set up.
     pub fn with_fetcher(config: CrawlConfig, fetcher: S) -> Result<Self, StartError> {
+        let frontier = Frontier::in_memory(Self::frontier_options(&config))?;
+        Ok(Self::with_parts(config, frontier, fetcher))
+    }
+
+    fn frontier_options(config: &CrawlConfig) -> FrontierConfig {
         let mut options = config.options().frontier.clone();
         if config.options().fingerprints {
             options.compare_one_of = NonZeroU32::MIN;
         }
-        let frontier = Frontier::in_memory(options)?;
-        Ok(Self::with_parts(config, frontier, fetcher))
+        options
     }
 
     /// Prepares a crawl with a frontier and a fetcher of your own.
@@ -119,12 +134,14 @@ impl<S: Fetcher> Crawl<S> {
             seen_links: Arc::default(),
             ledger: Ledger::default(),
             recrawl: None,
+            is_recrawl: false,
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
             stop: watch::Sender::new(Stop::No),
             ending: None,
             observer_error: None,
+            saving: None,
         }
     }
 
@@ -142,12 +159,18 @@ impl<S: Fetcher> Crawl<S> {
     #[must_use]
     pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
         self.recrawl = Some(Recrawl::new(previous));
+        self.is_recrawl = true;
         self
     }
 
     /// Returns the checked options.
     pub fn config(&self) -> &CrawlConfig {
         &self.config
+    }
+
+    /// Returns the report of the frontier, before the crawl runs.
+    pub fn report(&self) -> Report {
+        self.frontier.report()
     }
 
     /// Returns a handle that stops the crawl while it runs.
@@ -159,10 +182,11 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// # Errors
     ///
-    /// Fails if an observer fails; the requests in flight finish first. Fails if the file of the previous crawl can no
-    /// longer be read.
+    /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the
+    /// previous crawl can no longer be read, or if the state directory cannot be written.
     pub async fn run(mut self) -> Result<Summary, CrawlError> {
-        self.clock = Clock::start();
+        let (earliest, earlier) = self.end_of_last_run();
+        self.clock = Clock::start_run(earliest, earlier);
         self.begin()?;
         let mut stop = self.stop.subscribe();
         stop.mark_changed();
@@ -200,6 +224,16 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Starts the requests that can start now, and returns what to wait for.
     fn start_requests(&mut self) -> Result<Next, CrawlError> {
+        let mut leases = Vec::new();
+        let next = self.lease(&mut leases)?;
+        // A request that goes out before the commit of its lease could come too early after a crash.
+        self.save()?;
+        leases.into_iter().for_each(|lease| self.spawn(lease));
+        Ok(next)
+    }
+
+    /// Leases the requests that can start now, and returns what to wait for.
+    fn lease(&mut self, leases: &mut Vec<Lease>) -> Result<Next, CrawlError> {
         loop {
             if let Some(ending) = self.ending {
                 if !self.ledger.is_empty() {
@@ -217,18 +251,18 @@ impl<S: Fetcher> Crawl<S> {
                 .options()
                 .concurrency
                 .get()
-                .saturating_sub(self.ledger.len());
+                .saturating_sub(self.ledger.len() + leases.len());
             if free == 0 {
                 return Ok(Next::Wait(None));
             }
             match self.frontier.lease(self.clock.now(), free)? {
-                Leasing::Ready(leases) => leases.into_iter().for_each(|lease| self.spawn(lease)),
+                Leasing::Ready(ready) => leases.extend(ready),
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
                     return Ok(Next::LeaseMore);
                 }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
-                Leasing::AllLeased if self.ledger.is_empty() => return Err(CrawlError::Stalled),
+                Leasing::AllLeased if self.ledger.is_empty() && leases.is_empty() => return Err(CrawlError::Stalled),
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
                 Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,
@@ -254,7 +288,7 @@ impl<S: Fetcher> Crawl<S> {
                 links: settlement.links(),
                 verdicts: &settled.verdicts,
             });
-            self.report(report, &settled);
+            self.report_settled(report, &settled);
         }
         Ok(())
     }
@@ -272,6 +306,7 @@ impl<S: Fetcher> Crawl<S> {
     fn tick(&mut self) {
         let progress = Progress {
             elapsed: self.clock.elapsed(),
+            elapsed_before: self.clock.earlier(),
             pages: self.counts.pages,
             failed: self.counts.failed_pages(),
             bytes: self.counts.bytes,
@@ -301,9 +336,10 @@ impl<S: Fetcher> Crawl<S> {
         let summary = Summary {
             elapsed: self.clock.elapsed(),
             hosts,
-            ..std::mem::take(&mut self.counts).into_summary(ending, self.frontier.report())
+            ..self.counts.clone().into_summary(ending, self.frontier.report())
         };
         self.notify(&Event::Finished(&summary));
+        self.save_last()?;
         match self.observer_error {
             Some(error) => Err(CrawlError::Observer(error)),
             None => Ok(summary),

@@ -6,6 +6,8 @@ use frontier::FrontierError;
 
 use crate::fetch::ClientError;
 use crate::recrawl::RecrawlError;
+#[cfg(feature = "durable")]
+use crate::state::StateError;
 
 /// Why a crawl cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,14 @@ pub enum StartError {
     /// The frontier cannot be built.
     #[error(transparent)]
     Frontier(#[from] frontier::ConfigError),
+    /// The state directory cannot be opened.
+    #[cfg(feature = "durable")]
+    #[error(transparent)]
+    Open(#[from] frontier::OpenError),
+    /// The state of the crawl cannot be read.
+    #[cfg(feature = "durable")]
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The HTTP fetcher cannot be set up: its options, or the system's TLS roots.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -32,6 +42,10 @@ pub enum CrawlError {
     /// The frontier failed, and its state is no longer reliable.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+    /// The state of the crawl cannot be written.
+    #[cfg(feature = "durable")]
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The frontier waits for a lease that has no task. This is a defect of the crawler.
     #[error("the crawl cannot continue: a lease has no fetch task: please report this defect")]
     Stalled,

@@ -235,8 +235,10 @@ pub enum SitemapEnd {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The time since the start.
+    /// The time since the start. The runs of a crawl with a state directory add up.
     pub elapsed: Duration,
+    /// The time of the runs before this one.
+    pub elapsed_before: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
     /// Pages that failed, as the [summary](crate::summary) counts them.
@@ -252,6 +254,7 @@ impl Progress {
     pub fn new(elapsed: Duration, report: Report) -> Self {
         Self {
             elapsed,
+            elapsed_before: Duration::ZERO,
             pages: 0,
             failed: 0,
             bytes: 0,

@@ -31,6 +31,7 @@
 //! | how pages are fetched | a [`Fetcher`] of your own, with [`Crawl::with_fetcher`] |
 //! | what happens with pages | an [`Observer`]; [`output`] has those that write files |
 //! | when to stop | a [`StopHandle`] |
+//! | how to continue after a crash | `Crawl::open` (feature `durable`), with a state directory |
 //! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
 //!
 //! # Text and links of pages
@@ -62,7 +63,7 @@
 //!
 //! # What it does not do
 //!
-//! It runs no JavaScript, and keeps no state between runs except in its output files. The crate [`frontier`] decides the order and
+//! It runs no JavaScript. Without a state directory it keeps no state between runs except in its output files. The crate [`frontier`] decides the order and
 //! the politeness. It does no I/O, so it also serves programs that fetch by other means.
 //!
 //! # The loop
@@ -83,6 +84,8 @@ pub mod output;
 pub mod page;
 pub mod recrawl;
 mod saved_output;
+#[cfg(feature = "durable")]
+mod state;
 pub mod summary;
 mod timestamp;
 
@@ -101,5 +104,7 @@ pub use frontier::{Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
+#[cfg(feature = "durable")]
+pub use state::StateError;
 #[doc(inline)]
 pub use summary::{Ending, Missing, Summary};

@@ -8,10 +8,8 @@ pub struct SavedOutput {
     /// Which output of the crawl it is, such as `links`. The program that attaches the output chooses it.
     pub name: String,
     /// The file, as it was at the commit.
-    #[serde(flatten)]
     pub file: SavedFile,
     /// What else the format needs, in a form of its own; empty for most formats.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extra: String,
 }
 
@@ -22,7 +20,6 @@ pub struct SavedFile {
     pub path: String,
     /// Its length, in bytes.
     pub length: u64,
-    /// The hash of its last 4 KiB, or of all of it if it is shorter.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub tail: String,
+    /// A hash of its last 4 KiB, or of all of it if it is shorter; 0 for an empty file.
+    pub tail: u64,
 }

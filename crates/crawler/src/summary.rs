@@ -68,7 +68,7 @@ impl fmt::Display for Ending {
 pub struct Summary {
     /// Why it ended.
     pub ending: Ending,
-    /// The duration of the crawl.
+    /// The duration of the crawl. The runs of a crawl with a state directory add up.
     pub elapsed: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
@@ -119,7 +119,7 @@ pub struct Summary {
 }
 
 /// Counts of the requested sitemaps, and of the URLs in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct SitemapCounts {
     /// Sitemaps that were read.

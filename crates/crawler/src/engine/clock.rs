@@ -12,6 +12,8 @@ use crate::timestamp::rfc3339;
 pub(crate) struct Clock {
     epoch: Duration,
     started: Instant,
+    /// The duration of earlier runs.
+    earlier: Duration,
 }
 
 impl Clock {
@@ -20,6 +22,17 @@ impl Clock {
         Self {
             epoch,
             started: Instant::now(),
+            earlier: Duration::ZERO,
+        }
+    }
+
+    /// Starts a run. Its times are not before `earliest`, even if the time of day was set back since an earlier run.
+    pub(crate) fn start_run(earliest: Time, earlier: Duration) -> Self {
+        let clock = Self::start();
+        Self {
+            epoch: clock.epoch.max(Duration::from_millis(earliest.as_millis())),
+            earlier,
+            ..clock
         }
     }
 
@@ -48,7 +61,13 @@ impl Clock {
         rfc3339(Duration::from_millis(time.as_millis()))
     }
 
+    /// Returns the duration of all runs.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.earlier + self.started.elapsed()
+    }
+
+    /// Returns the duration of the runs before this one.
+    pub(crate) fn earlier(&self) -> Duration {
+        self.earlier
     }
 }

@@ -12,7 +12,7 @@ use crate::page::links::LinkKey;
 
 impl<S: Fetcher> Crawl<S> {
     /// Reports a settled lease.
-    pub(super) fn report(&mut self, pending: PendingReport, settled: &Settled) {
+    pub(super) fn report_settled(&mut self, pending: PendingReport, settled: &Settled) {
         let PendingReport {
             entry,
             subject,

@@ -45,18 +45,25 @@ impl Recrawl {
 }
 
 impl<S: Fetcher> Crawl<S> {
-    /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names.
+    /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
+    /// has done it.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
-        for seed in config.seeds() {
+        let has_new_seeds = !self.has_offered_seeds();
+        for seed in config.seeds().iter().filter(|_| has_new_seeds) {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
             self.notify(&Event::Offered {
                 links: &[Link::seed(seed.clone())],
                 verdicts: &[verdict],
             });
         }
+        if self.has_offered_previous() {
+            self.recrawl = None;
+        }
         self.offer_previous(PreviousPages::InReach)?;
-        self.offer_well_known_sitemaps()?;
+        if has_new_seeds {
+            self.offer_well_known_sitemaps()?;
+        }
         Ok(())
     }
 
@@ -110,7 +117,9 @@ impl<S: Fetcher> Crawl<S> {
                 self.offer(&std::mem::take(&mut links))?;
             }
             if *self.stop.borrow() != Stop::No {
-                return Ok(());
+                // A later run of a crawl with a state directory offers the others.
+                left += 1;
+                break;
             }
         }
         self.offer(&links)?;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
 use super::{Ending, SitemapCounts, Summary};
@@ -23,8 +25,8 @@ impl SitemapCounts {
 /// The maximum number of closed prefixes that the summary names.
 const PREFIXES_SHOWN: usize = 5;
 
-/// Counts while the crawl runs.
-#[derive(Debug, Default)]
+/// Counts of all runs of a crawl.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) pages: u64,
     pub(crate) by_status: BTreeMap<u16, u64>,
@@ -34,6 +36,8 @@ pub(crate) struct Counts {
     pub(crate) links_other_scheme: u64,
     pub(crate) links_unresolvable: u64,
     pub(crate) cookies_dropped: u64,
+    /// Of this run only: a later run fetches these pages.
+    #[serde(skip)]
     pub(crate) cut_short: u64,
     pub(crate) sitemaps: SitemapCounts,
     pub(crate) selected_cut: u64,
@@ -48,7 +52,7 @@ pub(crate) struct Counts {
 }
 
 /// The failure that explains a crawl that fetched nothing.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct FirstFailure {
     why: String,
     /// Whether this machine is the cause. Any other failure replaces such a one.

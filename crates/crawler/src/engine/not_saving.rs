@@ -1,0 +1,37 @@
+//! A crawl in memory, without the feature `durable`: there is nothing to commit.
+
+use std::time::Duration;
+
+use frontier::Time;
+
+use super::Crawl;
+use crate::error::CrawlError;
+use crate::fetch::Fetcher;
+
+/// What a crawl with a state directory keeps. Without the feature there is none.
+#[derive(Debug)]
+pub(super) enum Saving {}
+
+impl<S: Fetcher> Crawl<S> {
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn save(&mut self) -> Result<(), CrawlError> {
+        Ok(())
+    }
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        Ok(())
+    }
+
+    pub(super) fn has_offered_seeds(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    pub(super) fn has_offered_previous(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    pub(super) fn end_of_last_run(&self) -> (Time, Duration) {
+        (self.clock.now(), Duration::ZERO)
+    }
+}

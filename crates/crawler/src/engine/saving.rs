@@ -1,0 +1,188 @@
+//! Commits of a crawl with a state directory: the outputs first, then frontier, counts and outputs' states in one step.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontier::{Frontier, ParseRules, Time};
+
+use super::Crawl;
+use crate::config::CrawlConfig;
+use crate::engine::clock::Clock;
+use crate::error::{CrawlError, StartError};
+use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
+use crate::page::robots::RobotsTxt;
+use crate::saved_output::SavedOutput;
+use crate::state::{CrawlState, CrawlStateRef, hash_of_seeds};
+
+/// What a crawl with a state directory keeps from one commit to the next.
+#[derive(Debug, Default)]
+pub(super) struct Saving {
+    /// What the last commit has of the outputs.
+    outputs: Vec<SavedOutput>,
+    /// The hash of the seeds, and of those that earlier runs have offered; `None` in the first run.
+    seeds: u64,
+    offered_seeds: Option<u64>,
+    /// Whether earlier runs have offered all pages of the previous crawl; `None` if they had none.
+    previous: Option<bool>,
+    /// The duration of earlier runs, and the time of the last commit.
+    earlier: Duration,
+    last_time: Time,
+    /// Whether commits were made since the last sync.
+    has_unsynced: bool,
+    buffer: Vec<u8>,
+}
+
+impl Crawl {
+    /// Starts or continues a crawl over HTTP whose state is in a directory, which is made if it does not exist.
+    ///
+    /// The process may be killed at any moment. Then the same call continues the crawl: no page is lost, and only requests that were in
+    /// flight are sent again. Attach outputs that [continue](crate::output::OutputFile::reopen) the files of the run before, with what
+    /// [`saved_output`](Self::saved_output) returns, so that each line is there once.
+    ///
+    /// `config` may differ from that of the first run where the state does not depend on it. Seeds that are new are added.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`with_http`](Self::with_http), or if the directory cannot be opened, is in use, or has the state of another program.
+    pub fn open(config: CrawlConfig, http: &HttpOptions, state: &Path) -> Result<Self, StartError> {
+        let fetcher = HttpFetcher::new(&config, http)?;
+        Self::open_with_fetcher(config, fetcher, state)
+    }
+}
+
+impl<S: Fetcher> Crawl<S> {
+    /// Starts or continues a crawl as [`open`](Crawl::open) does, with a fetcher of your own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be opened, is in use, or has the state of another program.
+    pub fn open_with_fetcher(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Self, StartError> {
+        let agent = config.product_token().to_owned();
+        let parse: ParseRules = Arc::new(move |text| Arc::new(RobotsTxt::of_text(text.into(), &agent)));
+        let clock = Clock::start();
+        let opened = Frontier::open(state, Self::frontier_options(&config), clock.next_millisecond(), parse)?;
+        let mut crawl = Self::with_parts(config, opened.frontier, fetcher);
+        let mut saving = Saving {
+            seeds: hash_of_seeds(crawl.config.seeds()),
+            ..Saving::default()
+        };
+        // An empty one is from a run that ended before its first commit.
+        if let Some(attachment) = opened.attachment.filter(|attachment| !attachment.is_empty()) {
+            let state = CrawlState::read(&attachment)?;
+            crawl.counts = state.counts;
+            saving.outputs = state.outputs;
+            saving.offered_seeds = Some(state.seeds);
+            saving.previous = state.previous;
+            saving.earlier = state.elapsed;
+            saving.last_time = state.time;
+        }
+        crawl.saving = Some(saving);
+        Ok(crawl)
+    }
+
+    /// Returns whether the crawl continues one that an earlier run began.
+    pub fn is_continued(&self) -> bool {
+        self.saving
+            .as_ref()
+            .is_some_and(|saving| saving.offered_seeds.is_some())
+    }
+
+    /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.
+    pub fn is_drained(&self) -> bool {
+        self.frontier.is_drained()
+    }
+
+    /// Returns the outputs that the earlier runs have saved.
+    pub fn saved_outputs(&self) -> &[SavedOutput] {
+        self.saving.as_ref().map_or(&[], |saving| &saving.outputs)
+    }
+
+    /// Returns what an earlier run has saved of the output with this name.
+    pub fn saved_output(&self, name: &str) -> Option<&SavedOutput> {
+        self.saved_outputs().iter().find(|output| output.name == name)
+    }
+
+    /// Returns whether earlier runs have offered the seeds.
+    pub(super) fn has_offered_seeds(&self) -> bool {
+        let saving = self.saving.as_ref();
+        saving.is_some_and(|saving| saving.offered_seeds == Some(saving.seeds))
+    }
+
+    /// Returns whether earlier runs have offered all pages of the crawl that this one repeats.
+    pub(super) fn has_offered_previous(&self) -> bool {
+        self.saving.as_ref().is_some_and(|saving| saving.previous == Some(true))
+    }
+
+    /// Returns a time that is not before the last run, and the duration of all earlier runs.
+    pub(super) fn end_of_last_run(&self) -> (Time, Duration) {
+        let saved = self.saving.as_ref().map(|saving| (saving.last_time, saving.earlier));
+        let (time, earlier) = saved.unwrap_or_default();
+        (time.max(self.clock.now()), earlier)
+    }
+
+    /// Commits all changes since the last call. Requests of new leases may start after it only.
+    pub(super) fn save(&mut self) -> Result<(), CrawlError> {
+        let Some(mut saving) = self.saving.take() else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let sync = self.frontier.is_sync_due(now);
+        if self.frontier.has_unsaved() || sync && saving.has_unsynced {
+            self.write_outputs(&mut saving, sync)?;
+            let state = self.encode(&mut saving, now)?;
+            self.frontier.persist(&state, now)?;
+            saving.buffer = state;
+            saving.has_unsynced = !sync;
+        }
+        self.saving = Some(saving);
+        Ok(())
+    }
+
+    /// Makes the last commit of a run, and syncs it.
+    pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        let Some(mut saving) = self.saving.take() else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        self.write_outputs(&mut saving, true)?;
+        let state = self.encode(&mut saving, now)?;
+        self.frontier.checkpoint(&state, now)?;
+        self.saving = Some(saving);
+        Ok(())
+    }
+
+    /// Writes out what the outputs have buffered. What an output lacks must not be committed, so an error ends the crawl at once.
+    fn write_outputs(&mut self, saving: &mut Saving, sync: bool) -> Result<(), CrawlError> {
+        if let Some(error) = self.observer_error.take() {
+            return Err(CrawlError::Observer(error));
+        }
+        for observer in &mut self.observers {
+            let Some(saved) = observer.save(sync).map_err(CrawlError::Observer)? else {
+                continue;
+            };
+            match saving.outputs.iter_mut().find(|output| output.name == saved.name) {
+                Some(output) => *output = saved,
+                None => saving.outputs.push(saved),
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self, saving: &mut Saving, now: Time) -> Result<Vec<u8>, CrawlError> {
+        let state = CrawlStateRef {
+            counts: &self.counts,
+            elapsed: self.clock.elapsed(),
+            time: now,
+            seeds: saving.seeds,
+            previous: match self.is_recrawl {
+                true => Some(self.recrawl.is_none()),
+                false => saving.previous,
+            },
+            outputs: &saving.outputs,
+        };
+        let mut buffer = std::mem::take(&mut saving.buffer);
+        buffer.clear();
+        Ok(state.write(buffer)?)
+    }
+}
