@@ -1,10 +1,11 @@
 //! The log records of a crawl: their targets and fields, as docs/logs.md lists them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use crawler::{FailureKind, PageRecord, Progress, Summary};
+use crawler::{Crawl, Ending, FailureKind, PageRecord, Progress, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
 use serde::Serialize;
@@ -28,6 +29,40 @@ pub(crate) fn progress(progress: &Progress, message: &str) {
         bytes = progress.bytes,
         saturation_level:% = report.saturation.level;
         "{message}"
+    );
+}
+
+/// Logs that a crawl is continued, or that there is nothing to continue.
+pub(crate) fn continued(crawl: &Crawl, state: &Path) {
+    let report = crawl.report();
+    let (shown, queued) = (state.display(), report.queued_pages);
+    if crawl.is_drained() {
+        log::info!(
+            target: "crawler::state",
+            state:% = shown, queued;
+            "the crawl in {shown} has ended: nothing is left to fetch"
+        );
+    } else {
+        log::info!(
+            target: "crawler::state",
+            state:% = shown, queued;
+            "continuing the crawl in {shown}: {queued} pages are queued"
+        );
+    }
+}
+
+/// Logs that the same command continues a crawl that did not end by itself.
+pub(crate) fn can_continue(summary: &Summary, state: &Path) {
+    let (shown, queued) = (state.display(), summary.report.queued_pages);
+    let how = match summary.ending {
+        Ending::Drained => return,
+        Ending::BudgetSpent => "the same command with a higher --max-pages",
+        _ => "the same command",
+    };
+    log::info!(
+        target: "crawler::state",
+        state:% = shown, queued;
+        "the crawl is saved in {shown}: {how} continues it"
     );
 }
 

@@ -20,7 +20,7 @@ use crawler::fetch::{ClientError, CookieFileError};
 use crawler::recrawl::{PreviousCrawl, RecrawlError};
 use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, HttpOptions, StartError, Summary};
 use crawler_cli::demo::{self, DemoServer};
-use frontier::Reach;
+use frontier::{OpenError, Reach};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
@@ -125,7 +125,11 @@ impl Failure {
             | Self::Seeds(_)
             | Self::Recrawl(_)
             | Self::Cookies(_)
-            | Self::Start(StartError::Frontier(_) | StartError::Client(ClientError::Options(_))) => 2,
+            | Self::Start(
+                StartError::Frontier(_)
+                | StartError::Client(ClientError::Options(_))
+                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. }),
+            ) => 2,
             Self::Output(error) if error.is_usage() => 2,
             Self::Incomplete(_) => 3,
             _ => 1,
@@ -260,12 +264,21 @@ async fn run(
     }
     open_files::raise_limit(&mut http, crawl.concurrency);
     let reporter = Reporter::new(bar.clone(), &crawl);
-    let crawl = Crawl::with_http(CrawlConfig::new(crawl)?, &http)?.observe(reporter);
+    let config = CrawlConfig::new(crawl)?;
+    let state = site.and_then(|site| site.state.as_deref());
+    let crawl = match state {
+        Some(state) => Crawl::open(config, &http, state)?,
+        None => Crawl::with_http(config, &http)?,
+    };
+    if let Some(state) = state.filter(|_| crawl.is_continued()) {
+        log_records::continued(&crawl, state);
+    }
+    let crawl = crawl.observe(reporter);
     let crawl = match recrawl {
         Some(path) => crawl.recrawl(PreviousCrawl::open(path)?),
         None => crawl,
     };
-    let crawl = outputs::attach(crawl, options, bar)?;
+    let crawl = outputs::attach(crawl, options, state, bar)?;
     let status = StatusRequest::default();
     let crawl = crawl.observe(StatusReporter::new(status.clone()));
     if let Err(error) = signals::handle(crawl.stop_handle(), status) {
@@ -280,6 +293,9 @@ async fn run(
         },
     };
     log_records::loss(&summary);
+    if let Some(state) = state {
+        log_records::can_continue(&summary, state);
+    }
     outputs::print_summary(&summary, options, bar)?;
     Ok(summary)
 }

@@ -4,6 +4,8 @@
 //! both cases the summary goes to standard error. With `-q`, `--output` or JSON logs, or on a terminal that shows the progress view,
 //! there are no page lines. Then the summary goes to standard output. With JSON logs it is a record of the log.
 
+mod continued;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,14 @@ pub(crate) enum OutputError {
     ReplacedInput { path: String, option: &'static str },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatWithoutFile,
+    #[error("--{option} is not a file, so it cannot be continued after a crash: with --state, give a file")]
+    CannotContinue { option: &'static str },
+    #[error("the crawl in {state} also writes --{option} {path}: give it again")]
+    NotGiven {
+        state: String,
+        option: String,
+        path: String,
+    },
 }
 
 impl OutputError {
@@ -104,17 +114,41 @@ fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
     }
 }
 
+/// Returns the options of an archive.
+fn archive_options(crawl: &Crawl, path: &Path, outputs: &Outputs) -> ArchiveOptions {
+    let options = crawl.config().options();
+    ArchiveOptions {
+        path: path.to_owned(),
+        max_file_bytes: outputs.warc_max_bytes,
+        operator: outputs.warc_operator.clone(),
+        user_agent: options.user_agent.clone(),
+        obeys_robots: options.frontier.ask_robots,
+    }
+}
+
+/// Attaches all outputs, and the page lines if they go to standard output.
+///
+/// With a state directory, the files can be continued. The page lines of an interrupted run may be repeated.
+pub(crate) fn attach(
+    crawl: Crawl,
+    options: &Options,
+    state: Option<&Path>,
+    view: &ProgressBar,
+) -> Result<Crawl, OutputError> {
+    let crawl = match state {
+        Some(state) => continued::attach(crawl, &options.outputs, state)?,
+        None => attach_new(crawl, &options.outputs)?,
+    };
+    Ok(match Stdout::of(options, view) {
+        Stdout::PageLines => crawl.observe(PageLines { to: io::stdout() }),
+        Stdout::Results | Stdout::Summary => crawl,
+    })
+}
+
 /// Attaches all outputs. It opens all files before it empties the first, so a crawl that cannot start keeps the previous results.
-pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) -> Result<Crawl, OutputError> {
-    let outputs = &options.outputs;
+fn attach_new(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, OutputError> {
     if let Some(path) = &outputs.warc {
-        let archive = ArchiveOptions {
-            path: path.clone(),
-            max_file_bytes: outputs.warc_max_bytes,
-            operator: outputs.warc_operator.clone(),
-            user_agent: crawl.config().options().user_agent.clone(),
-            obeys_robots: crawl.config().options().frontier.ask_robots,
-        };
+        let archive = archive_options(&crawl, path, outputs);
         crawl = crawl.observe(Archive::create(archive).map_err(OutputError::Open)?);
     }
     if let Some(folder) = &outputs.save {
@@ -141,9 +175,6 @@ pub(crate) fn attach(mut crawl: Crawl, options: &Options, view: &ProgressBar) ->
             Format::Jsonl => RefusedReport::new(to),
             Format::Csv => RefusedReport::csv(to).map_err(OutputError::Open)?,
         });
-    }
-    if Stdout::of(options, view) == Stdout::PageLines {
-        crawl = crawl.observe(PageLines { to: io::stdout() });
     }
     Ok(crawl)
 }

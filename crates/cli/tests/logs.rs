@@ -6,14 +6,16 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod pages_server;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use jiff::Timestamp;
+use pages_server::site_of;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
@@ -39,26 +41,6 @@ fn records(output: &Output) -> Vec<Value> {
 
 fn of_target<'a>(records: &'a [Value], target: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["target"] == target).collect()
-}
-
-/// Starts a server of pages. Returns its URL.
-fn site_of(page: impl Fn(&str) -> Option<String> + Send + 'static) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let seed = format!("http://{}/", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut head = [0; 4096];
-            let length = stream.read(&mut head).unwrap_or(0);
-            let head = String::from_utf8_lossy(&head[..length]);
-            let body = head.split_whitespace().nth(1).and_then(&page);
-            let status = if body.is_some() { "200 OK" } else { "404 Not Found" };
-            let body = body.unwrap_or_default();
-            let length = body.len();
-            let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close");
-            let _ = write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}");
-        }
-    });
-    seed
 }
 
 #[track_caller]
@@ -298,6 +280,8 @@ fn runs() -> Vec<Output> {
         let words = "one and the same text of more than sixteen words stands on each and every page below this path";
         (path != "/robots.txt").then(|| format!("<p>{words}</p>{links}"))
     });
+    let state = file("logged-state");
+    let _ = fs::remove_dir_all(&state);
     let torn = file("torn.jsonl");
     fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\"}\n{\"url\":").unwrap();
     let dead: Vec<String> = (1..20).map(|port| format!("http://127.0.0.1:{port}/")).collect();
@@ -319,6 +303,11 @@ fn runs() -> Vec<Output> {
         ]
         .concat(),
         [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),
+        [
+            &json[..],
+            &["--state", &state, "--max-time", "0", "http://127.0.0.1:1/"],
+        ]
+        .concat(),
     ]
     .into_iter()
     .map(|arguments| crawler(&arguments).spawn().unwrap())

@@ -10,7 +10,7 @@ use super::Cli;
 use super::seeds;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: [&str; 26] = [
+const COMMON: [&str; 27] = [
     "seed_urls",
     "seeds",
     "recrawl",
@@ -20,6 +20,7 @@ const COMMON: [&str; 26] = [
     "refused",
     "select",
     "save",
+    "state",
     "max_pages",
     "max_depth",
     "max_time",

@@ -29,6 +29,13 @@ pub(crate) struct Site {
     pub(crate) recrawl: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
+    /// Keep the crawl in this directory, so that the same command continues it.
+    ///
+    /// The crawl may be stopped or killed at any moment. No page is lost, at most the pages in flight are fetched again, and each line of
+    /// the outputs is there once. --output, --links and --refused must be files; page lines on standard output may be repeated. After a
+    /// change of options the others must stay the same. --max-pages counts the pages of all runs, --max-time the time of one.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// Why the seeds cannot be used.

@@ -33,6 +33,8 @@ pub(super) struct Pace {
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     elapsed: Duration,
+    /// The time of this run, which `max_time` limits.
+    of_run: Duration,
     /// Pages that count for `--max-pages`.
     finished: u64,
     queued: u64,
@@ -51,6 +53,7 @@ impl Pace {
         let pages = &progress.report.pages;
         self.samples.push_back(Sample {
             elapsed: progress.elapsed,
+            of_run: progress.elapsed.saturating_sub(progress.elapsed_before),
             finished: pages.done + pages.rejected + pages.gave_up,
             queued: progress.report.queued,
         });
@@ -86,7 +89,7 @@ impl Pace {
         let shrunk = first.queued.saturating_sub(last.queued);
         let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING);
         let about = budget.into_iter().chain(drain).min();
-        let limit = self.max_time.map(|max| max.saturating_sub(last.elapsed));
+        let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
         match (about, limit) {
             (Some(about), Some(limit)) if limit < about => Remaining::AtMost(limit),
             (Some(about), _) => Remaining::About(about),

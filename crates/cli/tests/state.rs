@@ -1,0 +1,127 @@
+//! `--state`: the same command continues a crawl, and says why if it cannot.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod pages_server;
+mod program;
+
+use std::fs;
+use std::path::Path;
+
+use pages_server::site_of;
+use program::{fails, folder, number, succeeds};
+
+const PAGES: usize = 60;
+
+/// A tree of pages.
+fn site() -> String {
+    site_of(|path| {
+        let number: usize = path
+            .trim_start_matches('/')
+            .parse()
+            .ok()
+            .or((path == "/").then_some(0))?;
+        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < PAGES);
+        Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
+    })
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+/// The URLs of the lines, sorted.
+fn urls(file: &str) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let url = |line| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["url"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut urls: Vec<String> = text.lines().map(url).collect();
+    urls.sort();
+    urls
+}
+
+#[test]
+fn the_same_command_continues_an_interrupted_crawl_and_then_says_that_it_has_ended() {
+    let (seed, folder) = (site(), folder("state-continue"));
+    let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
+    let run = |more: &[&str]| succeeds(&[&["--delay", "0", "--state", &state, "-o", &pages], more, &[&seed]].concat());
+    let first = run(&["--max-pages", "5"]);
+    assert!(
+        first.stderr.contains("with a higher --max-pages continues it"),
+        "{}",
+        first.stderr
+    );
+    assert_eq!(urls(&pages).len(), 5);
+    let second = run(&["--max-pages", "40"]);
+    assert!(second.stderr.contains("continuing the crawl in"), "{}", second.stderr);
+    assert_eq!(number(&second.stdout, "pages "), 40);
+    let third = run(&[]);
+    assert_eq!(number(&third.stdout, "pages "), PAGES as u64);
+    let again = run(&[]);
+    assert!(
+        again.stderr.contains("has ended: nothing is left to fetch"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(number(&again.stdout, "pages "), PAGES as u64);
+    let mut found = urls(&pages);
+    assert_eq!(found.len(), PAGES);
+    found.dedup();
+    assert_eq!(found.len(), PAGES);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn outputs_that_cannot_be_continued_are_refused() {
+    let (seed, folder) = (site(), folder("state-refuse"));
+    let state = path(&folder, "state");
+    let (pages, links) = (path(&folder, "pages.jsonl"), path(&folder, "links.csv"));
+    let common = [
+        "--delay",
+        "0",
+        "--allow-private-addresses",
+        "--max-pages",
+        "5",
+        "--state",
+        &state,
+        &seed,
+    ];
+    let with = |outputs: &[&'static str]| [&common[..], outputs].concat();
+    fails(&with(&["-o", "-"]), 2, &["--output is not a file", "--state"]);
+    fails(&with(&["--links", "/dev/null"]), 2, &["--links is not a file"]);
+    succeeds(&[&common[..], &["-o", &pages, "--links", &links]].concat());
+    fails(
+        &[&common[..], &["-o", &pages]].concat(),
+        2,
+        &["also writes --links", &links],
+    );
+    let other = ["-o", &pages, "--links", &links, "--format", "jsonl"];
+    fails(&[&common[..], &other].concat(), 2, &["also writes --links (as CSV)"]);
+    let same = ["-o", &pages, "--links", &links];
+    let text = fs::read_to_string(&pages).unwrap();
+    fs::write(&pages, text.replace("200", "201")).unwrap();
+    fails(
+        &[&common[..], &same].concat(),
+        1,
+        &[&pages, "was changed", "put that file back"],
+    );
+    fs::remove_file(&pages).unwrap();
+    fails(
+        &[&common[..], &same].concat(),
+        1,
+        &[&pages, "is missing", "another state directory"],
+    );
+    fs::write(&pages, text).unwrap();
+    succeeds(&[&common[..], &same].concat());
+    let changed = [&common[..], &same, &["--scope", "site"]].concat();
+    fails(&changed, 2, &["host", "site", "give the same again"]);
+    fs::remove_dir_all(folder).unwrap();
+}
