@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Checks that a crawl with --state survives kill -9 at any moment: nothing is lost, nothing is written twice, no request comes early.
+
+    benches/crawl/kill.py [--kills 1000] [--pages 2000] [--hosts 32] [--delay 0.1] [--concurrency 16] [--seed 1]
+    benches/crawl/kill.py --short        20 kills, for CI
+
+A site on several hosts below localhost is crawled with all outputs: --output, --links, --refused, --warc and --save, in every second crawl as
+CSV, and in every third with archives of at most 100 kB. The crawler is killed at a random moment, from its first instruction on; one time in
+five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
+there were enough kills. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
+
+Promises, for each crawl:
+
+  * every page was requested, and is in the output once; so is every line of the other outputs, and none is torn;
+  * the archive has each answer once, and every saved body is whole, in a file of its own;
+  * the pages that were answered again are at most --concurrency per kill;
+  * no request came sooner after the one before to the same host than --delay, also across a kill;
+  * the summary counts every page once, the exit code is 0, and the same command once more sends no request and changes no file.
+"""
+
+import collections
+import csv
+import gzip
+import hashlib
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import site_server
+
+FAN_OUT = 6
+ELSEWHERE = "http://elsewhere.example/"
+# So that there are crawls of all kinds.
+MAX_KILLS_PER_CRAWL = 50
+# A kill lands at a random time up to this, in seconds after the start.
+LATEST_KILL = 0.5
+# A crawl that is not killed any more must end within this time.
+LIMIT_SECONDS = 120
+# A run that gets a signal must end within this time.
+END_SECONDS = 10
+KILL, STOP, STOP_NOW = [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]
+# The clock of the crawler has milliseconds.
+TOLERANCE_SECONDS = 0.002
+COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
+
+
+def main():
+    parser = site_server.parser(__doc__)
+    parser.add_argument("--kills", type=int)
+    parser.add_argument("--pages", type=int)
+    parser.add_argument("--hosts", type=int, default=32)
+    parser.add_argument("--delay", type=float, default=0.1, help="in seconds, longer than a start of the crawler")
+    parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--keep", help="keep the files of crawls with broken promises in this folder")
+    arguments = site_server.parse(parser)
+    arguments.kills = arguments.kills or (20 if arguments.short else 1000)
+    arguments.pages = arguments.pages or (600 if arguments.short else 2000)
+    moments = random.Random(arguments.seed)
+    print(COLUMNS.format("crawl", "kills", "pages", "lost", "twice", "refetched", "early", "orphans", "wall s"))
+    kept, killed, number = [], 0, 0
+    per_crawl = min(MAX_KILLS_PER_CRAWL, -(-arguments.kills // 3))
+    # A crawl that ends before its first kill counts as no kill.
+    while killed < arguments.kills and number < arguments.kills + 10:
+        holds, kills = run_case(arguments, number, moments, min(per_crawl, arguments.kills - killed))
+        kept.append(holds)
+        killed += kills
+        number += 1
+    print(f"{killed} kills")
+    site_server.finish(kept, "crawls")
+
+
+def run_case(arguments, number, moments, max_kills):
+    with site_server.work_folder() as folder:
+        work = pathlib.Path(folder)
+        with site_server.Server(work, "site", arguments.pages, arguments.hosts) as server:
+            broken, kills = check(arguments, number, moments, max_kills, work, server)
+        for text in broken:
+            print(f"    {text}", flush=True)
+        if broken and arguments.keep:
+            subprocess.run(["cp", "-r", folder, str(pathlib.Path(arguments.keep) / f"crawl-{number}")], check=False)
+    return not broken, kills
+
+
+class Files:
+    """The outputs of a crawl in a folder."""
+
+    def __init__(self, folder, is_csv, max_archive):
+        folder.mkdir()
+        ending = "csv" if is_csv else "jsonl"
+        self.is_csv = is_csv
+        self.pages, self.links, self.refused = (folder / f"{name}.{ending}" for name in ["pages", "links", "refused"])
+        self.archive, self.site, self.folder = folder / "all.warc.gz", folder / "site", folder
+        self.options = ["--output", self.pages, "--links", self.links, "--refused", self.refused]
+        self.options += ["--warc", self.archive, "--save", self.site]
+        self.options += ["--warc-max-bytes", max_archive] if max_archive else []
+
+    def rows(self, file):
+        """Returns the lines as dictionaries. A torn line is an error."""
+        text = file.read_text()
+        if not self.is_csv:
+            if text and not text.endswith("\n"):
+                raise ValueError(f"{file.name} ends with a part of a line")
+            return [json.loads(line) for line in text.splitlines()]
+        rows = list(csv.reader(text.splitlines(keepends=True)))
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise ValueError(f"{file.name} has a torn line")
+        return [dict(zip(rows[0], row)) for row in rows[1:]]
+
+    def keys(self):
+        """Returns what identifies the lines of each output, with how often it is there."""
+        names = {
+            "pages": (self.pages, ["url", "status"]),
+            "links": (self.links, ["from", "to", "kind"]),
+            "refused": (self.refused, ["url", "class", "reason"]),
+        }
+        found = {
+            name: collections.Counter(tuple(str(row[field]) for field in fields) for row in self.rows(file))
+            for name, (file, fields) in names.items()
+        }
+        targets = collections.Counter()
+        for file in sorted(self.folder.glob("all*.warc.gz")):
+            for kind, target in records_of(file):
+                if kind in ["response", "revisit", "request"]:
+                    targets["answer" if kind != "request" else kind, target] += 1
+        found["archive"] = targets
+        return found
+
+    def digests(self):
+        return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.folder.rglob("*") if path.is_file()}
+
+
+def records_of(file):
+    """Yields the type and the target of each record. An incomplete one is an error."""
+    data = gzip.decompress(file.read_bytes()) if file.stat().st_size else b""
+    while data:
+        head, rest = data.split(b"\r\n\r\n", 1)
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        length = int(fields["Content-Length"])
+        if len(rest) < length + 4 or rest[length : length + 4] != b"\r\n\r\n":
+            raise ValueError(f"{file.name} has an incomplete record")
+        data = rest[length + 4 :]
+        yield fields["WARC-Type"], fields.get("WARC-Target-URI")
+
+
+def check(arguments, number, moments, max_kills, work, server):
+    """Runs a crawl with kills. Prints its row; returns the promises that it breaks, and the number of kills."""
+    is_csv, max_archive = number % 2 == 1, 100_000 if number % 3 == 2 else None
+    common = ["--scope", "any", "--include", "^http://h[0-9]+[.]localhost:", "--allow-private-addresses"]
+    common += ["--concurrency", arguments.concurrency]
+    seed = url_of(0, arguments.hosts, server.port)
+    # What is expected, without a delay.
+    expected = Files(work / "expected", is_csv, max_archive)
+    with site_server.Crawl(arguments.crawler, work, *common, "--delay", 0, *expected.options, seed) as crawl:
+        if not crawl.wait(LIMIT_SECONDS) or crawl.process.returncode != 0:
+            return [f"the uninterrupted crawl failed: {crawl.process.poll()}", *[line for _, line in crawl.lines[-5:]]], 0
+    wanted = expected.keys()
+    first = len(server.log.read_text().splitlines())
+
+    files = Files(work / "files", is_csv, max_archive)
+    command = [arguments.crawler, *common, "--delay", arguments.delay, "--state", work / "state", *files.options, seed]
+    command = [str(word) for word in command]
+    kills, began, codes, errors = 0, time.monotonic(), [], []
+    while True:
+        with open(work / "stdout", "wb") as stdout, open(work / "stderr", "wb") as stderr:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+            try:
+                may_kill = kills < max_kills
+                code = process.wait(moments.uniform(0, LATEST_KILL) if may_kill else LIMIT_SECONDS)
+                codes.append(code)
+                break
+            except subprocess.TimeoutExpired:
+                if not may_kill:
+                    process.kill()
+                    process.wait()
+                    return [f"the crawl did not end within {LIMIT_SECONDS} s after {kills} kills"], kills
+                kills += 1
+                if not end(process, moments.choices([KILL, STOP, STOP_NOW], [8, 1, 1])[0]):
+                    return ["the crawl did not end after a signal"], kills
+    wall = time.monotonic() - began
+    summary, log = (work / "stdout").read_text(), (work / "stderr").read_text()
+    if codes[-1] != 0:
+        last = [line for line in log.splitlines() if line][-3:]
+        return [f"after {kills} kills the exit code is {codes[-1]}: {' / '.join(last)}"], kills
+
+    requests = [line.split() for line in server.log.read_text().splitlines()[first:]]
+    broken = []
+    try:
+        found = files.keys()
+    except (ValueError, EOFError, gzip.BadGzipFile, json.JSONDecodeError, KeyError) as error:
+        return [f"after {kills} kills an output cannot be read: {error}"], kills
+    lost = {name: set(wanted[name]) - set(found[name]) for name in wanted}
+    more = {name: set(found[name]) - set(wanted[name]) for name in wanted}
+    twice = {name: [key for key, count in found[name].items() if count > wanted[name].get(key, 1)] for name in wanted}
+    for what, by_name in [("lacks", lost), ("has unexpected", more), ("has more than once", twice)]:
+        for name, keys in by_name.items():
+            if keys:
+                broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
+
+    answered = collections.Counter(path for _, path, status, _ in requests if int(status) != site_server.GONE)
+    again = sum(count - 1 for count in answered.values()) - robots_again(answered, arguments.hosts)
+    never = [path for name, status in wanted["pages"] if (path := site_server.path_of(name)) not in answered]
+    if never:
+        broken.append(f"{len(never)} pages were never requested, such as {never[0]}")
+    if again > arguments.concurrency * kills:
+        broken.append(f"{again} pages were answered again after {kills} kills")
+    early = early_requests(requests, arguments.delay)
+    if early:
+        broken.append(f"{len(early)} requests came early, such as {early[0]}")
+
+    saved = [(row["url"], row["saved_as"]) for row in files.rows(files.pages) if row["saved_as"]]
+    names = collections.Counter(name for _, name in saved)
+    shared = [name for name, count in names.items() if count > 1]
+    if shared:
+        broken.append(f"{len(shared)} files belong to two pages, such as {shared[0]}")
+    page = site(arguments.pages, arguments.hosts, server.port)
+    torn = [name for url, name in saved if (files.site / name).read_bytes() != body_of(page(site_server.path_of(url)))]
+    if torn:
+        broken.append(f"{len(torn)} saved bodies are not those of their pages, such as {torn[0]}")
+    orphans = sum(path.is_file() for path in files.site.rglob("*")) - len(names)
+
+    pages = sum(status == "200" for _, status in wanted["pages"])
+    row = next((line.split() for line in summary.splitlines() if line.split()[:1] == ["pages"]), [])
+    counted = [word.replace(",", "") for word in row if word.replace(",", "").isdigit()]
+    if str(pages) not in counted:
+        broken.append(f"the summary counts {row} instead of {pages} pages")
+    lost_pages, twice_pages = len(lost["pages"]), len(twice["pages"])
+    shown = [number, kills, len(found["pages"]), lost_pages, twice_pages, again, len(early), orphans, f"{wall:.1f}"]
+    print(COLUMNS.format(*shown), flush=True)
+
+    # Once more: nothing is left.
+    before, count = files.digests(), server.count()
+    result = subprocess.run(command, capture_output=True, check=False, timeout=LIMIT_SECONDS)
+    if result.returncode != 0 or server.count() != count or files.digests() != before:
+        changed = [path.name for path, digest in files.digests().items() if before.get(path) != digest]
+        log = result.stderr.decode().splitlines()[-1:]
+        broken.append(f"once more: exit code {result.returncode}, {server.count() - count} requests, changed {changed} {log}")
+    return broken, kills
+
+
+def end(process, how):
+    """Ends a run: at once, after the requests in flight, or without them. Returns whether it ended."""
+    for number in how:
+        process.send_signal(number)
+        time.sleep(0.005)
+    try:
+        process.wait(END_SECONDS)
+        return True
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+
+
+def robots_again(answered, hosts):
+    """All hosts have one path for their robots.txt."""
+    return max(0, answered["/robots.txt"] - 1)
+
+
+def early_requests(requests, delay):
+    """Returns the requests that came too early after the one before to the same host. The path starts with the host."""
+    last, early = {}, []
+    for at, path, status, _ in requests:
+        host = path.split("/")[1]
+        # A request that was read after its sender was killed says nothing about the time at which it was sent.
+        if path == "/robots.txt" or int(status) == site_server.GONE:
+            continue
+        at = float(at)
+        if host in last and at - last[host] < delay - TOLERANCE_SECONDS:
+            early.append((path, f"{(at - last[host]) * 1000:.1f} ms"))
+        last[host] = at
+    return early
+
+
+# The site. The page `n` is on the host hK.localhost, which is 127.0.0.1, and its path is /K/n, so that the access log has the host.
+
+
+def url_of(number, hosts, port):
+    host = number % hosts + 1
+    return f"http://h{host}.localhost:{port}/{host}/{number}"
+
+
+def body_of(answer):
+    return answer[1].split(b"\r\n\r\n", 1)[1]
+
+
+def site(pages, hosts, port=None):
+    # The server process has its port as the second argument after --serve.
+    pages, hosts, port = int(pages), int(hosts), port or int(sys.argv[3])
+    url = lambda number: url_of(number, hosts, port)
+
+    def answer(path):
+        host, _, name = path.strip("/").partition("/")
+        if not name.isdigit() or int(name) >= pages or host != str(int(name) % hosts + 1):
+            return site_server.NOT_FOUND
+        number = int(name)
+        if number % 17 == 5 and not path.endswith("/"):
+            return site_server.response("", status="302 Found", headers=[f"Location: {url(number)}/"])
+        return page(number)
+
+    def page(number):
+        children = range(number * FAN_OUT + 1, min(number * FAN_OUT + FAN_OUT + 1, pages))
+        links = [url(child) for child in children] + [url(number // FAN_OUT), f"{ELSEWHERE}{number % 50}"]
+        if number % 10 == 3:
+            links.append(f"{url(0)}-missing-{number}")
+        if number % 10 == 4:
+            links.append(f"mailto:{number}@example.com")
+        anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
+        nofollow = f'<a rel=nofollow href="/{number}/nofollow">n</a>'
+        text = hashlib.sha256(str(number).encode()).hexdigest() * (number % 40)
+        # Some pages have the same text.
+        same = "<p>the same" if number % 50 == 49 else f"<title>Page {number}</title>{anchors}{nofollow}<p>{text}"
+        return site_server.response(same)
+
+    return answer
+
+
+if __name__ == "__main__":
+    site_server.run(main, {"site": site})
