@@ -10,7 +10,10 @@ mod pages_server;
 mod program;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
 
 use pages_server::site_of;
 use program::{fails, folder, number, succeeds};
@@ -76,6 +79,56 @@ fn the_same_command_continues_an_interrupted_crawl_and_then_says_that_it_has_end
     assert_eq!(found.len(), PAGES);
     found.dedup();
     assert_eq!(found.len(), PAGES);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Sets a cookie with each page, and returns the heads of the requests.
+fn site_with_cookies() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let seed = format!("http://{}/", listener.local_addr().unwrap());
+    let (send, heads) = channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).unwrap_or(0);
+            let _ = send.send(String::from_utf8_lossy(&head[..length]).into_owned());
+            let body = "<a href=/next>x</a>";
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nSet-Cookie: id=secret; Path=/";
+            let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    (seed, heads)
+}
+
+#[test]
+fn cookies_are_sent_again_in_the_next_run() {
+    let ((seed, heads), folder) = (site_with_cookies(), folder("state-cookies"));
+    let state = path(&folder, "state");
+    let run = |pages: &str| {
+        succeeds(&[
+            "--delay",
+            "0",
+            "--cookies",
+            "--ignore-robots",
+            "--max-pages",
+            pages,
+            "--state",
+            &state,
+            &seed,
+        ]);
+        heads.try_iter().collect::<Vec<_>>()
+    };
+    assert!(run("1").iter().all(|head| !head.contains("cookie:")));
+    let second = run("2");
+    assert_eq!(second.len(), 1);
+    assert!(second[0].contains("cookie: id=secret"), "{second:?}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let kept = fs::metadata(folder.join("state/fetcher.json")).unwrap();
+        assert_eq!(kept.permissions().mode() & 0o077, 0, "only its owner may read it");
+    }
     fs::remove_dir_all(folder).unwrap();
 }
 

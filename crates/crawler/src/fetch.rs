@@ -17,6 +17,7 @@ mod exchange;
 mod guard;
 mod head_limit;
 mod headers;
+mod kept;
 mod options;
 mod own_headers;
 mod pools;
@@ -224,5 +225,21 @@ pub trait Fetcher: Send + Sync + 'static {
     /// default, means that the host has no address.
     fn address(&self, _host: &str) -> impl Future<Output = Option<IpAddr>> + Send {
         std::future::ready(None)
+    }
+
+    /// Returns what a later run of this crawl needs besides the answers, such as cookies; `None`, the default, if it has not changed
+    /// since the last call. A crawl with a state directory calls it about once per second and at its end, and keeps the last text. It
+    /// may be as secret as a login.
+    fn save(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes what [`save`](Self::save) returned in an earlier run, before the first request.
+    ///
+    /// # Errors
+    ///
+    /// Says why the text cannot be read.
+    fn restore(&self, _saved: &[u8]) -> Result<(), String> {
+        Ok(())
     }
 }

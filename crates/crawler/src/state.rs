@@ -56,7 +56,10 @@ pub enum StateError {
     /// It is not what was written.
     #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
     Damaged(String),
-    /// It cannot be written.
+    /// What the fetcher keeps cannot be written.
+    #[error("the state of the crawl cannot be written: {0}")]
+    NotWritten(String),
+    /// It cannot be encoded.
     #[error("the state of the crawl cannot be encoded: {0}")]
     NotEncoded(String),
 }

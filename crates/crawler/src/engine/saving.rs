@@ -1,6 +1,7 @@
 //! Commits of a crawl with a state directory: the outputs first, then frontier, counts and outputs' states in one step.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,13 @@ use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
 use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
+use crate::output::replace_file;
 use crate::page::robots::RobotsTxt;
 use crate::saved_output::SavedOutput;
-use crate::state::{CrawlState, CrawlStateRef, hash_of_seeds};
+use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
+
+/// The file in the state directory with what the fetcher keeps, such as cookies.
+const KEPT: &str = "fetcher.json";
 
 /// What a crawl with a state directory keeps from one commit to the next.
 #[derive(Debug, Default)]
@@ -28,6 +33,8 @@ pub(super) struct Saving {
     /// The duration of earlier runs, and the time of the last commit.
     earlier: Duration,
     last_time: Time,
+    /// The file with what the fetcher keeps.
+    fetcher: PathBuf,
     /// Whether commits were made since the last sync.
     has_unsynced: bool,
     buffer: Vec<u8>,
@@ -63,7 +70,10 @@ impl<S: Fetcher> Crawl<S> {
         let clock = Clock::start();
         let opened = Frontier::open(state, Self::frontier_options(&config), clock.next_millisecond(), parse)?;
         let mut crawl = Self::with_parts(config, opened.frontier, fetcher);
+        let kept = state.join(KEPT);
+        crawl.restore_fetcher(&kept)?;
         let mut saving = Saving {
+            fetcher: kept,
             seeds: hash_of_seeds(crawl.config.seeds()),
             ..Saving::default()
         };
@@ -130,6 +140,9 @@ impl<S: Fetcher> Crawl<S> {
         let sync = self.frontier.is_sync_due(now);
         if self.frontier.has_unsaved() || sync && saving.has_unsynced {
             self.write_outputs(&mut saving, sync)?;
+            if sync {
+                self.save_fetcher(&saving)?;
+            }
             let state = self.encode(&mut saving, now)?;
             self.frontier.persist(&state, now)?;
             saving.buffer = state;
@@ -146,10 +159,30 @@ impl<S: Fetcher> Crawl<S> {
         };
         let now = self.clock.now();
         self.write_outputs(&mut saving, true)?;
+        self.save_fetcher(&saving)?;
         let state = self.encode(&mut saving, now)?;
         self.frontier.checkpoint(&state, now)?;
         self.saving = Some(saving);
         Ok(())
+    }
+
+    /// Gives the fetcher what it has saved in an earlier run.
+    fn restore_fetcher(&self, file: &Path) -> Result<(), StateError> {
+        let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
+        match std::fs::read(file) {
+            Ok(saved) => self.fetcher.restore(&saved).map_err(|why| damaged(&why)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(damaged(&error)),
+        }
+    }
+
+    /// Writes what the fetcher keeps, if it has changed.
+    fn save_fetcher(&self, saving: &Saving) -> Result<(), StateError> {
+        let Some(text) = self.fetcher.save() else {
+            return Ok(());
+        };
+        let written = replace_file(&saving.fetcher, &text);
+        written.map_err(|error| StateError::NotWritten(error.to_string()))
     }
 
     /// Writes out what the outputs have buffered. What an output lacks must not be committed, so an error ends the crawl at once.

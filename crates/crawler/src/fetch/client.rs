@@ -1,6 +1,7 @@
 //! The HTTP client: one request at a time, by one of two connection pools.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,9 +21,10 @@ use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Head, SentRequest};
-use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
+use super::guard::{AddressGuard, FirstLook, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
 use super::head_limit::HeadLimit;
 use super::headers::{self, is_css, is_html};
+use super::kept::Kept;
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
 use super::pools::{ClientError, ClientSettings, Pool};
@@ -55,6 +57,9 @@ pub struct HttpFetcher {
     /// The login of an HTTP proxy. For `https` the connector sends it.
     proxy_login: Option<HeaderValue>,
     jars: Option<Jars>,
+    first_look: FirstLook,
+    /// How many first looks the last [`save`](Fetcher::save) had.
+    saved_looks: AtomicUsize,
     has_proxy: bool,
     /// The maximum time of a request, its body included.
     timeout: Duration,
@@ -100,6 +105,8 @@ impl HttpFetcher {
         let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
             has_proxy: settings.proxy().is_some(),
+            first_look: settings.first_look().clone(),
+            saved_looks: AtomicUsize::new(0),
             proxy_login: settings.proxy().and_then(|proxy| proxy.basic_auth().cloned()),
             timeout: http.timeout,
             open: Pool::new(settings.guarded_by(if http.allow_private_addresses {
@@ -247,6 +254,23 @@ impl HttpFetcher {
 }
 
 impl Fetcher for HttpFetcher {
+    fn save(&self) -> Option<Vec<u8>> {
+        let looks = self.first_look.len();
+        let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
+        let has_cookies = self.jars.as_ref().is_some_and(Jars::take_changed);
+        let jars = || self.jars.as_ref().map(Jars::save).unwrap_or_default();
+        (has_looked || has_cookies).then(|| Kept::new(self.first_look.all(), jars()).write())
+    }
+
+    fn restore(&self, saved: &[u8]) -> Result<(), String> {
+        let kept = Kept::read(saved)?;
+        self.first_look.restore(kept.first_looks);
+        if let Some(jars) = &self.jars {
+            jars.restore(kept.jars);
+        }
+        Ok(())
+    }
+
     async fn address(&self, host: &str) -> Option<IpAddr> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let found = match bare.parse() {

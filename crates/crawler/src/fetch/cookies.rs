@@ -5,11 +5,14 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cookie_store::{Cookie, CookieStore, RawCookie};
 use frontier::Origin;
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::cookie_file::CookieFile;
@@ -29,6 +32,15 @@ pub(super) struct Jars {
     by_origin: Mutex<HashMap<Origin, CookieStore>>,
     /// What each jar starts from.
     file: CookieFile,
+    /// Whether a jar was changed since the last [`save`](Jars::save).
+    is_changed: AtomicBool,
+}
+
+/// The cookies of one origin, for a later run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedJar {
+    origin: Origin,
+    cookies: Vec<Cookie<'static>>,
 }
 
 impl Jars {
@@ -88,7 +100,32 @@ impl Jars {
             }
         }
         drop_expired(jar);
+        self.is_changed.store(true, Ordering::Relaxed);
         dropped
+    }
+
+    /// Returns whether something was changed since the last call.
+    pub(super) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns all cookies, for a later run.
+    pub(super) fn save(&self) -> Vec<SavedJar> {
+        let saved = |(origin, jar): (&Origin, &CookieStore)| SavedJar {
+            origin: origin.clone(),
+            cookies: jar.iter_any().cloned().collect(),
+        };
+        self.lock().iter().map(saved).collect()
+    }
+
+    /// Takes the cookies of an earlier run.
+    pub(super) fn restore(&self, saved: Vec<SavedJar>) {
+        let mut jars = self.lock();
+        for SavedJar { origin, cookies } in saved.into_iter().take(MAX_JARS) {
+            let cookies = cookies.into_iter().map(Ok::<_, Infallible>);
+            let Ok(jar) = CookieStore::from_cookies(cookies, false);
+            jars.insert(origin, jar);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
@@ -149,6 +186,7 @@ fn drop_expired(jar: &mut CookieStore) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kept::Kept;
     use super::*;
 
     fn url(text: &str) -> Url {
@@ -170,6 +208,39 @@ mod tests {
         });
         pairs.sort();
         pairs
+    }
+
+    #[test]
+    fn cookies_are_those_of_the_earlier_run_after_a_restart() {
+        let jars = Jars::default();
+        let set_cookies = [
+            "a=1; Path=/x; Secure",
+            "b=2; Max-Age=3600",
+            "c=3; Path=/; Expires=Wed, 01 Jan 2020 00:00:00 GMT",
+        ];
+        set(&jars, "https://www.example.com/x/y", &set_cookies.map(str::to_owned));
+        set(&jars, "http://other.example:81/", &["d=4; Path=/".to_owned()]);
+        assert!(jars.take_changed() && !jars.take_changed());
+        let text = Kept::new([("name".to_owned(), true)].into(), jars.save()).write();
+        let kept = Kept::read(&text).unwrap();
+        assert_eq!(kept.first_looks.get("name"), Some(&true));
+        let again = Jars::default();
+        again.restore(kept.jars);
+        for to in [
+            "https://www.example.com/x/z",
+            "https://www.example.com/",
+            "http://other.example:81/p",
+            "http://other.example/",
+        ] {
+            assert_eq!(sent(&again, to), sent(&jars, to), "{to}");
+        }
+        assert_eq!(sent(&again, "https://www.example.com/x/z"), ["a=1", "b=2"]);
+        assert!(Kept::read(&text[..text.len() - 1]).is_err());
+        assert!(
+            Kept::read(b"{\"version\":2,\"first_looks\":{},\"jars\":[]}")
+                .unwrap_err()
+                .contains("format is 2")
+        );
     }
 
     #[test]

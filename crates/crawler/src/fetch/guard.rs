@@ -1,7 +1,7 @@
 //! The address guard, and the resolver that applies it. The addresses that pass are those that are dialled: there is no second
 //! look-up that could answer otherwise.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -203,6 +203,21 @@ async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, DialError> {
 pub(super) struct FirstLook(Arc<Mutex<HashMap<String, bool>>>);
 
 impl FirstLook {
+    /// Returns all names that were looked up, and whether they had a private address. It only grows.
+    pub(super) fn all(&self) -> BTreeMap<String, bool> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.iter().map(|(name, was)| (name.clone(), *was)).collect()
+    }
+
+    /// Takes the names of an earlier run.
+    pub(super) fn restore(&self, names: BTreeMap<String, bool>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Says whether a name had a private address at its first look-up, which may be this one.
     fn was_private(&self, name: String, found: &[IpAddr]) -> bool {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -157,6 +157,10 @@ impl ClientSettings {
         self.proxy.as_ref()
     }
 
+    pub(super) fn first_look(&self) -> &FirstLook {
+        &self.first_look
+    }
+
     pub(super) fn guarded_by(&self, guard: Guard) -> Self {
         Self { guard, ..self.clone() }
     }

@@ -217,6 +217,21 @@ impl Write for OutputFile {
     }
 }
 
+/// Replaces a small file as a whole, also across a loss of power. Only its owner may read it.
+#[cfg(feature = "durable")]
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&new).map_err(|error| at(&new, &error))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_data());
+    let renamed = written.and_then(|()| std::fs::rename(&new, path));
+    renamed.map_err(|error| at(path, &error))?;
+    sync_folder_of(path)
+}
+
 /// Makes the name of a new file survive a loss of power. Only Unix can open a folder for that.
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
