@@ -32,8 +32,9 @@ pub(crate) struct Site {
     /// Keep the crawl in this directory, so that the same command continues it.
     ///
     /// The crawl may be stopped or killed at any moment. No page is lost, at most the pages in flight are fetched again, and each line of
-    /// the outputs is there once. --output, --links and --refused must be files; page lines on standard output may be repeated. After a
-    /// change of options the others must stay the same. --max-pages counts the pages of all runs, --max-time the time of one.
+    /// the outputs is there once. The same outputs must be given, as files; page lines on standard output may be repeated. Other options may
+    /// change, except those on which the state depends, such as --capacity. --max-pages counts the pages of all runs, --max-time the
+    /// time of one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
 }
