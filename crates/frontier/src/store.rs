@@ -20,7 +20,7 @@ mod tests;
 
 pub use error::StoreError;
 #[cfg(test)]
-pub(crate) use memory::{FailingStore, MemoryStore};
+pub(crate) use memory::{FailingStore, Failure, MemoryStore};
 pub(crate) use sqlite::SqliteStore;
 
 /// One family of blobs, ordered by a number.

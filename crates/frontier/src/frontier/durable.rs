@@ -19,6 +19,7 @@ mod open;
 mod options;
 mod record;
 mod state;
+mod tests;
 
 use std::path::Path;
 use std::time::Duration;

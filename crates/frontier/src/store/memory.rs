@@ -65,6 +65,8 @@ impl Store for MemoryStore {
 pub(crate) enum Failure {
     Full,
     Io,
+    /// The error comes after the commit, which was applied.
+    IoAfterwards,
 }
 
 /// A store whose n-th call fails; calls are commits, ranges and last keys. After a failed commit, every call
@@ -109,7 +111,7 @@ impl<S: Store> FailingStore<S> {
                 let path = PathBuf::from("a failing store");
                 Err(match self.failure {
                     Failure::Full => StoreError::Full { path },
-                    Failure::Io => StoreError::Io {
+                    Failure::Io | Failure::IoAfterwards => StoreError::Io {
                         path,
                         source: io::Error::other("told to fail"),
                     },
@@ -125,7 +127,13 @@ impl<S: Store> FailingStore<S> {
 
 impl<S: Store> Store for FailingStore<S> {
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
-        let done = self.call().and_then(|()| self.inner.commit(batch, sync));
+        let done = match self.call() {
+            Err(error @ StoreError::Io { .. }) if self.failure == Failure::IoAfterwards => {
+                self.inner.commit(batch, sync)?;
+                Err(error)
+            }
+            called => called.and_then(|()| self.inner.commit(batch, sync)),
+        };
         self.failed |= done.is_err();
         done
     }

@@ -14,7 +14,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::sqlite::{SIZES, Sizes};
-use super::{Batch, Change, FailingStore, MemoryStore, Space, SqliteStore, Store, StoreError, memory::Failure};
+use super::{Batch, Change, FailingStore, Failure, MemoryStore, Space, SqliteStore, Store, StoreError};
 
 mod damage;
 

@@ -1,7 +1,8 @@
 //! What is called, in which order, and how what is leased ends.
 
-use frontier::FailureKind;
 use proptest::prelude::*;
+
+use super::frontier::FailureKind;
 
 const KINDS: [FailureKind; 14] = [
     FailureKind::AddressForbidden,

@@ -6,6 +6,8 @@
     reason = "a test that cannot go on says where by panicking"
 )]
 
+use ::frontier;
+
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;

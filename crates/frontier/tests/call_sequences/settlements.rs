@@ -5,10 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, RobotsOutcome, Settlement, Task};
-
-use crate::calls::{End, How, Setting, Target};
-use crate::common::{self, Forbid, failure, url};
+use super::calls::{End, How, Setting, Target};
+use super::common::{self, Forbid, failure, url};
+use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, RobotsOutcome, Settlement, Task};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
     let mut config = FrontierConfig {

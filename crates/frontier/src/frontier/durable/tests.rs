@@ -1,0 +1,41 @@
+//! The durable frontier over stores in memory: random calls with kills, all crash images, failing stores, damage.
+
+#![cfg(test)]
+
+mod common;
+mod crash_images;
+mod damage;
+mod run;
+mod stores;
+
+#[path = "../../../tests/call_sequences/calls.rs"]
+#[expect(dead_code, reason = "some calls are of another test only")]
+mod calls;
+#[path = "../../../tests/call_sequences/pair.rs"]
+mod pair;
+#[path = "../../../tests/call_sequences/settlements.rs"]
+mod settlements;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+use crate as frontier;
+use crate::config::FrontierConfig;
+use calls::settings;
+use pair::{Pair, events};
+use settlements::config;
+use stores::Recorder;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(
+        setting in settings(),
+        is_exact in any::<bool>(),
+        events in prop::collection::vec(events(), 1..160),
+    ) {
+        let config = FrontierConfig { exact: is_exact, capacity: 100, ..config(&setting) };
+        Pair::new(config, Recorder::default()).run(events);
+    }
+}

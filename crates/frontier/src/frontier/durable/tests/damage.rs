@@ -1,0 +1,196 @@
+//! Stores from which something is missing, or in which something is at a wrong place or has wrong bytes.
+
+use super::super::checkpoint::{LOGIC, MANIFEST, Manifest};
+use super::common::START;
+use super::pair::picture;
+use super::run::{self, Run, steps_of};
+use super::stores::{Recorder, open_store, read_store};
+use crate::store::{Batch, MemoryStore, Space, Store as _};
+use crate::{FrontierError, OpenError, Opened};
+
+const STEPS: usize = 300;
+
+/// A store with a checkpoint of several parts, a journal of several rows, and an unfinished checkpoint.
+fn image() -> (Run, MemoryStore) {
+    let run = Run::new(STEPS);
+    let recorder = Recorder::keeping_images();
+    run.drive(&mut open_store(recorder.clone(), run::config(), START).unwrap().frontier);
+    let is_rich = |image: &MemoryStore| {
+        let generation = manifest(image).generation;
+        let of_next = image
+            .space(Space::Checkpoint)
+            .keys()
+            .filter(|key| *key >> 32 > generation);
+        image.space(Space::Journal).len() > 7 && of_next.count() > 2 && generation > 1
+    };
+    let image = recorder.images().into_iter().rfind(is_rich).unwrap();
+    (run, image)
+}
+
+fn manifest(image: &MemoryStore) -> Manifest {
+    postcard::from_bytes(&image.space(Space::Meta)[&MANIFEST]).unwrap()
+}
+
+fn with_manifest(image: &MemoryStore, change: impl FnOnce(&mut Manifest)) -> MemoryStore {
+    let mut changed = manifest(image);
+    change(&mut changed);
+    changed_by(image, |batch| {
+        batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&changed).unwrap());
+    })
+}
+
+fn changed_by(image: &MemoryStore, change: impl FnOnce(&mut Batch)) -> MemoryStore {
+    let (mut copy, mut batch) = (image.clone(), Batch::default());
+    change(&mut batch);
+    copy.commit(&batch, false).unwrap();
+    copy
+}
+
+fn open(image: &MemoryStore) -> Result<Opened, OpenError> {
+    open_store(Recorder::from(image.clone()), run::config(), START)
+}
+
+#[track_caller]
+fn is_damaged(opened: Result<Opened, OpenError>, word: &str) {
+    let error = opened.unwrap_err();
+    assert!(
+        matches!(&error, OpenError::Damaged(what) if what.contains(word)),
+        "{error}"
+    );
+}
+
+#[test]
+fn parts_of_an_unfinished_checkpoint_do_no_harm() {
+    let (run, image) = image();
+    let generation = manifest(&image).generation;
+    let expected = picture(&read_store(&image).unwrap().frontier);
+    let without = changed_by(&image, |batch| {
+        batch.delete(Space::Checkpoint, Manifest::key(generation + 1, 0)..=u64::MAX);
+    });
+    assert!(without != image);
+    assert_eq!(picture(&read_store(&without).unwrap().frontier), expected);
+
+    // Longer than the next checkpoint will be.
+    let garbage = changed_by(&image, |batch| {
+        for (next, part) in (1..3).flat_map(|next| (0..100).map(move |part| (next, part))) {
+            batch.put(Space::Checkpoint, Manifest::key(generation + next, part), vec![7; 300]);
+        }
+    });
+    let recorder = Recorder::from(garbage);
+    let mut opened = open_store(recorder.clone(), run::config(), run.time(STEPS)).unwrap();
+    opened.frontier.checkpoint(b"next", run.time(STEPS)).unwrap();
+    let expected = picture(&opened.frontier);
+    drop(opened);
+    let left = recorder.image();
+    assert!((1..3).contains(&(manifest(&left).generation - generation)));
+    assert_eq!(picture(&read_store(&left).unwrap().frontier), expected);
+    // The checkpoint after it has removed them.
+    let mut opened = open_store(recorder.clone(), run::config(), run.time(STEPS)).unwrap();
+    opened.frontier.checkpoint(b"after", run.time(STEPS)).unwrap();
+    let parts = recorder.image().space(Space::Checkpoint).len() as u64;
+    let last = manifest(&recorder.image());
+    assert_eq!(parts, last.state_parts + last.seen_set_parts);
+}
+
+#[test]
+fn a_missing_part_is_an_error() {
+    let (_, image) = image();
+    let manifest = manifest(&image);
+    let parts = manifest.state_parts + manifest.seen_set_parts;
+    assert!(parts > 2);
+    for part in 0..parts {
+        let key = Manifest::key(manifest.generation, part);
+        let missing = changed_by(&image, |batch| batch.delete(Space::Checkpoint, key..=key));
+        is_damaged(open(&missing), "a part of the checkpoint is missing");
+    }
+}
+
+#[test]
+fn a_missing_row_is_an_error_and_the_last_one_is_the_state_before_it() {
+    let (run, image) = image();
+    let rows: Vec<_> = image.space(Space::Journal).keys().copied().collect();
+    let (last, others) = rows.split_last().unwrap();
+    for row in others {
+        let missing = changed_by(&image, |batch| batch.delete(Space::Journal, *row..=*row));
+        is_damaged(open(&missing), "the row before it is missing");
+    }
+    let missing = changed_by(&image, |batch| batch.delete(Space::Journal, *last..=*last));
+    let read = read_store(&missing).unwrap();
+    let steps = steps_of(read.attachment.as_deref());
+    assert_eq!(picture(&read.frontier), picture(&run.model(steps)));
+}
+
+#[test]
+fn a_row_at_a_wrong_place_is_an_error() {
+    let (_, image) = image();
+    let rows = image.space(Space::Journal);
+    let last = *rows.keys().next_back().unwrap();
+    for (row, value) in rows {
+        for to in [last + 2, last + 3_000_000_000] {
+            let moved = changed_by(&image, |batch| batch.put(Space::Journal, to, value.clone()));
+            is_damaged(open(&moved), "the row before it is missing");
+        }
+        // It changes what was changed already: a call has another result, unless the row changes nothing but times.
+        let twice = changed_by(&image, |batch| batch.put(Space::Journal, last + 1, value.clone()));
+        if let Err(error) = open(&twice) {
+            assert!(matches!(error, OpenError::Damaged(_)), "row {row}: {error}");
+        }
+    }
+}
+
+/// The store of a directory has checksums, and never returns such bytes. Here they are read, and must not panic.
+#[test]
+fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
+    let (_, image) = image();
+    let generation = manifest(&image).generation;
+    let (mut refused, mut read) = (0, 0);
+    for (space, each) in [(Space::Meta, 13), (Space::Checkpoint, 53), (Space::Journal, 71)] {
+        let is_read = |key: u64| space != Space::Checkpoint || key >> 32 == generation;
+        for (key, value) in image.space(space).iter().filter(|(key, _)| is_read(**key)) {
+            for at in (0..value.len()).step_by(each) {
+                for wrong in [value[at] ^ (1 << (at % 8)), 0xff] {
+                    let mut bytes = value.clone();
+                    bytes[at] = wrong;
+                    let damaged = changed_by(&image, |batch| batch.put(space, *key, bytes));
+                    match read_store(&damaged) {
+                        Ok(_) => read += 1,
+                        Err(OpenError::Damaged(_) | OpenError::OtherLogic { .. } | OpenError::Config(_)) => {
+                            refused += 1;
+                        }
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+            for cut in [0, value.len() / 2, value.len().saturating_sub(1)] {
+                let short = changed_by(&image, |batch| batch.put(space, *key, &value[..cut]));
+                let _ = read_store(&short);
+            }
+        }
+    }
+    assert!(refused > 100 && read > 20, "{refused} refused, {read} read");
+}
+
+#[test]
+fn a_journal_of_another_logic_is_refused() {
+    let (_, image) = image();
+    let other = with_manifest(&image, |manifest| manifest.logic = LOGIC + 1);
+    for opened in [open(&other), read_store(&other)] {
+        let error = opened.unwrap_err();
+        assert!(
+            matches!(error, OpenError::OtherLogic { found, supported } if (found, supported) == (LOGIC + 1, LOGIC)),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_the_first_commit_is_named() {
+    use crate::store::{FailingStore, Failure};
+    let store = FailingStore::new(MemoryStore::default(), 1, Failure::Full);
+    let error = open_store(store, run::config(), START).unwrap_err();
+    assert!(
+        matches!(&error, OpenError::Frontier(FrontierError::NotSaved(_))),
+        "{error}"
+    );
+    assert!(error.to_string().contains("make room"), "{error}");
+}

@@ -1,0 +1,206 @@
+//! A durable frontier that is killed and opened again, beside one in memory that is not.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::calls::{Call, calls};
+use super::common::{self, START, url};
+use super::frontier::{
+    CanonicalUrl, Frontier, FrontierConfig, HostKey, Lease, Leasing, Link, Opened, Settlement, Time,
+};
+use super::settlements::{address, host_url, link, settlement};
+
+/// Where a durable frontier lies.
+pub(crate) trait Place {
+    /// Opens it, or makes it.
+    fn open(&self, config: FrontierConfig, now: Time) -> Opened;
+}
+
+/// A call with all that it needs.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Offer(Vec<Link>),
+    Seed(CanonicalUrl),
+    Lease(usize),
+    Settle(Settlement),
+    Block(HostKey, Duration),
+    Delay(HostKey, Duration),
+    Release,
+}
+
+impl Step {
+    /// Returns the step of a call, if any: it takes leases of those that are out, and may let time pass.
+    pub(crate) fn of(call: Call, out: &mut Vec<Lease>, now: &mut Time) -> Option<Self> {
+        let host = |host| url(&host_url(host)).host();
+        Some(match call {
+            Call::Offer(targets) => Step::Offer(targets.into_iter().map(link).collect()),
+            Call::Seed(target) => Step::Seed(url(&address(target))),
+            Call::Lease(up_to) => Step::Lease(up_to),
+            Call::Settle(which, end) => {
+                if out.is_empty() {
+                    return None;
+                }
+                let lease = out.remove(which % out.len());
+                Step::Settle(settlement(&lease, &end))
+            }
+            Call::Again(_) | Call::Wrong(_) => return None,
+            Call::Block(to, seconds) => Step::Block(host(to), Duration::from_secs(seconds)),
+            Call::Delay(to, millis) => Step::Delay(host(to), Duration::from_millis(millis)),
+            Call::Pass(millis) => {
+                *now = *now + Duration::from_millis(millis);
+                return None;
+            }
+            Call::Wait => Step::Lease(0),
+        })
+    }
+
+    /// Whether it asks when to come back.
+    fn is_wait(&self) -> bool {
+        matches!(self, Self::Lease(0))
+    }
+}
+
+/// Returns the time of an answer that says when to come back.
+pub(crate) fn time_of(answer: &str) -> Option<Time> {
+    let millis = answer.strip_prefix("NotUntil(Time(")?.strip_suffix("))")?;
+    millis.parse().ok().map(Time::from_millis)
+}
+
+/// Makes a call, and returns the answer as text.
+pub(crate) fn make(frontier: &mut Frontier, step: &Step, now: Time) -> (String, Vec<Lease>) {
+    let mut leased = Vec::new();
+    let answer = match step {
+        Step::Offer(links) => format!("{:?}", frontier.offer(links, now).unwrap()),
+        Step::Seed(seed) => format!("{:?}", frontier.add_seed(seed, now).unwrap()),
+        Step::Lease(up_to) => {
+            let answer = frontier.lease(now, *up_to).unwrap();
+            let text = format!("{answer:?}");
+            if let Leasing::Ready(leases) = answer {
+                leased = leases;
+            }
+            text
+        }
+        Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now).unwrap()),
+        Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)),
+        Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)),
+        Step::Release => format!("{:?}", frontier.release_leases(now)),
+    };
+    (answer, leased)
+}
+
+/// All that a frontier says of itself.
+pub(crate) fn picture(frontier: &Frontier) -> String {
+    let mut hosts: Vec<_> = frontier.host_reports().map(|host| format!("{host:?}")).collect();
+    hosts.sort();
+    format!("{:?}\n{}", frontier.report(), hosts.join("\n"))
+}
+
+/// A durable frontier, and what was called since the beginning.
+pub(crate) struct Pair<P> {
+    config: FrontierConfig,
+    place: P,
+    durable: Option<Frontier>,
+    memory: Frontier,
+    steps: Vec<(Step, Time)>,
+    /// How many of the steps are saved.
+    saved: usize,
+    out: Vec<Lease>,
+    now: Time,
+}
+
+impl<P: Place> Pair<P> {
+    pub(crate) fn new(config: FrontierConfig, place: P) -> Self {
+        Self {
+            durable: Some(place.open(config.clone(), START).frontier),
+            place,
+            memory: common::frontier(config.clone()),
+            config,
+            steps: Vec::new(),
+            saved: 0,
+            out: Vec::new(),
+            now: START,
+        }
+    }
+
+    pub(crate) fn call(&mut self, call: Call) {
+        let Some(step) = Step::of(call, &mut self.out, &mut self.now) else {
+            return;
+        };
+        let is_wait = step.is_wait();
+        let durable = self.durable.as_mut().unwrap();
+        let (of_durable, leased) = make(durable, &step, self.now);
+        let (of_memory, _) = make(&mut self.memory, &step, self.now);
+        assert_eq!(of_durable, of_memory, "the answer to {step:?}");
+        self.out.extend(leased);
+        self.steps.push((step, self.now));
+        assert_eq!(picture(self.durable.as_ref().unwrap()), picture(&self.memory));
+        if is_wait && let Some(time) = time_of(&of_durable) {
+            self.now = time;
+        }
+    }
+
+    pub(crate) fn persist(&mut self, is_checkpoint: bool) {
+        let durable = self.durable.as_mut().unwrap();
+        let attachment = self.steps.len().to_string();
+        durable.persist(attachment.as_bytes(), self.now).unwrap();
+        if is_checkpoint {
+            durable.checkpoint(attachment.as_bytes(), self.now).unwrap();
+        }
+        self.saved = self.steps.len();
+    }
+
+    /// Drops the durable frontier as it is, and opens it again. What was not saved is lost.
+    pub(crate) fn kill(&mut self) {
+        drop(self.durable.take());
+        if self.saved < self.steps.len() {
+            self.steps.truncate(self.saved);
+            self.memory = common::frontier(self.config.clone());
+            for (step, now) in &self.steps {
+                make(&mut self.memory, step, *now);
+            }
+        }
+        let opened = self.place.open(self.config.clone(), self.now);
+        let released = make(&mut self.memory, &Step::Release, self.now).0;
+        assert_eq!(format!("Ok({})", opened.released), released);
+        if self.saved > 0 {
+            assert_eq!(opened.attachment.unwrap(), self.saved.to_string().into_bytes());
+        }
+        self.steps.push((Step::Release, self.now));
+        // It was saved when it was opened.
+        self.saved = self.steps.len();
+        self.durable = Some(opened.frontier);
+        self.out.clear();
+        assert_eq!(picture(self.durable.as_ref().unwrap()), picture(&self.memory));
+        self.persist(false);
+    }
+
+    /// Lets all happen, and a kill at the end.
+    pub(crate) fn run(&mut self, events: Vec<Event>) {
+        for event in events.into_iter().chain([Event::Kill]) {
+            match event {
+                Event::Call(call) => self.call(call),
+                Event::Persist => self.persist(false),
+                Event::Checkpoint => self.persist(true),
+                Event::Kill => self.kill(),
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Call(Call),
+    Persist,
+    Checkpoint,
+    Kill,
+}
+
+pub(crate) fn events() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        30 => calls().prop_map(Event::Call),
+        6 => Just(Event::Persist),
+        1 => Just(Event::Checkpoint),
+        2 => Just(Event::Kill),
+    ]
+}
