@@ -125,6 +125,8 @@ pub(super) fn open(
     };
     let config = options::next_run(&restored.config, config)?;
     let is_changed = config != restored.config;
+    // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
+    let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
     let mut frontier = restored.frontier;
     if is_changed {
         frontier = Frontier::decode_state(&frontier.encode_all()?, &config, parse)?;
@@ -136,11 +138,14 @@ pub(super) fn open(
     durable
         .checkpointer
         .resume(generation, restored.checkpoint_bytes, restored.journal_bytes);
-    frontier.durable = Some(Box::new(durable));
-    let released = frontier.release_leases(now)?;
-    if is_changed {
+    let released;
+    if needs_checkpoint {
+        released = frontier.release_leases(now)?;
+        frontier.durable = Some(Box::new(durable));
         frontier.checkpoint(&restored.attachment, now)?;
     } else {
+        frontier.durable = Some(Box::new(durable));
+        released = frontier.release_leases(now)?;
         frontier.persist(&restored.attachment, now)?;
     }
     Ok(Opened {

@@ -184,6 +184,37 @@ fn a_journal_of_another_logic_is_refused() {
 }
 
 #[test]
+fn a_checkpoint_of_another_logic_is_continued_and_the_journal_after_it_is_of_this_logic() {
+    let run = Run::new(STEPS);
+    let recorder = Recorder::default();
+    let mut frontier = open_store(recorder.clone(), run::config(), START).unwrap().frontier;
+    run.drive(&mut frontier);
+    let now = run.time(STEPS);
+    // Requests are in flight.
+    frontier.lease(now + std::time::Duration::from_secs(100), 3).unwrap();
+    frontier.checkpoint(b"300", now).unwrap();
+    assert!(frontier.report().leased > 0);
+    let expected = picture(&frontier);
+    let other = with_manifest(&recorder.image(), |manifest| manifest.logic = LOGIC - 1);
+    assert_eq!(picture(&read_store(&other).unwrap().frontier), expected);
+
+    let recorder = Recorder::from(other).and_images();
+    let mut opened = open_store(recorder.clone(), run::config(), now).unwrap();
+    opened.frontier.lease(now, 1).unwrap();
+    opened.frontier.persist(b"301", now).unwrap();
+    let expected = picture(&opened.frontier);
+    assert_eq!(picture(&read_store(&recorder.image()).unwrap().frontier), expected);
+    for image in recorder.images() {
+        open(&image).unwrap();
+        let has_journal = !image.space(Space::Journal).is_empty();
+        assert!(
+            !has_journal || manifest(&image).logic == LOGIC,
+            "calls of two versions in one journal"
+        );
+    }
+}
+
+#[test]
 fn an_error_of_the_first_commit_is_named() {
     use crate::store::{FailingStore, Failure};
     let store = FailingStore::new(MemoryStore::default(), 1, Failure::Full);
