@@ -175,6 +175,9 @@ fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, Op
     };
     let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
     let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    if !manifest.has_possible_numbers() {
+        return Err(damaged(&"its numbers cannot be"));
+    }
     let config: FrontierConfig = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
     let state = EncodedState {
         state: parts(store, &manifest, 0, manifest.state_parts)?,
@@ -207,6 +210,15 @@ fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, Op
     })?;
     restored.frontier.sieve.set_silent(false);
     failure.map_or(Ok(Some(restored)), Err)
+}
+
+impl Manifest {
+    /// Returns whether all keys are possible that are made of its numbers, and of those that follow.
+    fn has_possible_numbers(&self) -> bool {
+        let parts = self.state_parts.checked_add(self.seen_set_parts);
+        let longest = u64::from(u32::MAX);
+        self.covered < MAX_KEY && self.generation < MAX_KEY >> 32 && parts.is_some_and(|parts| parts <= longest)
+    }
 }
 
 /// Joins parts of a checkpoint.

@@ -171,6 +171,23 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
 }
 
 #[test]
+fn numbers_of_a_manifest_that_cannot_be_are_an_error() {
+    let (_, image) = image();
+    let changes: [fn(&mut Manifest); 6] = [
+        |manifest| manifest.covered = u64::MAX,
+        |manifest| manifest.generation = u64::MAX,
+        |manifest| manifest.generation = 1 << 31,
+        |manifest| manifest.state_parts = u64::MAX,
+        |manifest| manifest.seen_set_parts = u64::MAX,
+        |manifest| (manifest.state_parts, manifest.seen_set_parts) = (1 << 32, 0),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let error = open(&with_manifest(&image, change)).err();
+        assert!(matches!(error, Some(OpenError::Damaged(_))), "change {at}: {error:?}");
+    }
+}
+
+#[test]
 fn a_journal_of_another_logic_is_refused() {
     let (_, image) = image();
     let other = with_manifest(&image, |manifest| manifest.logic = LOGIC + 1);
