@@ -77,6 +77,17 @@ impl Traps {
         self.near_duplicates.configure(most(config.max_near_duplicates), in_all);
     }
 
+    /// Opens what was postponed or closed under lower limits. The next near-duplicate there is counted against the new ones.
+    #[cfg(feature = "durable")]
+    pub(crate) fn limits_changed(&mut self, before: &FrontierConfig, after: &FrontierConfig) {
+        if most(after.max_near_duplicates) > most(before.max_near_duplicates) {
+            self.near_duplicates.open_postponed();
+        }
+        if most(after.max_near_duplicates_in_all) > most(before.max_near_duplicates_in_all) {
+            self.near_duplicates.open_closed();
+        }
+    }
+
     /// Checks a link against the budgets. Seeds and sitemaps are exempt.
     pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
         if is_exempt(link) {

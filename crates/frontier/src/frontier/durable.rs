@@ -263,6 +263,10 @@ impl Frontier {
     /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
     /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned.
     ///
+    /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
+    /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
+    /// [`max_queued`](FrontierConfig::max_queued), or out of a smaller scope.
+    ///
     /// ```
     /// use std::sync::Arc;
     /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, RobotsRules, Time};

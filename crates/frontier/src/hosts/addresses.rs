@@ -76,6 +76,20 @@ impl Addresses {
         }
     }
 
+    /// Removes all hosts that wait or were admitted, and the timers. Returns those that wait, by address and in order.
+    #[cfg(feature = "durable")]
+    pub(crate) fn take_waiting(&mut self) -> Vec<HostKey> {
+        self.timers.clear();
+        let mut shared: Vec<_> = self.shared.iter_mut().collect();
+        shared.sort_unstable_by_key(|(address, _)| **address);
+        let waiting = shared.into_iter().flat_map(|(_, shared)| {
+            shared.admitted = 0;
+            shared.timer = None;
+            shared.waiting.drain(..)
+        });
+        waiting.collect()
+    }
+
     /// Lets a host wait for its address.
     pub(crate) fn enqueue(&mut self, address: IpAddr, host: HostKey) {
         self.shared.entry(address).or_default().waiting.push_back(host);

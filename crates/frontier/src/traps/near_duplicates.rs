@@ -73,6 +73,13 @@ impl RecentPlaces {
         true
     }
 
+    /// Removes all places.
+    #[cfg(feature = "durable")]
+    fn clear(&mut self) {
+        self.known.clear();
+        self.in_order.clear();
+    }
+
     fn has(&self, place: impl FnOnce() -> u64) -> bool {
         !self.known.is_empty() && self.known.contains(&place())
     }
@@ -117,6 +124,18 @@ impl NearDuplicates {
     #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, most: u32, most_in_all: u32) {
         (self.most, self.most_in_all) = (most, most_in_all);
+    }
+
+    /// Forgets which prefixes are postponed.
+    #[cfg(feature = "durable")]
+    pub(crate) fn open_postponed(&mut self) {
+        self.postponed.clear();
+    }
+
+    /// Forgets which prefixes are closed.
+    #[cfg(feature = "durable")]
+    pub(crate) fn open_closed(&mut self) {
+        self.closed.clear();
     }
 
     pub(crate) fn is_bounded(&self) -> bool {

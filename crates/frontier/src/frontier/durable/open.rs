@@ -141,6 +141,9 @@ pub(super) fn open(
     let released;
     if needs_checkpoint {
         released = frontier.release_leases(now)?;
+        if is_changed {
+            frontier.hosts().place_anew(&restored.config, &config, now);
+        }
         frontier.durable = Some(Box::new(durable));
         frontier.checkpoint(&restored.attachment, now)?;
     } else {

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod changed_options;
 mod common;
 mod crash_images;
 mod damage;
@@ -27,7 +28,7 @@ use settlements::config;
 use stores::Recorder;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(

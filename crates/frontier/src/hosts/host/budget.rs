@@ -57,6 +57,13 @@ impl Host {
         is_spent && u64::from(self.queued_pages) + self.postponed() > 0
     }
 
+    /// Returns whether pages are queued, and the budget is spent: it was changed.
+    #[cfg(feature = "durable")]
+    pub(crate) fn exceeds_budget(&self, rules: &HostRules) -> bool {
+        let is_spent = |most| u64::from(self.settled_pages) >= most;
+        rules.max_pages_per_host.is_some_and(is_spent) && u64::from(self.queued_pages) + self.postponed() > 0
+    }
+
     /// Returns its origins.
     pub(crate) fn origin_ids(&self) -> Vec<OriginId> {
         self.origins.iter().map(|origin| origin.id).collect()

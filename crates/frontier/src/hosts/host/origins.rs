@@ -41,6 +41,24 @@ impl Host {
         known.for_each(|known| known.policy.parse(parse));
     }
 
+    /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
+    #[cfg(feature = "durable")]
+    pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostRules) {
+        self.set_admitted_by(None);
+        self.update_crawl_delay(rules.max_crawl_delay);
+        self.in_round = 0;
+        if let Some(rare) = &mut self.rare {
+            rare.timed.clear();
+        }
+        for origin in &mut self.origins {
+            origin.in_round = false;
+            origin.set_timer(Time::EPOCH);
+        }
+        for id in self.origin_ids() {
+            self.refresh(id, now, rules);
+        }
+    }
+
     /// Updates an origin after a change: adds it to the round, or sets its timer.
     pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostRules) {
         let origin = self.origin(id);

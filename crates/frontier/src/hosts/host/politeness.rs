@@ -48,7 +48,7 @@ impl Host {
         self.crawl_delay = if are_all_known {
             longest
         } else {
-            longest.max(self.crawl_delay)
+            longest.max(self.crawl_delay.min(milliseconds(most)))
         };
     }
 
