@@ -195,7 +195,8 @@ impl Clusters {
     }
 
     fn add_leader(&mut self, simhash: SimHash, cluster: Cluster) {
-        if self.leaders.len() == self.room {
+        // More than one, if the room is smaller than before.
+        while self.leaders.len() >= self.room {
             self.leaders.pop_front();
             self.oldest += 1;
         }
@@ -241,7 +242,7 @@ impl Clusters {
     }
 
     fn remember(&mut self, content: ContentHash, known: Original) {
-        if self.in_order.len() == self.room
+        while self.in_order.len() >= self.room
             && let Some(oldest) = self.in_order.pop_front()
         {
             self.exact.remove(&oldest);

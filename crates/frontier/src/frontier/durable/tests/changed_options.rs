@@ -497,6 +497,33 @@ fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
 }
 
 #[test]
+fn fewer_fingerprints_are_the_bound_at_once() {
+    let compare = |frontier: &mut Frontier, numbers: std::ops::Range<u64>, now| {
+        for n in numbers {
+            frontier
+                .offer(&pages(&[&format!("http://a.example/{n}")]), now)
+                .unwrap();
+            let lease = ready(frontier, now).remove(0);
+            let Task::Page(page) = lease.task() else {
+                panic!("{lease:?}")
+            };
+            let simhash = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let fingerprint = Fingerprint::new(Some(u128::from(n).into()), Some(simhash.into()));
+            let done = page.settle(Outcome::Done).with_fingerprint(fingerprint);
+            frontier.settle(&[done], now).unwrap();
+        }
+    };
+    let config = FrontierConfig {
+        compare_one_of: NonZeroU32::MIN,
+        ..common::config()
+    };
+    let fewer = |config: &mut FrontierConfig| config.max_fingerprints = 10;
+    let mut frontier = reopened(&config, |frontier| compare(frontier, 0..100, START), fewer, at(1));
+    compare(&mut frontier, 100..120, at(1));
+    assert_eq!(frontier.report().resemblance.forgotten, 110);
+}
+
+#[test]
 fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
     let mut config = common::config();
     config.compare_one_of = NonZeroU32::MIN;
