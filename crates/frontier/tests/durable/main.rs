@@ -19,6 +19,8 @@ mod pair;
 #[path = "../call_sequences/settlements.rs"]
 mod settlements;
 
+mod damaged_files;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

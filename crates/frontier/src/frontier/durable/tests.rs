@@ -6,6 +6,7 @@ mod changed_options;
 mod common;
 mod crash_images;
 mod damage;
+mod each_option;
 mod run;
 mod stores;
 

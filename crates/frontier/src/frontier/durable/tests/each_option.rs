@@ -1,0 +1,303 @@
+//! Each option that is changed when a frontier is opened again, alone.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use sieve::OnSaturation;
+
+use super::changed_options::good;
+use super::common::{self, START, url};
+use super::settlements::settlement;
+use super::stores::{Recorder, open_store};
+use crate::config::FrontierConfig;
+use crate::scope::{Reach, Refusal, ScopeConfig};
+use crate::settlement::{Outcome, Settled, Verdict};
+use crate::{Fingerprint, Frontier, Lease, Leasing, Link, NotFetched, OpenError, RobotsOutcome, Task, Time};
+
+type Changing = fn(&mut FrontierConfig);
+
+/// Opens a frontier in a store, lets it do something, and opens it again.
+fn reopened(
+    config: &FrontierConfig,
+    work: impl FnOnce(&mut Frontier),
+    change: impl FnOnce(&mut FrontierConfig),
+    now: Time,
+) -> Frontier {
+    let recorder = Recorder::default();
+    let mut frontier = open_store(recorder.clone(), config.clone(), START).unwrap().frontier;
+    work(&mut frontier);
+    frontier.persist(b"", now).unwrap();
+    drop(frontier);
+    let mut config = config.clone();
+    change(&mut config);
+    open_store(recorder, config, now).unwrap().frontier
+}
+
+fn pages(urls: &[&str]) -> Vec<Link> {
+    let page = |text: &&str| Link::found(url(text), 1, "http://seed.example/".into());
+    urls.iter().map(page).collect()
+}
+
+fn numbered(host: &str, count: usize) -> Vec<Link> {
+    let urls: Vec<_> = (0..count).map(|n| format!("http://{host}/{n}")).collect();
+    pages(&urls.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn ready(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
+    match frontier.lease(now, 100).unwrap() {
+        Leasing::Ready(leases) => leases,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fetch(frontier: &mut Frontier, lease: &Lease, now: Time) -> Settled {
+    let one = settlement(lease, &good());
+    frontier.settle(&[one], now).unwrap().remove(0)
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn at(seconds: u64) -> Time {
+    START + Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
+    for (was, is) in [(HOUR, Duration::from_secs(2)), (Duration::from_secs(2), HOUR)] {
+        for per_host in [1, 2] {
+            let config = FrontierConfig {
+                delay: was,
+                per_host: NonZeroU32::new(per_host).unwrap(),
+                ..common::config()
+            };
+            let fetch_one = |frontier: &mut Frontier| {
+                frontier.offer(&numbered("a.example", 5), START).unwrap();
+                let lease = ready(frontier, START).remove(0);
+                fetch(frontier, &lease, START);
+            };
+            let mut frontier = reopened(&config, fetch_one, |config| config.delay = is, at(1));
+            assert_eq!(frontier.lease(at(1), 9).unwrap(), Leasing::NotUntil(START + is));
+            assert_eq!(ready(&mut frontier, START + is).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
+    let config = FrontierConfig {
+        ask_robots: true,
+        ..common::config()
+    };
+    let read_rules = |frontier: &mut Frontier| {
+        frontier.offer(&numbered("a.example", 5), START).unwrap();
+        let lease = ready(frontier, START).remove(0);
+        let Task::Robots(robots) = lease.task() else {
+            panic!("{lease:?}")
+        };
+        let rules = common::Forbid::below("/none 50000");
+        frontier
+            .settle(&[robots.settle(RobotsOutcome::known(rules))], START)
+            .unwrap();
+        let refused = frontier.lease(START, 1).unwrap();
+        assert_eq!(refused, Leasing::NotUntil(at(50)));
+    };
+    for seconds in [10, 0] {
+        let cut = |config: &mut FrontierConfig| config.max_crawl_delay = Duration::from_secs(seconds);
+        let mut frontier = reopened(&config, read_rules, cut, START);
+        assert_eq!(ready(&mut frontier, at(seconds)).len(), 1);
+    }
+}
+
+#[test]
+fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
+    let config = FrontierConfig {
+        ask_robots: true,
+        ..common::config()
+    };
+    let fail = |frontier: &mut Frontier| {
+        frontier
+            .offer(&pages(&["http://a.example/1", "http://a.example:81/2"]), START)
+            .unwrap();
+        // The robots.txt of one origin is retried later.
+        let lease = ready(frontier, START).remove(0);
+        let Task::Robots(robots) = lease.task() else {
+            panic!("{lease:?}")
+        };
+        let failed = RobotsOutcome::Failed {
+            failure: common::failure(crate::FailureKind::Status),
+            retry_after: Some(HOUR),
+        };
+        frontier.settle(&[robots.settle(failed)], START).unwrap();
+    };
+    let mut frontier = reopened(&config, fail, |config| config.ask_robots = false, at(1));
+    let mut urls = Vec::new();
+    for _ in 0..2 {
+        let lease = ready(&mut frontier, at(1)).remove(0);
+        urls.push(lease.entry.url.to_string());
+        fetch(&mut frontier, &lease, at(1));
+    }
+    urls.sort();
+    assert_eq!(urls, ["http://a.example/1", "http://a.example:81/2"]);
+    assert_eq!(frontier.lease(at(1), 1).unwrap(), Leasing::Drained);
+}
+
+#[test]
+fn a_lower_budget_of_a_host_drops_what_waits() {
+    let fetch_some = |frontier: &mut Frontier| {
+        frontier.offer(&numbered("a.example", 20), START).unwrap();
+        for _ in 0..4 {
+            let lease = ready(frontier, START).remove(0);
+            fetch(frontier, &lease, START);
+        }
+        ready(frontier, START);
+    };
+    for most in [0, 3, 4] {
+        let lower = |config: &mut FrontierConfig| config.max_pages_per_host = Some(most);
+        let mut frontier = reopened(&common::config(), fetch_some, lower, at(1));
+        let Leasing::Dropped(dropped) = frontier.lease(at(1), 9).unwrap() else {
+            panic!("{most}: {:?}", frontier.report());
+        };
+        assert_eq!(dropped.len(), 16);
+        assert!(dropped.iter().all(|one| one.why == NotFetched::HostBudget));
+        assert_eq!(frontier.lease(at(1), 9).unwrap(), Leasing::Drained);
+        let verdicts = frontier.offer(&pages(&["http://a.example/new"]), at(1)).unwrap();
+        assert_eq!(verdicts, [Verdict::Refused(Refusal::HostBudget)]);
+    }
+}
+
+#[test]
+fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
+    let config = FrontierConfig {
+        per_address: true,
+        per_host: NonZeroU32::new(3).unwrap(),
+        ..common::config()
+    };
+    let admit = |frontier: &mut Frontier| {
+        let hosts = ["http://a.example/1", "http://b.example/1", "http://c.example/1"];
+        frontier.offer(&pages(&hosts), START).unwrap();
+        for lease in ready(frontier, START) {
+            let Task::Address(task) = lease.task() else {
+                panic!("{lease:?}")
+            };
+            let one = task.settle(Some([192, 0, 2, 1].into()), HOUR);
+            frontier.settle(&[one], START).unwrap();
+        }
+    };
+    let mut frontier = reopened(&config, admit, |config| config.per_host = NonZeroU32::MIN, at(1));
+    for _ in 0..3 {
+        let leases = ready(&mut frontier, at(1));
+        assert_eq!(leases.len(), 1, "at one address");
+        fetch(&mut frontier, &leases[0], at(1));
+    }
+    assert_eq!(frontier.lease(at(1), 1).unwrap(), Leasing::Drained);
+}
+
+#[test]
+fn fewer_fingerprints_are_the_bound_at_once() {
+    let compare = |frontier: &mut Frontier, numbers: std::ops::Range<u64>, now| {
+        for n in numbers {
+            frontier
+                .offer(&pages(&[&format!("http://a.example/{n}")]), now)
+                .unwrap();
+            let lease = ready(frontier, now).remove(0);
+            let Task::Page(page) = lease.task() else {
+                panic!("{lease:?}")
+            };
+            let simhash = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let fingerprint = Fingerprint::new(Some(u128::from(n).into()), Some(simhash.into()));
+            let done = page.settle(Outcome::Done).with_fingerprint(fingerprint);
+            frontier.settle(&[done], now).unwrap();
+        }
+    };
+    let config = FrontierConfig {
+        compare_one_of: NonZeroU32::MIN,
+        ..common::config()
+    };
+    let fewer = |config: &mut FrontierConfig| config.max_fingerprints = 10;
+    let mut frontier = reopened(&config, |frontier| compare(frontier, 0..100, START), fewer, at(1));
+    compare(&mut frontier, 100..120, at(1));
+    assert_eq!(frontier.report().resemblance.forgotten, 110);
+}
+
+#[test]
+fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
+    let mut config = common::config();
+    config.compare_one_of = NonZeroU32::MIN;
+    (config.max_near_duplicates, config.max_near_duplicates_in_all) = (NonZeroU32::new(2), NonZeroU32::new(4));
+    let close = |frontier: &mut Frontier| {
+        frontier.offer(&numbered("a.example", 8), START).unwrap();
+        while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
+            for lease in leases {
+                let Task::Page(page) = lease.task() else {
+                    panic!("{lease:?}")
+                };
+                let content = u128::from(lease.id.as_u64());
+                let alike = Fingerprint::new(Some(content.into()), Some(0xABCD.into()));
+                frontier
+                    .settle(&[page.settle(Outcome::Done).with_fingerprint(alike)], START)
+                    .unwrap();
+            }
+        }
+        let verdicts = frontier.offer(&numbered("a.example", 30)[20..], START).unwrap();
+        assert_eq!(verdicts[0], Verdict::Refused(Refusal::NearDuplicates));
+    };
+    for most in [None, NonZeroU32::new(100)] {
+        let raise = |config: &mut FrontierConfig| {
+            (config.max_near_duplicates, config.max_near_duplicates_in_all) = (most, most);
+        };
+        let mut frontier = reopened(&config, close, raise, at(1));
+        let verdicts = frontier.offer(&numbered("a.example", 30)[20..], at(1)).unwrap();
+        assert_eq!(verdicts, [Verdict::Queued; 10]);
+    }
+}
+
+#[test]
+fn options_that_the_state_depends_on_are_refused_with_both_values() {
+    let config = FrontierConfig {
+        exact: false,
+        ..common::config()
+    };
+    let changes: [(&str, Changing); 6] = [
+        ("exact", |config| config.exact = true),
+        ("capacity", |config| config.capacity += 1),
+        ("false_positive_rate", |config| config.false_positive_rate /= 3.0),
+        ("on_saturation grow", |config| config.on_saturation = OnSaturation::Grow),
+        ("scope.reach", |config| config.scope.reach = Reach::Host),
+        ("per_address", |config| config.per_address = true),
+    ];
+    let recorder = Recorder::default();
+    open_store(recorder.clone(), config.clone(), START).unwrap();
+    let before = recorder.image();
+    for (name, change) in changes {
+        let mut changed = config.clone();
+        change(&mut changed);
+        let error = open_store(recorder.clone(), changed, START).unwrap_err();
+        assert!(
+            matches!(&error, OpenError::Changed { option, .. } if *option == name),
+            "{error}"
+        );
+        assert!(recorder.image() == before, "{name}: it was changed all the same");
+    }
+    // The secret of the hash is that of the first run, and what only a filter needs may change beside an exact set.
+    let other = FrontierConfig {
+        hashing: sieve::Hashing::random(),
+        on_saturation: OnSaturation::Refuse,
+        ..config.clone()
+    };
+    let opened = open_store(recorder.clone(), other, START).unwrap();
+    assert_eq!(opened.config.hashing, config.hashing);
+    assert!(matches!(
+        open_store(
+            recorder,
+            FrontierConfig {
+                scope: ScopeConfig {
+                    exclude: vec!["(".to_owned()],
+                    ..config.scope.clone()
+                },
+                ..config
+            },
+            START
+        ),
+        Err(OpenError::Config(_))
+    ));
+}
