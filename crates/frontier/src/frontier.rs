@@ -158,6 +158,7 @@ impl Frontier {
             max_hosts: config.max_hosts,
             max_pages_per_host: config.max_pages_per_host,
             ask_robots: config.ask_robots,
+            shelf: None,
         }
     }
 
@@ -291,6 +292,8 @@ impl Frontier {
         }
         self.in_commit = true;
         let result = change(self)?;
+        #[cfg(feature = "durable")]
+        self.check_shelf()?;
         self.in_commit = false;
         Ok(result)
     }

@@ -35,6 +35,7 @@ mod why;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addresses::Addresses;
@@ -42,6 +43,7 @@ use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
 pub(crate) use jitter::with_jitter;
 use origin_queue::OriginId;
+pub(crate) use packed_entries::Shelf;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::HostTable;
@@ -67,6 +69,19 @@ pub(crate) struct HostRules {
     pub(crate) max_hosts: usize,
     pub(crate) max_pages_per_host: Option<u64>,
     pub(crate) ask_robots: bool,
+    /// Where segments of queues lie; `None` for memory.
+    pub(crate) shelf: Option<Arc<dyn Shelf>>,
+}
+
+impl HostRules {
+    pub(crate) fn shelf(&self) -> Option<&dyn Shelf> {
+        self.shelf.as_deref()
+    }
+
+    /// Returns whether a part of a queue could not be read. The call then ends at once, with an error.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.shelf().is_some_and(Shelf::is_broken)
+    }
 }
 
 /// The queues of all hosts, as one [`sieve::Queue`].
@@ -213,7 +228,7 @@ impl HostQueues {
         if was_empty {
             self.postponed_at.push_back((entry.queue.clone(), id));
         }
-        self.change(&entry.queue, now, |host, _| host.postpone(entry));
+        self.change(&entry.queue, now, |host, rules| host.postpone(entry, rules));
     }
 
     /// Queues some of the postponed pages, from one origin after the other. Returns whether there were any.

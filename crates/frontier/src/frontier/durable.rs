@@ -18,10 +18,12 @@ mod checkpoint;
 mod open;
 mod options;
 mod record;
+mod shelf;
 mod state;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::store::StoreError;
@@ -30,6 +32,7 @@ use calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use checkpoint::{Checkpointer, SIZES, Sizes};
 pub use open::{OpenError, Opened};
 pub use record::{PageEnd, PageRecord};
+use shelf::{SharedStore, StoreShelf};
 
 use super::{Frontier, FrontierError};
 use crate::config::FrontierConfig;
@@ -37,7 +40,7 @@ use crate::lease::Leasing;
 use crate::link::Link;
 use crate::rules::ParseRules;
 use crate::settlement::{Fate, Settled, Settlement, Verdict};
-use crate::store::{Batch, Space, Store};
+use crate::store::{Batch, Space};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey};
 
@@ -47,7 +50,8 @@ pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// What makes a frontier durable.
 #[derive(Debug)]
 pub(crate) struct Durable {
-    store: Box<dyn Store>,
+    store: SharedStore,
+    shelf: Arc<StoreShelf>,
     /// The configuration that the journal was written under.
     config: FrontierConfig,
     /// Calls since the last row.
@@ -65,9 +69,10 @@ pub(crate) struct Durable {
 }
 
 impl Durable {
-    fn new(store: Box<dyn Store>, config: FrontierConfig, now: Time, sizes: Sizes) -> Self {
+    fn new(store: SharedStore, shelf: Arc<StoreShelf>, config: FrontierConfig, now: Time, sizes: Sizes) -> Self {
         Self {
             store,
+            shelf,
             config,
             calls: Vec::new(),
             records: Vec::new(),
@@ -137,11 +142,12 @@ impl Frontier {
 
     fn write_row(&mut self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         let is_sync_due = durable.is_sync_due(now);
-        let is_new = durable.has_unsaved || durable.attachment != attachment;
+        let is_new = !durable.calls.is_empty() || durable.attachment != attachment;
         if !is_new && !is_sync_due {
             return Ok(());
         }
         let mut batch = Batch::default();
+        durable.shelf.write(&mut batch);
         if is_new {
             let row = open::row(attachment, &durable.calls).map_err(|error| FrontierError::not_saved(&error))?;
             durable.checkpointer.count(row.len());
@@ -155,28 +161,16 @@ impl Frontier {
             durable.attachment.extend_from_slice(attachment);
             durable.next_row += 1;
         }
-        let covered = durable.next_row - 1;
         if durable.checkpointer.is_due() {
-            let state = self.encode_state().map_err(|error| FrontierError::not_saved(&error))?;
-            durable
-                .checkpointer
-                .begin(
-                    state,
-                    self.hosts().table_mut(),
-                    covered,
-                    &durable.config,
-                    &durable.attachment,
-                )
-                .map_err(|error| FrontierError::not_saved(&error))?;
+            self.begin_checkpoint(durable)?;
         }
-        let slice = durable.checkpointer.write_slice(&mut batch, self.hosts().table_mut());
-        slice.map_err(|error| FrontierError::not_saved(&error))?;
+        self.write_slice(durable, &mut batch)?;
         if is_sync_due {
             self.set_status(&mut batch, now);
-            batch.set_status("store_bytes", durable.store.bytes());
+            batch.set_status("store_bytes", durable.store.lock().bytes());
             durable.last_sync = now;
         }
-        durable.store.commit(&batch, is_sync_due)?;
+        durable.store.lock().commit(&batch, is_sync_due)?;
         Ok(())
     }
 
@@ -199,23 +193,42 @@ impl Frontier {
     }
 
     fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
-        let not_saved = |error: &dyn std::fmt::Display| FrontierError::not_saved(&error);
-        let state = self.encode_state().map_err(|error| not_saved(&error))?;
-        let covered = durable.next_row - 1;
-        let begun = durable.checkpointer.begin(
-            state,
-            self.hosts().table_mut(),
-            covered,
-            &durable.config,
-            &durable.attachment,
-        );
-        begun.map_err(|error| not_saved(&error))?;
+        self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
-        let written = durable.checkpointer.write_all(&mut batch, self.hosts().table_mut());
-        written.map_err(|error| not_saved(&error))?;
+        while durable.checkpointer.is_writing() {
+            self.write_slice(durable, &mut batch)?;
+        }
         self.set_status(&mut batch, now);
-        durable.store.commit(&batch, true)?;
+        durable.store.lock().commit(&batch, true)?;
         durable.last_sync = now;
+        Ok(())
+    }
+
+    /// Begins a checkpoint of the present state, which all rows so far contain.
+    fn begin_checkpoint(&mut self, durable: &mut Durable) -> Result<(), FrontierError> {
+        let state = self.encode_state(durable.shelf.next());
+        let state = state.map_err(|error| FrontierError::not_saved(&error))?;
+        let Durable {
+            checkpointer,
+            config,
+            attachment,
+            next_row,
+            ..
+        } = durable;
+        let hosts = self.hosts().table_mut();
+        let begun = checkpointer.begin(state, hosts, *next_row - 1, config, attachment);
+        begun.map_err(|error| FrontierError::not_saved(&error))?;
+        durable.shelf.checkpoint_begun();
+        Ok(())
+    }
+
+    /// Adds the next slice of the checkpoint that is being written, if any, to a batch.
+    fn write_slice(&mut self, durable: &mut Durable, batch: &mut Batch) -> Result<(), FrontierError> {
+        let hosts = self.hosts().table_mut();
+        let is_last = durable.checkpointer.write_slice(batch, hosts);
+        if is_last.map_err(|error| FrontierError::not_saved(&error))? {
+            durable.shelf.checkpoint_finished(batch);
+        }
         Ok(())
     }
 
@@ -310,7 +323,7 @@ impl Frontier {
     /// A directory without a frontier, or one that cannot be read or is damaged.
     pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open_read_only(dir)?;
-        open::read(&store, &parse)
+        open::read(Box::new(store), &parse)
     }
 
     /// Visits what became of each page, in order.
@@ -321,6 +334,12 @@ impl Frontier {
     pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
         let store = crate::store::SqliteStore::open_read_only(dir)?;
         record::visit(&store, visit)
+    }
+
+    /// Fails if a segment of a queue could not be read.
+    pub(super) fn check_shelf(&self) -> Result<(), FrontierError> {
+        let error = self.durable.as_ref().and_then(|durable| durable.shelf.error());
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     pub(super) fn record_seed(&mut self, url: &CanonicalUrl, verdict: Verdict, now: Time) -> Result<(), FrontierError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::HostQueues;
 use super::host::budget::TakenOut;
 use super::origin_queue::OriginId;
-use super::packed_entries::OriginRef;
+use super::packed_entries::{OriginRef, Shelf};
 use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::lease::{Dropped, MAX_DROPPED, NotFetched};
@@ -85,7 +85,7 @@ impl HostQueues {
             let Some(queue) = self.dropped.queues.front_mut() else {
                 break;
             };
-            match queue.next() {
+            match queue.next(self.rules.shelf()) {
                 Some(entry) => {
                     self.dropped.in_queues = self.dropped.in_queues.saturating_sub(1);
                     dropped.push(Dropped::new(entry, queue.why, queue.cause.clone()));
@@ -111,16 +111,22 @@ impl HostQueues {
     /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
     pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
         let single = self.dropped.single.iter().find(|one| one.entry.key() == key);
-        let queue = || self.dropped.queues.iter().find(|queue| queue.has(key));
+        let queue = || {
+            self.dropped
+                .queues
+                .iter()
+                .find(|queue| queue.has(key, self.rules.shelf()))
+        };
         single.map(|one| one.why).or_else(|| queue().map(|queue| queue.why))
     }
 }
 
 impl DroppedQueue {
-    fn has(&self, key: &str) -> bool {
+    fn has(&self, key: &str, shelf: Option<&dyn Shelf>) -> bool {
         let origin_ref = OriginRef {
             host: &self.host,
             origin: &self.origin,
+            shelf,
         };
         let packed = self.taken_out.packed.iter().flat_map(|packed| packed.iter(origin_ref));
         packed
@@ -128,10 +134,11 @@ impl DroppedQueue {
             .any(|entry| entry.key() == key)
     }
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self, shelf: Option<&dyn Shelf>) -> Option<Entry> {
         let origin_ref = OriginRef {
             host: &self.host,
             origin: &self.origin,
+            shelf,
         };
         while let Some(packed) = self.taken_out.packed.last_mut() {
             if let Some(entry) = packed.pop(origin_ref) {

@@ -17,6 +17,7 @@ use super::HostRules;
 use super::addresses::Address;
 use super::origin_queue::{OriginId, OriginQueue, OriginTurn};
 use super::pace::Pace;
+use super::packed_entries::OriginRef;
 use crate::entry::{Entry, Purpose};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -133,21 +134,21 @@ impl Host {
 
     pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
         let id = OriginId::of(&entry.url);
-        self.origin(id).push(entry);
+        self.origin(id).push(entry, rules.shelf());
         self.refresh(id, now, rules);
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
-    pub(crate) fn postpone(&mut self, entry: &Entry) {
+    pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostRules) {
         self.rare().postponed += 1;
-        self.origin(OriginId::of(&entry.url)).postpone(entry);
+        self.origin(OriginId::of(&entry.url)).postpone(entry, rules.shelf());
     }
 
     /// Queues up to `most` postponed pages, and returns their number. They will not be postponed again.
     pub(crate) fn release(&mut self, host: &HostKey, id: OriginId, most: usize, now: Time, rules: &HostRules) -> usize {
         let mut released = 0;
         while released < most {
-            let Some(mut entry) = self.origin(id).take_postponed(host) else {
+            let Some(mut entry) = self.origin(id).take_postponed(host, rules.shelf()) else {
                 break;
             };
             released += 1;
@@ -199,11 +200,7 @@ impl Host {
             let is_ready = origin.ready_at(now, rules.ask_robots).is_some_and(|time| time <= now);
             let is_probe = origin.is_away();
             let robots_attempts = origin.robots_attempts;
-            let turn = if is_ready {
-                origin.take(key, now, rules.ask_robots)
-            } else {
-                None
-            };
+            let turn = if is_ready { origin.take(key, now, rules) } else { None };
             self.refresh(id, now, rules);
             match turn {
                 Some(OriginTurn::Robots) => {
@@ -221,6 +218,8 @@ impl Host {
                     self.left(&entry);
                     return Some(HostTurn::Drop(entry, why, cause));
                 }
+                // It would be ready again.
+                None if rules.is_broken() => return None,
                 None => {}
             }
         }
@@ -254,10 +253,15 @@ impl Host {
     }
 
     /// Finds the entry with a key. Cost: a scan of the whole queue.
-    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str) -> Option<Entry> {
+    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostRules) -> Option<Entry> {
         let in_origin = |origin: &OriginQueue| {
             let text = origin.id.text(key);
-            origin.waiting(key, &text).find(|entry| entry.key() == wanted)
+            let origin_ref = OriginRef {
+                host: key,
+                origin: &text,
+                shelf: rules.shelf(),
+            };
+            origin.waiting(origin_ref).find(|entry| entry.key() == wanted)
         };
         let in_rare = |rare: &Rare| {
             let delayed = rare.delayed.iter().map(|delayed| &delayed.entry);

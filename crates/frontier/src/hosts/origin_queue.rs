@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use url::Url;
 
+use super::HostRules;
 use super::outage::{OriginHealth, Outage};
-use super::packed_entries::{OriginRef, PackedEntries};
+use super::packed_entries::{OriginRef, PackedEntries, Shelf};
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -129,7 +130,7 @@ impl OriginQueue {
     }
 
     /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry, shelf: Option<&dyn Shelf>) {
         if let Purpose::Sitemap(_) = entry.purpose {
             self.rare().sitemaps.push_back(entry);
         } else if entry.was_asked_for() {
@@ -141,27 +142,29 @@ impl OriginQueue {
                 OriginRef {
                     host: &entry.queue,
                     origin,
+                    shelf,
                 },
             );
         }
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
-    pub(crate) fn postpone(&mut self, entry: &Entry) {
+    pub(crate) fn postpone(&mut self, entry: &Entry, shelf: Option<&dyn Shelf>) {
         let origin = origin_text(&entry.url);
         self.rare().postponed.push(
             entry,
             OriginRef {
                 host: &entry.queue,
                 origin,
+                shelf,
             },
         );
     }
 
     /// Removes the oldest postponed page and returns it.
-    pub(crate) fn take_postponed(&mut self, host: &HostKey) -> Option<Entry> {
-        let origin = self.id.text(host);
-        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin: &origin })
+    pub(crate) fn take_postponed(&mut self, host: &HostKey, shelf: Option<&dyn Shelf>) -> Option<Entry> {
+        let origin = &self.id.text(host);
+        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, shelf })
     }
 
     /// Returns when an entry can be leased; `None` if that needs a settlement first.
@@ -179,7 +182,8 @@ impl OriginQueue {
     }
 
     /// Returns the next entry: sitemaps and pages take turns, then retries. While the origin is away, it is the probe.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, ask_robots: bool) -> Option<OriginTurn> {
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostRules) -> Option<OriginTurn> {
+        let ask_robots = rules.ask_robots;
         if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
             away.is_probing = true;
             if ask_robots {
@@ -191,7 +195,7 @@ impl OriginQueue {
             self.is_asking = true;
             return Some(OriginTurn::Robots);
         }
-        let entry = self.take_entry(host)?;
+        let entry = self.take_entry(host, rules.shelf())?;
         self.rules_are_fresh = false;
         let forbidden = self.known.as_ref().filter(|_| ask_robots).and_then(|known| {
             let why = known.policy.forbids(entry.path())?;
@@ -203,7 +207,7 @@ impl OriginQueue {
         })
     }
 
-    fn take_entry(&mut self, host: &HostKey) -> Option<Entry> {
+    fn take_entry(&mut self, host: &HostKey, shelf: Option<&dyn Shelf>) -> Option<Entry> {
         let sitemap = if self.page_is_next {
             None
         } else {
@@ -211,8 +215,8 @@ impl OriginQueue {
         };
         let first = sitemap
             .or_else(|| {
-                let origin = self.id.text(host);
-                self.pages.pop(OriginRef { host, origin: &origin })
+                let origin = &self.id.text(host);
+                self.pages.pop(OriginRef { host, origin, shelf })
             })
             .or_else(|| self.take_rare(|rare| &mut rare.retries))
             .or_else(|| self.take_rare(|rare| &mut rare.sitemaps))?;
@@ -230,8 +234,7 @@ impl OriginQueue {
     }
 
     /// Iterates over all queued entries, in no particular order. Cost: a copy of each.
-    pub(crate) fn waiting<'a>(&'a self, host: &'a HostKey, origin: &'a str) -> impl Iterator<Item = Entry> + 'a {
-        let origin_ref = OriginRef { host, origin };
+    pub(crate) fn waiting<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
         let rare = self.rare.iter();
         let postponed = rare.clone().flat_map(move |rare| rare.postponed.iter(origin_ref));
         let others = rare.flat_map(|rare| rare.sitemaps.iter().chain(&rare.retries).cloned());
@@ -239,9 +242,9 @@ impl OriginQueue {
     }
 
     /// Returns whether a key is postponed. Cost: a scan of all postponed pages.
-    pub(crate) fn is_postponed(&self, host: &HostKey, key: &str) -> bool {
-        let origin = self.id.text(host);
-        let origin_ref = OriginRef { host, origin: &origin };
+    pub(crate) fn is_postponed(&self, host: &HostKey, key: &str, shelf: Option<&dyn Shelf>) -> bool {
+        let origin = &self.id.text(host);
+        let origin_ref = OriginRef { host, origin, shelf };
         let rare = self.rare.iter();
         rare.flat_map(|rare| rare.postponed.iter(origin_ref))
             .any(|entry| entry.key() == key)

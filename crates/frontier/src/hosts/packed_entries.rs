@@ -13,11 +13,13 @@
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod record;
-mod stored_segments;
+mod shelf;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use record::{REFERRER_BACK, Reader, Writer, flags_of};
+pub(crate) use shelf::Shelf;
 
 use crate::entry::Entry;
 use crate::url::HostKey;
@@ -31,18 +33,27 @@ pub(crate) struct OriginRef<'a> {
     pub(crate) host: &'a HostKey,
     /// As in `https://example.com`.
     pub(crate) origin: &'a str,
+    /// Where closed segments lie; `None` for memory.
+    pub(crate) shelf: Option<&'a dyn Shelf>,
+}
+
+/// A closed segment.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+enum Segment {
+    Here(#[serde(with = "serde_bytes")] Box<[u8]>),
+    /// On the shelf, under this number.
+    OnShelf(u64),
 }
 
 /// A queue of packed pages.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PackedEntries {
     /// Closed segments, the oldest first. Only long queues have them.
-    #[serde(with = "stored_segments")]
     #[expect(
         clippy::box_collection,
         reason = "most of a million hosts have none, and a pointer takes a quarter of the memory"
     )]
-    closed: Option<Box<VecDeque<Box<[u8]>>>>,
+    closed: Option<Box<VecDeque<Segment>>>,
     /// The segment that records are appended to.
     #[serde(with = "serde_bytes")]
     open: Vec<u8>,
@@ -67,7 +78,7 @@ impl PackedEntries {
     /// Appends a page. Attempts and due times, which only retries have, are not stored.
     pub(crate) fn push(&mut self, entry: &Entry, origin_ref: OriginRef<'_>) {
         if self.open.len() >= SEGMENT_BYTES {
-            self.close();
+            self.close(origin_ref.shelf);
         }
         let is_first = self.open.is_empty();
         let most = most_bytes(entry, origin_ref.origin);
@@ -127,8 +138,8 @@ impl PackedEntries {
     /// Removes the oldest page and returns it.
     pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
-            let (segment, is_open) = match self.closed.as_ref().and_then(|closed| closed.front()) {
-                Some(segment) => (&**segment, false),
+            let (segment, is_open) = match self.closed.as_mut().and_then(|closed| closed.front_mut()) {
+                Some(segment) => (segment.bring_here(origin_ref.shelf)?, false),
                 None => (self.open.as_slice(), true),
             };
             let mut reader = Reader::new(segment, self.head as usize, origin_ref);
@@ -157,22 +168,24 @@ impl PackedEntries {
 
     /// Iterates over all pages, the oldest first. Cost: a copy of each.
     pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
-        let segments = self
-            .closed
-            .iter()
-            .flat_map(|closed| closed.iter())
-            .map(|segment| &**segment);
-        let segments = segments.chain(std::iter::once(self.open.as_slice()));
+        let segments = self.closed.iter().flat_map(|closed| closed.iter());
+        let segments = segments.filter_map(move |segment| segment.read(origin_ref.shelf));
+        let segments = segments.chain(std::iter::once(Cow::Borrowed(self.open.as_slice())));
         let head = self.head as usize;
         segments.enumerate().flat_map(move |(at, segment)| {
-            let mut reader = Reader::new(segment, if at == 0 { head } else { 0 }, origin_ref);
-            std::iter::from_fn(move || reader.entry())
+            let mut reader = Reader::new(&segment, if at == 0 { head } else { 0 }, origin_ref);
+            // The segment may be a copy that does not live on.
+            std::iter::from_fn(|| reader.entry()).collect::<Vec<_>>()
         })
     }
 
-    fn close(&mut self) {
-        let open = std::mem::take(&mut self.open);
-        self.closed.get_or_insert_default().push_back(open.into_boxed_slice());
+    fn close(&mut self, shelf: Option<&dyn Shelf>) {
+        let open = std::mem::take(&mut self.open).into_boxed_slice();
+        let segment = match shelf {
+            Some(shelf) => Segment::OnShelf(shelf.put(open)),
+            None => Segment::Here(open),
+        };
+        self.closed.get_or_insert_default().push_back(segment);
         self.referrer_at = 0;
     }
 
@@ -183,6 +196,27 @@ impl PackedEntries {
             self.closed = None;
         } else if closed.len() < closed.capacity() / 4 {
             closed.shrink_to(closed.capacity() / 2);
+        }
+    }
+}
+
+impl Segment {
+    /// Takes the segment from the shelf, if it is there, and returns its bytes; `None` if it cannot be read.
+    fn bring_here(&mut self, shelf: Option<&dyn Shelf>) -> Option<&[u8]> {
+        if let Self::OnShelf(number) = self {
+            *self = Self::Here(shelf?.take(*number)?);
+        }
+        match self {
+            Self::Here(bytes) => Some(bytes),
+            Self::OnShelf(_) => None,
+        }
+    }
+
+    /// Returns the bytes of the segment and leaves it where it is; `None` if it cannot be read.
+    fn read(&self, shelf: Option<&dyn Shelf>) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Here(bytes) => Some(Cow::Borrowed(bytes)),
+            Self::OnShelf(number) => Some(Cow::Owned(shelf?.read(*number)?.into_vec())),
         }
     }
 }
@@ -280,7 +314,7 @@ mod tests {
             steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
         ) {
             let host = host();
-            let origin_ref = OriginRef { host: &host, origin: ORIGIN };
+            let origin_ref = OriginRef { host: &host, origin: ORIGIN, shelf: None };
             let (mut packed, mut model) = (PackedEntries::default(), VecDeque::new());
             for step in steps {
                 match step {
@@ -306,6 +340,7 @@ mod tests {
         let origin_ref = OriginRef {
             host: &host,
             origin: ORIGIN,
+            shelf: None,
         };
         let mut packed = PackedEntries::default();
         let mut bytes = 0;
@@ -326,7 +361,8 @@ mod tests {
             packed.push(&entry, origin_ref);
         }
         let closed = packed.closed.as_ref().unwrap();
-        let held: usize = closed.iter().map(|segment| segment.len() + 16).sum();
+        let bytes_of = |segment: &Segment| segment.read(None).map_or(0, |bytes| bytes.len() + size_of::<Segment>());
+        let held: usize = closed.iter().map(bytes_of).sum();
         assert!(held < bytes * 3 / 5, "{held} bytes for {bytes} of URLs");
         (0..100_000).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
         assert_eq!((packed.closed.is_none(), packed.open.capacity()), (true, 0));

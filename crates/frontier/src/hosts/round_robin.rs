@@ -14,7 +14,7 @@ impl HostQueues {
     /// Returns the next entry to lease. A host with all its requests in flight leaves the round. Entries that are not fetched are
     /// dropped or postponed.
     pub(crate) fn take(&mut self, now: Time) -> Option<LeasedEntry> {
-        while !self.is_dropped_full() {
+        while !self.is_dropped_full() && !self.rules.is_broken() {
             let key = self.first_due(now)?;
             let admitted_by = self.leave_round();
             let host = self.hosts.get_mut(&key)?;

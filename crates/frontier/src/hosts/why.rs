@@ -14,7 +14,7 @@ impl HostQueues {
     pub(crate) fn why_waiting(&self, url: &CanonicalUrl, now: Time) -> Option<Why> {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;
-        let entry = host.find_queued(&key, url.key())?;
+        let entry = host.find_queued(&key, url.key(), &self.rules)?;
         let queued = |wait| Why::Queued {
             host: key.clone(),
             wait,
@@ -40,7 +40,7 @@ impl HostQueues {
                 cause: away.cause.message.clone(),
             }));
         }
-        if screening == Screening::Postpone || origin.is_postponed(&key, url.key()) {
+        if screening == Screening::Postpone || origin.is_postponed(&key, url.key(), self.rules.shelf()) {
             return Some(queued(Wait::EverythingElse));
         }
         let free = host.free_from(&self.rules).max(entry.due);

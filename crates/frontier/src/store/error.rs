@@ -89,7 +89,7 @@ impl StoreError {
         }
     }
 
-    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged {
             path: path.to_owned(),
             what: what.into(),

@@ -105,7 +105,7 @@ pub(crate) struct Pair<P> {
     steps: Vec<(Step, Time)>,
     /// How many of the steps are saved.
     saved: usize,
-    out: Vec<Lease>,
+    pub(crate) out: Vec<Lease>,
     now: Time,
 }
 
@@ -124,9 +124,13 @@ impl<P: Place> Pair<P> {
     }
 
     pub(crate) fn call(&mut self, call: Call) {
-        let Some(step) = Step::of(call, &mut self.out, &mut self.now) else {
-            return;
-        };
+        if let Some(step) = Step::of(call, &mut self.out, &mut self.now) {
+            self.make(step);
+        }
+    }
+
+    /// Makes a call of both frontiers, which must answer alike.
+    pub(crate) fn make(&mut self, step: Step) {
         let is_wait = step.is_wait();
         let durable = self.durable.as_mut().unwrap();
         let (of_durable, leased) = make(durable, &step, self.now);

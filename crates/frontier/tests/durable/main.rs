@@ -20,6 +20,7 @@ mod pair;
 mod settlements;
 
 mod damaged_files;
+mod long_queues;
 
 use std::path::PathBuf;
 use std::sync::Arc;

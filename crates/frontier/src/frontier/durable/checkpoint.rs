@@ -166,10 +166,16 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Adds the next slice to a batch; with the last one the manifest, and the removal of what it replaces.
-    pub(super) fn write_slice(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<(), postcard::Error> {
+    /// Returns whether a checkpoint is being written.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Adds the next slice to a batch; with the last one the manifest, and the removal of what it replaces. Returns whether it was the last
+    /// one.
+    pub(super) fn write_slice(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<bool, postcard::Error> {
         let Some(writing) = &mut self.writing else {
-            return Ok(());
+            return Ok(false);
         };
         let most = self.sizes.parts_at_once;
         let mut parts = 0;
@@ -181,7 +187,7 @@ impl Checkpointer {
         let (copied, is_last) = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
         writing.put_hosts(&copied, batch);
         if parts == most || !is_last {
-            return Ok(());
+            return Ok(false);
         }
         let manifest = &writing.manifest;
         batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(manifest)?);
@@ -189,14 +195,6 @@ impl Checkpointer {
         batch.delete(Space::Journal, 0..=manifest.covered);
         self.checkpoint_bytes = writing.bytes;
         self.writing = None;
-        Ok(())
-    }
-
-    /// Adds all that is left to a batch.
-    pub(super) fn write_all(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<(), postcard::Error> {
-        while self.writing.is_some() {
-            self.write_slice(batch, hosts)?;
-        }
-        Ok(())
+        Ok(true)
     }
 }

@@ -1,8 +1,11 @@
 //! Opening a directory: the checkpoint, then the calls of the journal.
 
+use std::sync::Arc;
+
 use super::super::{Frontier, FrontierError};
 use super::calls::Call;
 use super::checkpoint::{LOGIC, MANIFEST, Manifest, Sizes};
+use super::shelf::{SharedStore, StoreShelf};
 use super::state::{EncodedState, StateError};
 use super::{Durable, OtherLinks, options};
 use crate::config::{ConfigError, FrontierConfig};
@@ -77,9 +80,13 @@ pub struct Opened {
     pub config: FrontierConfig,
 }
 
+/// The rows of the journal that are read at once.
+const ROWS_AT_ONCE: u64 = 64;
+
 /// What was read of a store.
 struct Restored {
     frontier: Frontier,
+    shelf: Arc<StoreShelf>,
     config: FrontierConfig,
     manifest: Manifest,
     attachment: Vec<u8>,
@@ -112,9 +119,11 @@ pub(super) fn open(
     parse: &ParseRules,
     sizes: Sizes,
 ) -> Result<Opened, OpenError> {
-    let Some(restored) = restore(&*store, parse)? else {
-        let mut frontier = Frontier::in_memory(config.clone())?;
-        frontier.durable = Some(Box::new(Durable::new(store, config.clone(), now, sizes)));
+    let store = SharedStore::new(store);
+    let Some(restored) = restore(&store, parse)? else {
+        let mut fresh = Frontier::in_memory(config.clone())?;
+        let (mut frontier, shelf) = Frontier::decode_state(&fresh.encode_all(0)?, &config, parse, &store)?;
+        frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
         frontier.checkpoint(&[], now)?;
         return Ok(Opened {
             frontier,
@@ -127,11 +136,14 @@ pub(super) fn open(
     let is_changed = config != restored.config;
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
     let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
-    let mut frontier = restored.frontier;
+    let (mut frontier, mut shelf) = (restored.frontier, restored.shelf);
     if is_changed {
-        frontier = Frontier::decode_state(&frontier.encode_all()?, &config, parse)?;
+        let state = frontier.encode_all(shelf.next())?;
+        let before = shelf;
+        (frontier, shelf) = Frontier::decode_state(&state, &config, parse, &store)?;
+        shelf.continue_from(&before);
     }
-    let mut durable = Durable::new(store, config.clone(), now, sizes);
+    let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
     durable.attachment.clone_from(&restored.attachment);
     let generation = restored.manifest.generation;
@@ -160,8 +172,8 @@ pub(super) fn open(
 }
 
 /// Reads a store, and leaves it as it is.
-pub(super) fn read(store: &dyn Store, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let restored = restore(store, parse)?;
+pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
+    let restored = restore(&SharedStore::new(store), parse)?;
     let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
         frontier: restored.frontier,
@@ -172,7 +184,8 @@ pub(super) fn read(store: &dyn Store, parse: &ParseRules) -> Result<Opened, Open
 }
 
 /// Restores the frontier of a store; `None` if there is none yet.
-fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, OpenError> {
+fn restore(shared: &SharedStore, parse: &ParseRules) -> Result<Option<Restored>, OpenError> {
+    let store = shared.lock();
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
         return Ok(None);
     };
@@ -183,17 +196,21 @@ fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, Op
     }
     let config: FrontierConfig = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
     let state = EncodedState {
-        state: parts(store, &manifest, 0, manifest.state_parts)?,
-        seen_set: parts(store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
+        state: parts(&**store, &manifest, 0, manifest.state_parts)?,
+        seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
         hosts: parts(
-            store,
+            &**store,
             &manifest,
             manifest.state_parts + manifest.seen_set_parts,
             manifest.host_parts,
         )?,
     };
+    // The calls of the journal read segments.
+    drop(store);
+    let (frontier, shelf) = Frontier::decode_state(&state, &config, parse, shared)?;
     let mut restored = Restored {
-        frontier: Frontier::decode_state(&state, &config, parse)?,
+        frontier,
+        shelf,
         config,
         attachment: manifest.attachment.clone(),
         next_row: manifest.covered + 1,
@@ -203,16 +220,38 @@ fn restore(store: &dyn Store, parse: &ParseRules) -> Result<Option<Restored>, Op
     };
     drop(state);
     restored.frontier.sieve.set_silent(true);
-    let mut failure = None;
-    let rows = restored.next_row..=MAX_KEY;
-    store.range(Space::Journal, rows, &mut |key, row| {
-        if failure.is_none() {
-            failure = restored.make_calls(key, &row, parse).err();
+    loop {
+        let rows = rows_from(shared, restored.next_row)?;
+        if rows.is_empty() {
+            break;
         }
-        Ok(())
-    })?;
+        for (key, row) in rows {
+            restored.make_calls(key, &row, parse)?;
+        }
+    }
     restored.frontier.sieve.set_silent(false);
-    failure.map_or(Ok(Some(restored)), Err)
+    Ok(Some(restored))
+}
+
+/// Returns some rows of the journal from `first` on; none at its end.
+fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    let store = store.lock();
+    let mut rows = Vec::new();
+    let mut take = |key, row| {
+        rows.push((key, row));
+        Ok(())
+    };
+    store.range(
+        Space::Journal,
+        first..=first.saturating_add(ROWS_AT_ONCE - 1),
+        &mut take,
+    )?;
+    if rows.is_empty() {
+        // Rows behind a gap are for the caller to complain about.
+        let behind = store.last(Space::Journal, MAX_KEY)?;
+        rows.extend(behind.filter(|(key, _)| *key >= first));
+    }
+    Ok(rows)
 }
 
 impl Manifest {

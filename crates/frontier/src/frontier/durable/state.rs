@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::{ByteBuf, Bytes};
@@ -12,8 +13,9 @@ use sieve::snapshot::{Counts, Snapshot as _};
 use sieve::{Filter as _, Hashing, SeenSet, Sieve};
 
 use super::super::Frontier;
+use super::shelf::{SharedStore, StoreShelf};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, LeasedEntry};
+use crate::hosts::{HostQueues, HostRules, LeasedEntry, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
@@ -65,6 +67,7 @@ struct StateRef<'a> {
     clusters: &'a Clusters,
     redirects: &'a RedirectLoops,
     hash: KeyedHash,
+    next_segment: u64,
 }
 
 #[derive(Deserialize)]
@@ -83,11 +86,12 @@ struct State {
     clusters: Clusters,
     redirects: RedirectLoops,
     hash: KeyedHash,
+    next_segment: u64,
 }
 
 impl Frontier {
     /// Returns the state as bytes, without the hosts. Cost: a copy of it.
-    pub(super) fn encode_state(&self) -> Result<EncodedState, StateError> {
+    pub(super) fn encode_state(&self, next_segment: u64) -> Result<EncodedState, StateError> {
         let state = postcard::to_allocvec(&StateRef {
             counters: self.sieve.counters(),
             queues: self.sieve.queue(),
@@ -103,6 +107,7 @@ impl Frontier {
             clusters: &self.clusters,
             redirects: &self.redirects,
             hash: self.hash,
+            next_segment,
         })?;
         Ok(EncodedState {
             state,
@@ -112,25 +117,31 @@ impl Frontier {
     }
 
     /// Returns the whole state as bytes. Cost: a copy of all of it.
-    pub(super) fn encode_all(&mut self) -> Result<EncodedState, StateError> {
-        let mut encoded = self.encode_state()?;
+    pub(super) fn encode_all(&mut self, next_segment: u64) -> Result<EncodedState, StateError> {
+        let mut encoded = self.encode_state(next_segment)?;
         let hosts = self.hosts().table_mut();
         hosts.begin_copy();
         (encoded.hosts, _) = hosts.copy_more(usize::MAX)?;
         Ok(encoded)
     }
 
-    /// Makes a frontier of a state, under a configuration that fits it.
+    /// Makes a frontier of a state, under a configuration that fits it. Returns the shelf of its queues, too.
     pub(super) fn decode_state(
         encoded: &EncodedState,
         config: &FrontierConfig,
         parse: &ParseRules,
-    ) -> Result<Self, StateError> {
+        store: &SharedStore,
+    ) -> Result<(Self, Arc<StoreShelf>), StateError> {
         let mut state: State = postcard::from_bytes(&encoded.state)?;
         let seen_set = decode_seen_set(&encoded.seen_set, config)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
         state.queues.table_mut().read_copy(&encoded.hosts)?;
-        state.queues.configure(Self::host_rules(config), config, parse);
+        let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment));
+        let rules = HostRules {
+            shelf: Some(Arc::clone(&shelf) as Arc<dyn Shelf>),
+            ..Self::host_rules(config)
+        };
+        state.queues.configure(rules, config, parse);
         state.sitemaps.configure(config.max_sitemaps);
         state.clusters.configure(config.max_fingerprints);
         frontier.sieve = Sieve::from_parts(seen_set, state.queues)
@@ -148,7 +159,7 @@ impl Frontier {
         frontier.clusters = state.clusters;
         frontier.redirects = state.redirects;
         frontier.hash = state.hash;
-        Ok(frontier)
+        Ok((frontier, shelf))
     }
 }
 

@@ -1,0 +1,171 @@
+//! Closed segments of queues, in the store.
+//!
+//! A segment is written with the row of the call that closed it. Its number is the next one, so the same calls give it the same number
+//! again. A segment that was taken is removed when no checkpoint needs it any more: at once if it is younger than the last checkpoint that
+//! was begun, because the journal makes it again; else with the first checkpoint that is begun after it was taken.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::hosts::Shelf;
+use crate::store::{Batch, Space, Store, StoreError};
+
+/// A store that the frontier writes and the shelf reads.
+#[derive(Debug, Clone)]
+pub(super) struct SharedStore(Arc<Mutex<Box<dyn Store>>>);
+
+impl SharedStore {
+    pub(super) fn new(store: Box<dyn Store>) -> Self {
+        Self(Arc::new(Mutex::new(store)))
+    }
+
+    /// Returns the store. A panic while it was locked has poisoned the frontier already.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Box<dyn Store>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The segments of one frontier.
+#[derive(Debug)]
+pub(super) struct StoreShelf {
+    store: SharedStore,
+    segments: Mutex<Segments>,
+}
+
+#[derive(Debug, Default)]
+struct Segments {
+    next: u64,
+    /// Those that are not written yet.
+    fresh: BTreeMap<u64, Box<[u8]>>,
+    /// Those below this number may be in a checkpoint.
+    first_young: u64,
+    /// Young ones that were taken: they are removed with the next row.
+    taken_young: Vec<u64>,
+    /// Old ones that were taken since the last checkpoint was begun.
+    taken_old: Vec<u64>,
+    /// Those that are removed when the checkpoint is finished that is being written.
+    replaced: Vec<u64>,
+    error: Option<StoreError>,
+}
+
+impl StoreShelf {
+    /// Makes a shelf whose next segment has this number.
+    pub(super) fn new(store: SharedStore, next: u64) -> Self {
+        let segments = Segments {
+            next,
+            first_young: next,
+            ..Segments::default()
+        };
+        Self {
+            store,
+            segments: Mutex::new(segments),
+        }
+    }
+
+    fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of the next segment.
+    pub(super) fn next(&self) -> u64 {
+        self.segments().next
+    }
+
+    /// Takes everything over from another shelf of the same store.
+    pub(super) fn continue_from(&self, before: &Self) {
+        let mut segments = self.segments();
+        *segments = std::mem::take(&mut before.segments());
+    }
+
+    /// Returns why a segment could not be read, if so.
+    pub(super) fn error(&self) -> Option<StoreError> {
+        self.segments().error.take()
+    }
+
+    /// Adds new segments to a batch, and the removal of young ones that were taken.
+    pub(super) fn write(&self, batch: &mut Batch) {
+        let mut segments = self.segments();
+        for (number, segment) in std::mem::take(&mut segments.fresh) {
+            batch.put(Space::Segment, number, segment);
+        }
+        remove(&mut segments.taken_young, batch);
+    }
+
+    /// Records that a checkpoint was begun. It needs what was not taken until now.
+    pub(super) fn checkpoint_begun(&self) {
+        let mut segments = self.segments();
+        segments.first_young = segments.next;
+        let taken = std::mem::take(&mut segments.taken_old);
+        segments.replaced.extend(taken);
+    }
+
+    /// Adds the removal of what no checkpoint needs any more to the batch that finishes one.
+    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) {
+        remove(&mut self.segments().replaced, batch);
+    }
+}
+
+/// Adds the removal of segments to a batch, neighbours at once.
+fn remove(numbers: &mut Vec<u64>, batch: &mut Batch) {
+    numbers.sort_unstable();
+    for run in numbers.chunk_by(|one, other| one + 1 == *other) {
+        if let (Some(first), Some(last)) = (run.first(), run.last()) {
+            batch.delete(Space::Segment, *first..=*last);
+        }
+    }
+    numbers.clear();
+}
+
+impl Segments {
+    fn find(&mut self, number: u64, store: &SharedStore) -> Option<Box<[u8]>> {
+        if let Some(fresh) = self.fresh.get(&number) {
+            return Some(fresh.clone());
+        }
+        let found = store.lock().last(Space::Segment, number);
+        match found {
+            Ok(Some((at, segment))) if at == number => Some(segment.into_boxed_slice()),
+            Ok(_) => {
+                let what = format!("segment {number} is missing");
+                self.error = Some(StoreError::damaged(Path::new("the store"), what));
+                None
+            }
+            Err(error) => {
+                self.error = Some(error);
+                None
+            }
+        }
+    }
+}
+
+impl Shelf for StoreShelf {
+    fn put(&self, segment: Box<[u8]>) -> u64 {
+        let mut segments = self.segments();
+        let number = segments.next;
+        segments.next += 1;
+        segments.fresh.insert(number, segment);
+        number
+    }
+
+    fn take(&self, number: u64) -> Option<Box<[u8]>> {
+        let mut segments = self.segments();
+        if let Some(fresh) = segments.fresh.remove(&number) {
+            return Some(fresh);
+        }
+        let found = segments.find(number, &self.store)?;
+        if number >= segments.first_young {
+            segments.taken_young.push(number);
+        } else {
+            segments.taken_old.push(number);
+        }
+        Some(found)
+    }
+
+    fn read(&self, number: u64) -> Option<Box<[u8]>> {
+        self.segments().find(number, &self.store)
+    }
+
+    fn is_broken(&self) -> bool {
+        self.segments().error.is_some()
+    }
+}
