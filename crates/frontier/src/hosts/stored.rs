@@ -52,7 +52,11 @@ impl HostQueues {
         }
         for key in &keys {
             self.update_state(key, now);
-            if self.hosts.get(key.as_str()).is_some_and(|host| host.exceeds_budget(&self.rules)) {
+            if self
+                .hosts
+                .get(key.as_str())
+                .is_some_and(|host| host.exceeds_budget(&self.rules))
+            {
                 self.drop_pages_of(key, NotFetched::HostBudget, now);
             }
         }

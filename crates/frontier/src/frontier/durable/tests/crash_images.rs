@@ -11,7 +11,7 @@ use crate::{Frontier, FrontierError, OpenError, PageRecord};
 
 /// Opens a store after a crash, and compares it with a model that has made the steps that its attachment names. Returns their number.
 fn check(run: &Run, image: &MemoryStore) -> usize {
-    let read = read_store(image).unwrap();
+    let read = read_store(image.clone()).unwrap();
     let steps = steps_of(read.attachment.as_deref());
     let mut model = run.model(steps);
     assert_eq!(picture(&read.frontier), picture(&model), "read after {steps} steps");

@@ -26,9 +26,9 @@ pub(super) fn open_store(store: impl Store + 'static, config: FrontierConfig, no
 }
 
 /// Reads a store.
-pub(super) fn read_store(store: &dyn Store) -> Result<Opened, OpenError> {
+pub(super) fn read_store(store: impl Store + 'static) -> Result<Opened, OpenError> {
     let parse: ParseRules = Arc::new(parse);
-    open::read(store, &parse)
+    open::read(Box::new(store), &parse)
 }
 
 /// A store in memory that keeps a copy of itself after each commit. A clone is the same store.
