@@ -51,15 +51,28 @@ pub struct LinkCounts {
 impl LinkCounts {
     pub(crate) fn count(&mut self, verdict: Verdict) {
         match verdict {
-            Verdict::Queued => self.queued += 1,
-            Verdict::Seen => self.seen += 1,
-            Verdict::Refused(why) => *self.refused.entry(why).or_default() += 1,
+            Verdict::Queued => self.queued = self.queued.saturating_add(1),
+            Verdict::Seen => self.count_others(None, 1),
+            Verdict::Refused(why) => self.count_others(Some(why), 1),
         }
+    }
+
+    /// Counts links that were refused, or seen.
+    pub(crate) fn count_others(&mut self, refused: Option<Refusal>, links: u64) {
+        let count = match refused {
+            None => &mut self.seen,
+            Some(why) => self.refused.entry(why).or_default(),
+        };
+        *count = count.saturating_add(links);
     }
 
     /// Returns all links that were offered.
     pub fn offered(&self) -> u64 {
-        self.queued + self.seen + self.refused.values().sum::<u64>()
+        let others = [self.queued, self.seen];
+        others
+            .iter()
+            .chain(self.refused.values())
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 

@@ -67,7 +67,7 @@ impl Frontier {
 
     /// Counts links that the caller omitted because they are known to be seen.
     pub(super) fn count_known(&mut self, links: u64) {
-        self.links.seen += links;
+        self.links.count_others(None, links);
     }
 
     /// Queues a sitemap, unless it was seen. Sitemaps have a seen-set of their own, which is exact.
