@@ -93,6 +93,9 @@ pub struct Frontier {
     in_commit: bool,
     #[cfg(feature = "durable")]
     durable: Option<Box<durable::Durable>>,
+    /// The latest time of a call.
+    #[cfg(feature = "durable")]
+    latest: Time,
 }
 
 impl Frontier {
@@ -145,6 +148,8 @@ impl Frontier {
             in_commit: false,
             #[cfg(feature = "durable")]
             durable: None,
+            #[cfg(feature = "durable")]
+            latest: Time::EPOCH,
         })
     }
 

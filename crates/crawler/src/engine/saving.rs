@@ -85,7 +85,7 @@ impl<S: Fetcher> Crawl<S> {
             saving.offered_seeds = Some(state.seeds);
             saving.previous = state.previous;
             saving.earlier = state.elapsed;
-            saving.last_time = state.time;
+            saving.last_time = state.time.max(opened.now);
         }
         crawl.saving = Some(saving);
         Ok(crawl)

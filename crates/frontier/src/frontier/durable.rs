@@ -47,6 +47,9 @@ use crate::url::{CanonicalUrl, HostKey};
 /// Default of [`Frontier::set_sync_interval`].
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Calls that have changed nothing are saved once they take this many bytes.
+const MAX_IDLE_BYTES: usize = 64 << 10;
+
 /// What makes a frontier durable.
 #[derive(Debug)]
 pub(crate) struct Durable {
@@ -87,7 +90,8 @@ impl Durable {
 
     /// Adds a call to the next row.
     fn add(&mut self, call: &Call<'_>, is_change: bool) -> Result<(), FrontierError> {
-        self.has_unsaved |= is_change;
+        // Calls that change nothing but the time take memory, too.
+        self.has_unsaved |= is_change || self.calls.len() > MAX_IDLE_BYTES;
         let calls = std::mem::take(&mut self.calls);
         self.calls = postcard::to_extend(call, calls).map_err(|error| FrontierError::not_saved(&error))?;
         Ok(())
@@ -343,6 +347,7 @@ impl Frontier {
     }
 
     pub(super) fn record_seed(&mut self, url: &CanonicalUrl, verdict: Verdict, now: Time) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -360,6 +365,7 @@ impl Frontier {
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -371,6 +377,7 @@ impl Frontier {
     }
 
     pub(super) fn record_lease(&mut self, leasing: &Leasing, up_to: usize, now: Time) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -420,6 +427,7 @@ impl Frontier {
         settled: &[Settled],
         now: Time,
     ) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -433,6 +441,7 @@ impl Frontier {
     }
 
     pub(super) fn record_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -441,6 +450,7 @@ impl Frontier {
     }
 
     pub(super) fn record_block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };
@@ -449,6 +459,7 @@ impl Frontier {
     }
 
     pub(super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {
+        self.latest = self.latest.max(now);
         let Some(durable) = &mut self.durable else {
             return Ok(());
         };

@@ -19,6 +19,7 @@ mod pair;
 #[path = "../call_sequences/settlements.rs"]
 mod settlements;
 
+mod clock;
 mod damaged_files;
 mod long_queues;
 

@@ -76,6 +76,8 @@ pub struct Opened {
     pub attachment: Option<Vec<u8>>,
     /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
     pub released: u64,
+    /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
+    pub now: Time,
     /// The configuration, with the secret of the hash.
     pub config: FrontierConfig,
 }
@@ -129,6 +131,7 @@ pub(super) fn open(
             frontier,
             attachment: None,
             released: 0,
+            now,
             config,
         });
     };
@@ -137,6 +140,8 @@ pub(super) fn open(
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
     let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
     let (mut frontier, mut shelf) = (restored.frontier, restored.shelf);
+    // If the clock was set back, no host may be asked too early.
+    let now = now.max(frontier.latest);
     if is_changed {
         let state = frontier.encode_all(shelf.next())?;
         let before = shelf;
@@ -167,6 +172,7 @@ pub(super) fn open(
         frontier,
         attachment: Some(restored.attachment),
         released,
+        now,
         config,
     })
 }
@@ -176,6 +182,7 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
     let restored = restore(&SharedStore::new(store), parse)?;
     let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
+        now: restored.frontier.latest,
         frontier: restored.frontier,
         attachment: Some(restored.attachment),
         released: 0,
@@ -340,6 +347,7 @@ impl Frontier {
                 taken(&leasing) == *before
             }
             Call::Settle { settlements, now } => {
+                self.latest = self.latest.max(*now);
                 let mut is_same = true;
                 for stored in settlements {
                     let (settlement, others) = stored.read(parse)?;

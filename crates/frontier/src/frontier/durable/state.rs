@@ -22,6 +22,7 @@ use crate::report::{LinkCounts, PageCounts};
 use crate::rules::ParseRules;
 use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
+use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
 
 /// A state as bytes. The hosts are apart, because they are copied one after the other.
@@ -68,6 +69,7 @@ struct StateRef<'a> {
     redirects: &'a RedirectLoops,
     hash: KeyedHash,
     next_segment: u64,
+    latest: Time,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +89,7 @@ struct State {
     redirects: RedirectLoops,
     hash: KeyedHash,
     next_segment: u64,
+    latest: Time,
 }
 
 impl Frontier {
@@ -108,6 +111,7 @@ impl Frontier {
             redirects: &self.redirects,
             hash: self.hash,
             next_segment,
+            latest: self.latest,
         })?;
         Ok(EncodedState {
             state,
@@ -159,6 +163,7 @@ impl Frontier {
         frontier.clusters = state.clusters;
         frontier.redirects = state.redirects;
         frontier.hash = state.hash;
+        frontier.latest = state.latest;
         Ok((frontier, shelf))
     }
 }
