@@ -28,6 +28,20 @@ fn main() {
     filter_files(&corpus.join("filter_file"));
     deltas(&corpus.join("delta"));
     operations(&corpus.join("operations"));
+    #[cfg(feature = "stored")]
+    stored(&corpus.join("stored"));
+}
+
+/// Rows, states, seen-sets and records of a small crawl. They need `RUSTFLAGS="--cfg fuzzing"`.
+#[cfg(feature = "stored")]
+fn stored(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    let kinds = ["row", "state", "seen-set", "records"];
+    for ((what, kind), seeds) in (0_u8..).zip(kinds).zip(frontier::durable::fuzzing::seeds().unwrap()) {
+        for (number, seed) in seeds.into_iter().enumerate() {
+            fs::write(folder.join(format!("{kind}-{number}")), [vec![what], seed].concat()).unwrap();
+        }
+    }
 }
 
 /// Any bytes are operations: the first four say on which filter, so that each is there from the start.

@@ -15,6 +15,9 @@
 
 mod calls;
 mod checkpoint;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod open;
 mod options;
 mod record;

@@ -86,7 +86,7 @@ pub struct Opened {
 const ROWS_AT_ONCE: u64 = 64;
 
 /// What was read of a store.
-struct Restored {
+pub(super) struct Restored {
     frontier: Frontier,
     shelf: Arc<StoreShelf>,
     config: FrontierConfig,
@@ -292,9 +292,38 @@ fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Resu
     }
 }
 
+#[cfg(fuzzing)]
+impl Restored {
+    /// A frontier without a journal.
+    pub(super) fn of(frontier: Frontier, config: FrontierConfig) -> Self {
+        let manifest = Manifest {
+            logic: LOGIC,
+            config: String::new(),
+            generation: 0,
+            covered: 0,
+            state_parts: 0,
+            seen_set_parts: 0,
+            attachment: Vec::new(),
+        };
+        Self {
+            frontier,
+            config,
+            manifest,
+            attachment: Vec::new(),
+            next_row: 1,
+            journal_bytes: 0,
+            checkpoint_bytes: 0,
+        }
+    }
+
+    pub(super) fn into_frontier(self) -> Frontier {
+        self.frontier
+    }
+}
+
 impl Restored {
     /// Makes the calls of a row again.
-    fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
+    pub(super) fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
         let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(format!("row {key} of the journal: {what}"));
         if self.manifest.logic != LOGIC {
             return Err(OpenError::OtherLogic {
@@ -371,10 +400,7 @@ impl Frontier {
             } else {
                 &mut self.links
             };
-            match one.refused {
-                None => counts.seen += one.count,
-                Some(why) => *counts.refused.entry(why).or_default() += one.count,
-            }
+            counts.count_others(one.refused, one.count);
         }
     }
 }

@@ -103,19 +103,23 @@ pub(super) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), 
     Ok(())
 }
 
+/// Visits the records of a row.
+pub(super) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), postcard::Error> {
+    while !row.is_empty() {
+        let (record, after) = postcard::take_from_bytes(row)?;
+        visit(record);
+        row = after;
+    }
+    Ok(())
+}
+
 /// Visits all records of a store.
 pub(super) fn visit(store: &dyn Store, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
     let mut damaged = None;
     store.range(Space::Record, 0..=MAX_KEY, &mut |row, bytes| {
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() && damaged.is_none() {
-            match postcard::take_from_bytes::<PageRecord<'_>>(rest) {
-                Ok((record, after)) => {
-                    visit(record);
-                    rest = after;
-                }
-                Err(error) => damaged = Some(format!("record row {row}: {error}")),
-            }
+        if damaged.is_none() {
+            let visited = visit_row(&bytes, visit);
+            damaged = visited.err().map(|error| format!("record row {row}: {error}"));
         }
         Ok::<(), StoreError>(())
     })?;

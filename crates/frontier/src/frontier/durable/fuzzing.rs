@@ -1,0 +1,191 @@
+//! What the fuzz targets call: reading of what is stored, without a store. Its checksums would keep wrong bytes out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::calls::{StoredSettlement, StoredUrl};
+use super::open::Restored;
+use super::state::EncodedState;
+use super::{Call, PageRecord, record};
+use crate::config::{FrontierConfig, RetryPolicy};
+use crate::failure::{Failure, FailureKind};
+use crate::lease::{Lease, Leasing, Task};
+use crate::link::Link;
+use crate::rules::{ParseRules, RobotsRules};
+use crate::scope::{Reach, ScopeConfig};
+use crate::settlement::{Outcome, RobotsOutcome};
+use crate::time::Time;
+use crate::url::CanonicalUrl;
+use crate::{Canonicalizer, Frontier};
+
+#[derive(Debug)]
+struct Rules(Vec<u8>);
+
+impl RobotsRules for Rules {
+    fn allows(&self, path: &str) -> bool {
+        !path.as_bytes().starts_with(&self.0)
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
+}
+
+fn parse() -> ParseRules {
+    Arc::new(|text: &[u8]| Arc::new(Rules(text.to_vec())) as _)
+}
+
+fn config() -> FrontierConfig {
+    FrontierConfig {
+        exact: true,
+        hashing: sieve::Hashing::Murmur3 { seed: 7 },
+        delay: Duration::from_secs(1),
+        scope: ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        },
+        retries: RetryPolicy::default(),
+        max_pages_per_host: Some(7),
+        ..FrontierConfig::default()
+    }
+}
+
+const START: Time = Time::from_millis(1_700_000_000_000);
+
+fn url(text: &str) -> Option<CanonicalUrl> {
+    Canonicalizer::default().parse(text).ok()
+}
+
+fn leases(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
+    match frontier.lease(now, 10) {
+        Ok(Leasing::Ready(leases)) => leases,
+        _ => Vec::new(),
+    }
+}
+
+/// A frontier with pages of four hosts: one waits, one failed, one has rules, and of one the robots.txt is in flight.
+fn prepared() -> Option<(Frontier, Vec<Lease>)> {
+    let mut frontier = Frontier::in_memory(config()).ok()?;
+    frontier.add_seed(&url("https://a.example/")?, START).ok()?;
+    let texts = ["https://a.example/1", "http://b.example:81/2?q", "https://c.example/3"];
+    let referrer: Arc<str> = "https://a.example/".into();
+    let links = texts.map(|text| Some(Link::found(url(text)?, 1, Arc::clone(&referrer))));
+    let links: Vec<Link> = links.into_iter().flatten().collect();
+    frontier.offer(&links, START).ok()?;
+    let mut asked = leases(&mut frontier, START);
+    for _ in 0..2 {
+        if let Some(Task::Robots(robots)) = asked.pop().as_ref().map(Lease::task) {
+            let known = RobotsOutcome::known(Rules(b"/none".to_vec()));
+            frontier.settle(&[robots.settle(known)], START).ok()?;
+        }
+    }
+    let later = START + Duration::from_secs(5);
+    asked.extend(leases(&mut frontier, later));
+    Some((frontier, asked))
+}
+
+/// Makes the calls of a row again, in a frontier that has some pages. Returns whether it could.
+pub fn read_row(row: &[u8]) -> bool {
+    let Some((frontier, _)) = prepared() else { return false };
+    let mut restored = Restored::of(frontier, config());
+    let is_read = restored.make_calls(1, row, &parse()).is_ok();
+    let mut frontier = restored.into_frontier();
+    let _ = (frontier.report(), frontier.release_leases(START));
+    is_read
+}
+
+/// Reads a state. Returns whether it could.
+pub fn read_state(state: &[u8]) -> bool {
+    let encoded = EncodedState {
+        state: state.to_vec(),
+        seen_set: vec![0],
+    };
+    let Ok(frontier) = Frontier::decode_state(&encoded, &config(), &parse()) else {
+        return false;
+    };
+    let again = frontier.encode_state();
+    again.is_ok_and(|again| Frontier::decode_state(&again, &config(), &parse()).is_ok())
+}
+
+/// Reads the keys of an exact seen-set. Returns whether it could.
+pub fn read_seen_set(seen_set: &[u8]) -> bool {
+    let Some(state) = prepared().and_then(|(frontier, _)| frontier.encode_state().ok()) else {
+        return false;
+    };
+    let encoded = EncodedState {
+        state: state.state,
+        seen_set: seen_set.to_vec(),
+    };
+    Frontier::decode_state(&encoded, &config(), &parse()).is_ok()
+}
+
+/// Reads the records of a row. Returns whether it could.
+pub fn read_records(records: &[u8]) -> bool {
+    let mut bytes = 0;
+    let mut visit = |record: PageRecord<'_>| bytes += record.url.len();
+    record::visit_row(records, &mut visit).is_ok()
+}
+
+/// Returns rows, states, seen-sets and records that can be read.
+pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
+    let (mut frontier, leases) = prepared()?;
+    let state = frontier.encode_state().ok()?;
+    let (mut rows, mut records) = (Vec::new(), Vec::new());
+    let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
+        let mut bytes = Vec::new();
+        for call in calls {
+            bytes = postcard::to_extend(call, bytes).ok()?;
+        }
+        rows.push(super::open::row(b"output 17", &bytes).ok()?);
+        Some(())
+    };
+    let seed = url("https://d.example/new?x=1")?;
+    let now = START + Duration::from_secs(20);
+    let host = seed.host();
+    let failure = Failure::new(FailureKind::Timeout, "no answer");
+    let calls = [
+        Call::AddSeed {
+            url: StoredUrl::of(&seed),
+            now,
+            is_new: true,
+        },
+        Call::SetDelay {
+            host: host.clone(),
+            delay: Duration::from_secs(3),
+            now,
+        },
+        Call::Block { host, until: now, now },
+        Call::ReleaseLeases { now },
+    ];
+    for call in &calls {
+        add(&mut rows, std::slice::from_ref(call))?;
+    }
+    for lease in leases {
+        let (settlement, records_too) = match lease.task() {
+            Task::Page(page) => {
+                let found = Link::found(url("https://a.example/found")?, 2, Arc::from(&*lease.entry.url));
+                (page.settle(Outcome::Done).with_links(vec![found]), true)
+            }
+            Task::Robots(robots) => {
+                let failed = RobotsOutcome::Failed {
+                    failure: failure.clone(),
+                    retry_after: None,
+                };
+                (robots.settle(failed), false)
+            }
+            Task::Sitemap(_) | Task::Address(_) => continue,
+        };
+        let settled = frontier.settle(std::slice::from_ref(&settlement), now).ok()?.pop()?;
+        let call = Call::Settle {
+            settlements: vec![StoredSettlement::new(&settlement, &settled)],
+            now,
+        };
+        add(&mut rows, &[call])?;
+        if let Some(record) = PageRecord::settled(&lease.entry, &settlement, &settled, now).filter(|_| records_too) {
+            let mut bytes = Vec::new();
+            record::add(&mut bytes, &record).ok()?;
+            records.push(bytes);
+        }
+    }
+    Some([rows, vec![state.state], vec![state.seen_set], records])
+}
