@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::calls::{StoredSettlement, StoredUrl};
 use super::open::Restored;
+use super::shelf::SharedStore;
 use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
@@ -14,6 +15,7 @@ use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
 use crate::settlement::{Outcome, RobotsOutcome};
+use crate::store::{Batch, Space, Store, StoreError};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 use crate::{Canonicalizer, Frontier};
@@ -48,6 +50,42 @@ fn config() -> FrontierConfig {
         max_pages_per_host: Some(7),
         ..FrontierConfig::default()
     }
+}
+
+/// A store without values.
+#[derive(Debug)]
+struct Empty;
+
+impl Store for Empty {
+    fn commit(&mut self, _batch: &Batch, _sync: bool) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn range(
+        &self,
+        _space: Space,
+        _keys: std::ops::RangeInclusive<u64>,
+        _visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn last(&self, _space: Space, _at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        Ok(None)
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+fn store() -> SharedStore {
+    SharedStore::new(Box::new(Empty))
+}
+
+fn decode(encoded: &EncodedState) -> Option<Frontier> {
+    let decoded = Frontier::decode_state(encoded, &config(), &parse(), &store());
+    decoded.ok().map(|(frontier, _)| frontier)
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -87,36 +125,36 @@ fn prepared() -> Option<(Frontier, Vec<Lease>)> {
 /// Makes the calls of a row again, in a frontier that has some pages. Returns whether it could.
 pub fn read_row(row: &[u8]) -> bool {
     let Some((frontier, _)) = prepared() else { return false };
-    let mut restored = Restored::of(frontier, config());
+    let mut restored = Restored::of(frontier, config(), store());
     let is_read = restored.make_calls(1, row, &parse()).is_ok();
     let mut frontier = restored.into_frontier();
     let _ = (frontier.report(), frontier.release_leases(START));
     is_read
 }
 
-/// Reads a state. Returns whether it could.
-pub fn read_state(state: &[u8]) -> bool {
+/// Reads a state and the hosts after it, which are what follows a zero of 8 bytes. Returns whether it could.
+pub fn read_state(bytes: &[u8]) -> bool {
+    let middle = bytes.windows(8).position(|window| window == [0; 8]);
+    let (state, hosts) = match middle {
+        Some(at) => (&bytes[..at], &bytes[at + 8..]),
+        None => (bytes, &[][..]),
+    };
     let encoded = EncodedState {
         state: state.to_vec(),
         seen_set: vec![0],
+        hosts: hosts.to_vec(),
     };
-    let Ok(frontier) = Frontier::decode_state(&encoded, &config(), &parse()) else {
-        return false;
-    };
-    let again = frontier.encode_state();
-    again.is_ok_and(|again| Frontier::decode_state(&again, &config(), &parse()).is_ok())
+    let again = decode(&encoded).and_then(|mut frontier| frontier.encode_all(0).ok());
+    again.is_some_and(|again| decode(&again).is_some())
 }
 
 /// Reads the keys of an exact seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
-    let Some(state) = prepared().and_then(|(frontier, _)| frontier.encode_state().ok()) else {
+    let Some(mut state) = prepared().and_then(|(mut frontier, _)| frontier.encode_all(0).ok()) else {
         return false;
     };
-    let encoded = EncodedState {
-        state: state.state,
-        seen_set: seen_set.to_vec(),
-    };
-    Frontier::decode_state(&encoded, &config(), &parse()).is_ok()
+    state.seen_set = seen_set.to_vec();
+    decode(&state).is_some()
 }
 
 /// Reads the records of a row. Returns whether it could.
@@ -129,7 +167,8 @@ pub fn read_records(records: &[u8]) -> bool {
 /// Returns rows, states, seen-sets and records that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
-    let state = frontier.encode_state().ok()?;
+    let state = frontier.encode_all(0).ok()?;
+    let with_hosts = [&*state.state, &[0; 8], &*state.hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
         let mut bytes = Vec::new();
@@ -187,5 +226,5 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
             records.push(bytes);
         }
     }
-    Some([rows, vec![state.state], vec![state.seen_set], records])
+    Some([rows, vec![with_hosts], vec![state.seen_set], records])
 }

@@ -295,7 +295,7 @@ fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Resu
 #[cfg(fuzzing)]
 impl Restored {
     /// A frontier without a journal.
-    pub(super) fn of(frontier: Frontier, config: FrontierConfig) -> Self {
+    pub(super) fn of(frontier: Frontier, config: FrontierConfig, store: SharedStore) -> Self {
         let manifest = Manifest {
             logic: LOGIC,
             config: String::new(),
@@ -303,10 +303,12 @@ impl Restored {
             covered: 0,
             state_parts: 0,
             seen_set_parts: 0,
+            host_parts: 0,
             attachment: Vec::new(),
         };
         Self {
             frontier,
+            shelf: Arc::new(StoreShelf::new(store, 0)),
             config,
             manifest,
             attachment: Vec::new(),
