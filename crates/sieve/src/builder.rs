@@ -16,7 +16,8 @@ impl Sieve {
     /// Creates a sieve of strings for `capacity` distinct keys, with a false-positive rate of 1 %.
     ///
     /// It hashes by MurmurHash3 with seed 0. For untrusted URLs, use the [`builder`](Self::builder) with a random secret seed, by
-    /// [`Hashing::random`](crate::Hashing::random): [`hash`](crate::hash) says why.
+    /// [`Hashing::random`](crate::Hashing::random): [`hash`](crate::hash) says why. For items of your own, use
+    /// [`build_with`](SieveBuilder::build_with).
     ///
     /// # Errors
     ///
@@ -105,7 +106,16 @@ impl SieveBuilder {
         self.build_with(VecDeque::new())
     }
 
-    /// Builds the sieve with a queue of your own.
+    /// Builds the sieve with a queue of your own, or with a `VecDeque` of items of your own.
+    ///
+    /// ```
+    /// use std::collections::VecDeque;
+    /// use sieve::Sieve;
+    ///
+    /// let mut to_visit = Sieve::builder().capacity(1_000).build_with(VecDeque::<Vec<u8>>::new())?;
+    /// assert!(to_visit.push(vec![1, 2, 3]));
+    /// # Ok::<(), sieve::ConfigError>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -98,7 +98,21 @@ mod delta;
 mod exact;
 mod filter;
 #[doc = include_str!("../GUIDE.md")]
-pub mod guide {}
+///
+/// # What the guide names
+///
+/// [`Sieve`]: [`new`](Sieve::new), [`save_filter`](Sieve::save_filter), [`resume`](Sieve::resume),
+/// [`on_saturation`](Sieve::on_saturation), [`try_push`](Sieve::try_push), [`push_all`](Sieve::push_all),
+/// [`try_push_all`](Sieve::try_push_all), [`set_now`](Sieve::set_now).
+/// Filters: [`BloomFilter`], [`ScalableBloomFilter`], [`SeenSet::exact`], [`ExactFilter`], [`CountingBloomFilter`],
+/// [`RotatingBloomFilter`], [`ConcurrentBloomFilter`], [`Layout`], [`sizing`].
+/// Queues: [`PackedQueue`], [`Queue`], [`Accepts`], [`RefusedBy`].
+/// Hashes: [`hash`], [`Hashing`].
+/// Past the capacity: [`OnSaturation`], [`Saturation::lost_at_least`].
+pub mod guide {
+    #[cfg(doc)]
+    use super::*;
+}
 pub mod hash;
 mod lines;
 mod loss;

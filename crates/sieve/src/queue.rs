@@ -19,7 +19,11 @@ pub trait Queue {
 
 /// A queue that accepts items of type `T`. The bytes of an item are the key that it is deduplicated on.
 ///
-/// A queue of owned items may accept borrowed ones, too: `VecDeque<String>` takes `&str`, and allocates for new keys only.
+/// A queue of owned items may accept borrowed ones, too: `VecDeque<String>` takes `&str`, and allocates for new keys only. Other texts,
+/// such as a `Url`, a `Cow<str>` or a `Box<str>`, are pushed as `&str`: `push(url.as_str())`, `push(&*text)`.
+///
+/// For items of your own, choose their queue when you build the sieve: `Sieve::builder().build_with(VecDeque::<Item>::new())`
+/// ([an example](crate::Sieve#examples)).
 ///
 /// A queue may refuse items. Its own type of refusal is returned to the caller of the sieve:
 ///
@@ -33,6 +37,13 @@ pub trait Queue {
 /// enum Because {
 ///     TooLong,
 ///     Full,
+/// }
+///
+/// // So that a refused item is an `Error`.
+/// impl std::fmt::Display for Because {
+///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+///         write!(f, "the queue refuses it: {self:?}")
+///     }
 /// }
 ///
 /// impl Queue for Short {
@@ -58,10 +69,19 @@ pub trait Queue {
 /// let mut to_visit = Sieve::builder().build_with(Short::default())?;
 /// let refused = to_visit.try_push("a".repeat(100)).unwrap_err();
 /// assert_eq!(refused.by, RefusedBy::Queue(Because::TooLong));
+/// let error: &dyn std::error::Error = &refused;
+/// assert_eq!(error.to_string(), "the queue refuses it: TooLong");
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "the queue `{Self}` does not accept items of type `{T}`",
+    label = "this queue has other items",
+    note = "the default queue, `VecDeque<String>`, accepts `String`, `&String` and `&str`: convert other texts by `as_str()` or `&*`",
+    note = "for items of your own type, build the sieve with their queue: `Sieve::builder().build_with(VecDeque::<Item>::new())`"
+)]
 pub trait Accepts<T: AsRef<[u8]>>: Queue {
-    /// Why an item is refused; [`Infallible`] for a queue that accepts everything.
+    /// Why an item is refused; [`Infallible`] for a queue that accepts everything. With `Display`, a [`Refused`](crate::Refused) item is an
+    /// `Error`.
     type Refusal: Copy + Debug + PartialEq;
 
     /// Checks whether the queue accepts this item. The sieve calls it before the filter marks the item as seen.

@@ -46,6 +46,8 @@ pub struct Tally {
 /// | [`pop`](Self::pop) | a `VecDeque::pop_front` |
 /// | [`saturation`](Self::saturation) | O(1), some logarithms |
 ///
+/// # Examples
+///
 /// ```
 /// use sieve::{OnSaturation, Sieve};
 ///
@@ -62,7 +64,8 @@ pub struct Tally {
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
 ///
-/// An item can be more than its key: any type that returns the bytes of its key by `AsRef<[u8]>`.
+/// An item can be more than its key: any type that returns the bytes of its key by `AsRef<[u8]>`. Name its queue with
+/// [`build_with`](crate::SieveBuilder::build_with).
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -126,7 +129,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Sets the policy for new keys beyond the capacity.
     ///
     /// Whether a filter grows depends on its type: a [`ScalableBloomFilter`](crate::ScalableBloomFilter) grows with every policy. Other
-    /// filters do not grow; for them, [`OnSaturation::Grow`] changes only the text in the log.
+    /// filters do not grow; for them, [`OnSaturation::Grow`] changes only the text in the log. That includes a [`SeenSet`] that was built
+    /// for another policy, also after [`resume`](Self::resume): give the policy to the [builder](crate::SieveBuilder::on_saturation) of the
+    /// first run if the filter may have to grow.
     #[must_use]
     pub fn on_saturation(mut self, policy: OnSaturation) -> Self {
         self.on_saturation = policy;
@@ -198,7 +203,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         });
     }
 
-    /// Queues an item without the filter, for retries.
+    /// Queues an item without the filter, for retries: whether its key was seen is neither asked nor changed.
     ///
     /// # Errors
     ///

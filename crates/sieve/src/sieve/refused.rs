@@ -15,7 +15,7 @@ pub enum RefusedBy<R> {
 }
 
 /// An item that was refused. It was not marked as seen, so it can be pushed again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Refused<T, R> {
     /// The item.
     pub item: T,
@@ -38,4 +38,11 @@ impl<T, R: fmt::Display> fmt::Display for Refused<T, R> {
     }
 }
 
-impl<T: fmt::Debug, R: fmt::Debug + fmt::Display> std::error::Error for Refused<T, R> {}
+impl<T, R: fmt::Debug> fmt::Debug for Refused<T, R> {
+    /// Writes the reason only, so that items need no `Debug`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("by", &self.by).finish_non_exhaustive()
+    }
+}
+
+impl<T, R: fmt::Debug + fmt::Display> std::error::Error for Refused<T, R> {}

@@ -87,7 +87,9 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     /// - The reader stops after the last byte of the filter. What follows is not checked.
     /// - The count of lost keys continues, and levels that were logged are not logged again.
     /// - The policy is not part of the file: set it by [`on_saturation`](Self::on_saturation). The default is
-    ///   [`OnSaturation::Warn`](crate::OnSaturation::Warn).
+    ///   [`OnSaturation::Warn`](crate::OnSaturation::Warn). The kind of the filter is part of it: one of fixed size never grows, whatever
+    ///   policy you set.
+    /// - A queue of items of your own is named in the type: `Sieve::<SeenSet, VecDeque<Item>>::resume(..)`.
     /// - Of the [`tally`](Self::tally), the file has the accepted keys only.
     ///
     /// # Errors
