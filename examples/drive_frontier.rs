@@ -1,11 +1,11 @@
-//! A frontier with your own fetcher: robots.txt, redirects, failures and a clock. Replace `get` by an HTTP client.
+//! A frontier with your own fetcher: robots.txt, links, redirects, failures, `Retry-After` and a clock. Replace `get` by an HTTP client.
 //!
 //! `cargo run -q -p frontier --example drive_frontier`
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing};
-use frontier::{Outcome, RobotsOutcome, RobotsRules, Settlement, Task, Time};
+use frontier::{Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing};
+use frontier::{Outcome, RobotsRules, Settlement, Task, Time};
 use url::{ParseError, Url};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,41 +36,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Leasing::BudgetSpent | Leasing::Drained => break,
         }
     }
+    println!("{}", frontier.report());
     let pages = frontier.report().pages;
-    assert_eq!((pages.done, pages.redirected, pages.rejected), (3, 1, 1));
+    assert_eq!((pages.done, pages.redirected, pages.rejected), (3, 2, 1));
+    let mails = asked.iter().filter(|url| url.ends_with("/mail"));
+    assert_eq!(mails.count(), 1, "another request would be answered the same");
     assert!(!asked.iter().any(|url| url.contains("/private")));
     Ok(())
 }
 
-/// Fetches a lease. Its task decides which outcomes it can have: a robots.txt cannot be settled as a page.
+/// Fetches a lease. The tables of `frontier::answer` say which status and which failure has which outcome; here, only the links of a
+/// page are added.
 fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
-    let url = Url::parse(&lease.entry.url)?;
-    let resolve = |to: &str| Canonicalizer::default().canonicalize(url.join(to).ok()?).ok();
-    let answer = get(url.path(), request).and_then(|(status, text)| match FailureKind::of_status(status, false) {
-        Some(kind) => Err(Failure::new(kind, format!("status {status}"))),
-        None => Ok((status, text)),
-    });
-    Ok(match (lease.task(), answer) {
-        (Task::Page(page), Ok((200..=299, text))) => {
-            let referrer = url.as_str().into();
-            let link = |to| Some(lease.entry.link(resolve(to)?, &referrer));
-            let links = text.split_whitespace().filter_map(link).collect();
-            page.settle(Outcome::Done).with_links(links)
+    let (url, urls) = (Url::parse(&lease.entry.url)?, Canonicalizer::default());
+    let (answer, text) = match get(url.path(), request) {
+        Ok(answered) => answered,
+        Err(failure) => return Ok(lease.failed(failure)),
+    };
+    let settlement = lease.answered(&answer, &urls, || Disallowed(text));
+    Ok(match (lease.task(), answer.outcome()) {
+        (Task::Page(_), Outcome::Done) => {
+            let link = |to| urls.canonicalize(url.join(to).ok()?).ok();
+            settlement.with_links(lease.entry.links(text.split_whitespace().filter_map(link)))
         }
-        (Task::Page(page), Ok((300..=399, text))) => match resolve(text).map(|to| lease.entry.redirected(to)) {
-            Some(link) => page.settle(Outcome::Redirected).with_links(vec![link]),
-            None => page.settle(Outcome::failed(Failure::new(FailureKind::Redirect, text))),
-        },
-        (Task::Page(page), Ok(_)) => page.settle(Outcome::Rejected),
-        (Task::Page(page), Err(failure)) => page.settle(Outcome::failed(failure)),
-        (Task::Robots(robots), Ok((status, text))) => robots.settle(match (status, resolve(text)) {
-            (200..=299, _) => RobotsOutcome::known(Disallowed(text)),
-            (300..=399, Some(target)) => RobotsOutcome::Redirected(target),
-            _ => RobotsOutcome::Unavailable, // then all is allowed
-        }),
-        (Task::Robots(robots), Err(failure)) => robots.settle(RobotsOutcome::failed(failure)),
-        (Task::Sitemap(sitemap), _) => sitemap.settle(Outcome::Rejected), // only if sitemaps are offered
-        (Task::Address(address), _) => address.settle(None, Duration::MAX), // only with `per_address`
+        _ => settlement,
     })
 }
 
@@ -85,15 +74,23 @@ impl RobotsRules for Disallowed {
     }
 }
 
-/// Returns the status, and the body (here a list of links) or the `Location`. The fourth request fails.
-fn get(path: &str, request: usize) -> Result<(u16, &'static str), Failure> {
+/// Returns the head of the answer, and the body: here a list of links. The fourth request fails.
+fn get(path: &str, request: usize) -> Result<(Answer, &'static str), Failure> {
+    let answer = |status, location: Option<&str>| Answer {
+        status,
+        location: location.map(str::to_owned),
+        // What the server asks for while it is busy.
+        retry_after: (status == 503).then_some(Duration::from_millis(50)),
+    };
     match path {
         _ if request == 4 => Err(Failure::new(FailureKind::Connect, "connection refused")),
-        "/robots.txt" => Ok((200, "User-agent: *\nDisallow: /private")),
-        "/" => Ok((200, "/old /private/a /gone /busy")),
-        "/old" => Ok((301, "/new")),
-        "/busy" if request < 9 => Ok((503, "")),
-        "/busy" | "/new" => Ok((200, "")),
-        _ => Ok((404, "")),
+        "/robots.txt" => Ok((answer(200, None), "User-agent: *\nDisallow: /private")),
+        "/" => Ok((answer(200, None), "/old /private/a /gone /busy /mail")),
+        "/old" => Ok((answer(301, Some("/new")), "")),
+        // A target that cannot be crawled: it ends here.
+        "/mail" => Ok((answer(301, Some("mailto:ann@a.example")), "")),
+        "/busy" if request < 10 => Ok((answer(503, None), "")),
+        "/busy" | "/new" => Ok((answer(200, None), "")),
+        _ => Ok((answer(404, None), "")),
     }
 }

@@ -50,7 +50,21 @@ pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
 /// The configuration of a [`Frontier`](crate::Frontier).
 ///
-/// Later versions may add fields: set the fields that you need and fill the rest with `..FrontierConfig::default()`.
+/// Later versions may add fields: set the fields that you need and fill the rest with `..FrontierConfig::default()`:
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::time::Duration;
+/// use frontier::FrontierConfig;
+///
+/// let config = FrontierConfig {
+///     delay: Duration::from_secs(2),
+///     per_host: NonZeroU32::MIN.saturating_add(1),  // two: never zero, so no `unwrap`
+///     max_queries_per_path: NonZeroU32::new(5_000), // an `Option`: `None` is no limit
+///     ..FrontierConfig::default()
+/// };
+/// assert_eq!(config.per_host.get(), 2);
+/// ```
 ///
 /// **The serialized form contains the secret of the hash.**
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,7 +97,8 @@ pub struct FrontierConfig {
     pub max_queued: u64,
     /// Hosts that are remembered at a time. URLs of further hosts are refused.
     pub max_hosts: usize,
-    /// Pages to fetch in the whole crawl. The rest stays queued.
+    /// Pages to fetch in the whole crawl. The rest stays queued. A page spends it that was fetched, answered with a final status such as
+    /// 404, or given up after its attempts. Redirects, and pages that are dropped without a request, spend none.
     pub max_pages: Option<u64>,
     /// Pages to fetch of one host. Pages that robots.txt forbids and redirects do not count. When the budget is spent, the pages
     /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Up to ten times

@@ -120,8 +120,14 @@ impl Entry {
         path_of(&self.url)
     }
 
+    /// Creates the links to URLs found on the page of this entry, one level deeper. They share one copy of its URL.
+    pub fn links(&self, targets: impl IntoIterator<Item = CanonicalUrl>) -> Vec<Link> {
+        let referrer = (*self.url).into();
+        targets.into_iter().map(|target| self.link(target, &referrer)).collect()
+    }
+
     /// Creates the link to a URL found on the page of this entry, one level deeper. `referrer` is the URL of the entry; all links
-    /// of a page can share one copy.
+    /// of a page can share one copy, as those of [`links`](Self::links) do.
     pub fn link(&self, target: CanonicalUrl, referrer: &Arc<str>) -> Link {
         Link::found(target, self.depth.saturating_add(1), Arc::clone(referrer))
     }
@@ -158,6 +164,12 @@ impl Entry {
         let [target] = targets else { return None };
         let has_same_key = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
         has_same_key.then_some(target)
+    }
+
+    /// Returns the URL with its key, as [`Frontier::why`](crate::Frontier::why) takes it; `None` if the entry was changed, and its URL is
+    /// none. Cost: the URL is parsed.
+    pub fn canonical_url(&self) -> Option<CanonicalUrl> {
+        Some(CanonicalUrl::new(url::Url::parse(&self.url).ok()?, self.key.clone()))
     }
 
     /// Returns the key that the entry is deduplicated on.

@@ -4,9 +4,11 @@
 //! |---|---|---|---|
 //! | `unresolved`, `connect`, `tls` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
 //! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between |
-//! | `status` (408, 425, 5xx), `head_too_large`, `panic` | the page | yes | the page is retried |
+//! | `status` (408, 425, 5xx), `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
+//! | `redirect` | the page | yes | it is given up at once: another request would be answered the same |
+//! | `address_forbidden`, `host_down` | the page | no request was made | it is given up at once. [`Outcome::NotFetched`](crate::Outcome::NotFetched) says the same, and counts as not fetched instead of failed |
 //!
 //! # Outages
 //!
@@ -24,7 +26,8 @@
 //! Retries wait behind pages that were never requested.
 //!
 //! For a robots.txt, `timeout`, `broken` and `incomplete` start an outage if the origin never answered. Otherwise they count as
-//! attempts, and after [`max_robots_attempts`](crate::RetryPolicy::max_robots_attempts) the origin is closed for a while.
+//! attempts, and after [`max_robots_attempts`](crate::RetryPolicy::max_robots_attempts) the origin is closed for a while. The kinds that are
+//! given up at once close it at once.
 
 use std::fmt;
 
@@ -63,6 +66,8 @@ pub enum FailureKind {
     HostDown,
     /// The task that fetched it panicked.
     Panic,
+    /// Anything else that a fetcher of your own cannot do. It says nothing of the host.
+    Other,
 }
 
 impl FailureKind {
@@ -83,6 +88,7 @@ impl FailureKind {
             Self::Redirect => "redirect",
             Self::HostDown => "host_down",
             Self::Panic => "panic",
+            Self::Other => "other",
         }
     }
 
@@ -100,6 +106,11 @@ impl FailureKind {
         }
     }
 
+    /// Returns whether a failure of this kind does not show that the host answered.
+    pub(crate) fn says_nothing_of_the_host(self) -> bool {
+        matches!(self, Self::Panic | Self::Other)
+    }
+
     /// Returns what a failure of this kind counts against.
     pub(crate) fn blame(self) -> Blame {
         match self {
@@ -107,12 +118,9 @@ impl FailureKind {
             Self::Timeout | Self::Broken | Self::Incomplete => Blame::SilentPage,
             Self::Throttled => Blame::Traffic,
             Self::OutOfHandles => Blame::Us,
-            Self::AddressForbidden
-            | Self::HeadTooLarge
-            | Self::Status
-            | Self::Redirect
-            | Self::HostDown
-            | Self::Panic => Blame::Page,
+            Self::Redirect => Blame::Answer,
+            Self::AddressForbidden | Self::HostDown => Blame::NotRequested,
+            Self::HeadTooLarge | Self::Status | Self::Panic | Self::Other => Blame::Page,
         }
     }
 }
@@ -120,6 +128,13 @@ impl FailureKind {
 impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Blame {
+    /// Returns whether a request was made, which spends the delay of its host.
+    pub(crate) fn was_requested(self) -> bool {
+        !matches!(self, Self::Us | Self::NotRequested)
     }
 }
 
@@ -132,6 +147,10 @@ pub(crate) enum Blame {
     SilentPage,
     /// The page alone.
     Page,
+    /// The page, whose answer is final.
+    Answer,
+    /// The page, for which no request will be made.
+    NotRequested,
     /// The rate of requests: the host rests.
     Traffic,
     /// This machine.

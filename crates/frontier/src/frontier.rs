@@ -217,7 +217,7 @@ impl Frontier {
         })
     }
 
-    /// Settles leases, each with the links of its page, in one commit. Returns what happened to each.
+    /// Settles leases, each with the links of its page, in one commit. Returns what happened to each, in the order of `settlements`.
     ///
     /// # Errors
     ///

@@ -99,7 +99,9 @@
 //!
 //! # Where to go next
 //!
-//! `examples/drive_frontier.rs` adds a clock, robots.txt rules, redirects, and what each HTTP status and failure means.
+//! Which HTTP status and which failure has which outcome is in [`answer`]; [`Lease::answered`] applies it. In the
+//! repository, `examples/embed_frontier.rs` has a whole loop with an HTTP client, and `examples/drive_frontier.rs` one with links,
+//! redirects, failures and rules of its own.
 //!
 //! | module | contents |
 //! |---|---|
@@ -108,12 +110,14 @@
 //! | [`config`], [`scope`] | the configuration; what may be crawled |
 //! | [`link`], [`entry`] | what you offer, and what is queued |
 //! | [`lease`], [`settlement`] | what is leased, and how a lease ends |
+//! | [`answer`] | from an HTTP answer to the settlement |
 //! | [`rules`] | the rules of robots.txt |
 //! | [`failure`] | the failure policy |
 //! | [`fingerprint`] | how pages are compared |
-//! | [`notice`], [`report`] | events for the operator; counts, and why a URL was or was not fetched |
+//! | [`notice`], [`report`] | events for the operator; counts, and what a URL waits for |
 //! | [`time`] | points in time |
 
+pub mod answer;
 pub mod canonical;
 pub mod config;
 pub mod entry;
@@ -137,6 +141,8 @@ pub mod time;
 mod traps;
 pub mod url;
 
+#[doc(inline)]
+pub use answer::Answer;
 #[doc(inline)]
 pub use canonical::{Canonicalizer, NotCrawlable};
 #[doc(inline)]

@@ -1,4 +1,4 @@
-//! Numbers: what a frontier has counted, what each host was asked, and why a URL was or was not fetched.
+//! Numbers: what a frontier has counted, what each host was asked, and what decides about a URL.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -113,6 +113,34 @@ pub struct Report {
     pub saturation: sieve::Saturation,
 }
 
+impl fmt::Display for Report {
+    /// Writes a few lines: pages, what is left, links, hosts and the seen-set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pages, links) = (&self.pages, &self.links);
+        writeln!(
+            f,
+            "pages: {} fetched, {} redirects, {} rejected, {} given up, {} lost with their origin; {} retries",
+            pages.done, pages.redirected, pages.rejected, pages.gave_up, pages.lost_with_host, pages.retries
+        )?;
+        for (why, count) in &self.not_fetched {
+            writeln!(f, "dropped without a request: {count}, {why}")?;
+        }
+        writeln!(
+            f,
+            "left: {} pages queued, {} leases in flight",
+            self.queued_pages, self.leased
+        )?;
+        let refused: u64 = links.refused.values().sum();
+        writeln!(
+            f,
+            "links: {} to new URLs, {} to URLs seen before, {refused} refused",
+            links.queued, links.seen
+        )?;
+        writeln!(f, "hosts: {}, {} origins given up", self.hosts, self.origins_given_up)?;
+        write!(f, "seen-set: {}", self.saturation)
+    }
+}
+
 /// The requests to one host, with their politeness.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
@@ -131,7 +159,7 @@ pub struct HostReport {
     pub given_up: bool,
 }
 
-/// Why a URL was or was not fetched: the rule, queue or probe that decided.
+/// What decides about a URL: a rule, a queue or the seen-set. [`Frontier::why`](crate::Frontier::why) returns it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
@@ -186,6 +214,8 @@ pub enum Wait {
     AddressLookup,
     /// The IP address of its host, whose other hosts are asked first.
     SharedAddress,
+    /// Pages in flight, anywhere in the crawl: if they are fetched, they spend the page budget. One that is a redirect spends none.
+    PagesInFlight,
     /// The end: the page budget of the crawl is spent.
     PageBudget,
 }
@@ -194,15 +224,16 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn => f.write_str("its host can be asked now"),
-            Self::Until(time) => write!(f, "its host can be asked from {time} s after the epoch on"),
+            Self::Until(time) => write!(f, "its host can be asked from {time} s since the epoch on"),
             Self::InFlight => f.write_str("waits for a request in flight to its host"),
             Self::Robots => f.write_str("waits for its robots.txt"),
             Self::Away { since, cause } => {
-                write!(f, "its origin is away since {since} s after the epoch: {cause}")
+                write!(f, "its origin is away since {since} s since the epoch: {cause}")
             }
             Self::EverythingElse => f.write_str("waits behind everything else, because of too many near-duplicates"),
             Self::AddressLookup => f.write_str("waits for the IP address of its host"),
             Self::SharedAddress => f.write_str("waits for other hosts of its IP address"),
+            Self::PagesInFlight => f.write_str("waits for pages in flight, which may spend the page budget"),
             Self::PageBudget => f.write_str("is not fetched in this crawl: the page budget is spent"),
         }
     }
@@ -215,11 +246,16 @@ impl fmt::Display for Why {
             Self::Leased { attempt } => write!(f, "in flight, attempt {attempt}"),
             Self::Queued { host, wait } => write!(f, "queued at {host}: {wait}"),
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
-            Self::Seen { false_positive_rate } => write!(
-                f,
-                "seen, and no longer queued: it was fetched, failed or dropped. (With probability {false_positive_rate:.1e} \
-                 it was never offered, and the seen-set is wrong.)"
-            ),
+            Self::Seen { false_positive_rate } => {
+                f.write_str("seen, and no longer queued: it was fetched, failed or dropped")?;
+                if *false_positive_rate > 0.0 {
+                    write!(
+                        f,
+                        ". (The seen-set says so of a share of {false_positive_rate:.1e} of the URLs that it never met.)"
+                    )?;
+                }
+                Ok(())
+            }
             Self::NeverOffered => f.write_str("unknown: never offered, or refused for a reason that no longer holds"),
         }
     }

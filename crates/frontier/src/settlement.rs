@@ -1,5 +1,7 @@
 //! Settlements: how a lease ends, and what the frontier answers.
 //!
+//! The tables in [`answer`](crate::answer) say which HTTP status and which failure has which outcome.
+//!
 //! The [`Task`](crate::Task) of a lease creates its [`Settlement`], so that a robots.txt cannot be settled as a page:
 //!
 //! ```
@@ -36,13 +38,19 @@ use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
-/// How a page or a sitemap ended.
+/// How a page or a sitemap ended. [`answer`](crate::answer) has the table from HTTP statuses and failures to outcomes.
+///
+/// The links of a settlement are offered whatever its outcome is, also with `Rejected` and `Failed`: a page of status 404 or 500 can
+/// have links. If a page is retried, links that were offered before are [`Seen`](Verdict::Seen).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was fetched.
+    /// It was fetched, or has not changed since a previous crawl (304). With a body that broke off, it is done only if you do not want
+    /// another attempt.
     Done,
-    /// The answer was a redirect. Its target is the one link of the settlement: without it, nothing leads on. It spends no page budget.
+    /// The answer was a redirect. Its target is the one link of the settlement, made by [`Entry::redirected`](crate::Entry::redirected).
+    /// Without a link, nothing leads on: use that for a target that cannot be crawled. With two links, both are offered, but neither
+    /// counts as the target. It spends no page budget.
     Redirected,
     /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried.
     Rejected,

@@ -7,7 +7,22 @@ use std::time::Duration;
 /// A point in time: milliseconds since the Unix epoch.
 ///
 /// This crate reads no clock. Take the time from a monotonic clock that you anchor to the epoch once. Then a step of the wall clock
-/// does no harm, and a stored time is still valid after a restart.
+/// does no harm, and a stored time is still valid after a restart:
+///
+/// ```
+/// use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+/// use frontier::Time;
+///
+/// let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
+/// let now = || Time::since_epoch(epoch + start.elapsed()); // from now on, take every time from here
+///
+/// let later = now() + Duration::from_secs(5);
+/// let wait = later.since(now()); // to sleep until then
+/// assert!(wait <= Duration::from_secs(5));
+/// # Ok::<(), std::time::SystemTimeError>(())
+/// ```
+///
+/// Displayed as seconds since the epoch with three decimals, as in `1700000000.250`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 pub struct Time(u64);
 
@@ -36,8 +51,8 @@ impl Time {
     }
 
     /// Returns the duration since `earlier`; zero if `earlier` is later.
-    pub const fn since(self, previous: Self) -> Duration {
-        Duration::from_millis(self.0.saturating_sub(previous.0))
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 }
 

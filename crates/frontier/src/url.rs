@@ -12,7 +12,10 @@ use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use url::{Position, Url};
+use url::Position;
+
+/// The parsed URL of the crate `url`, which this crate takes and returns.
+pub use url::Url;
 
 /// Returns whether HTTP can fetch the URL. Only for such URLs, the `url` crate guarantees a host in lower-case ASCII.
 pub(crate) fn is_web(url: &Url) -> bool {

@@ -186,12 +186,80 @@ fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
 
 #[test]
 fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
-    for kind in [FailureKind::Status, FailureKind::HeadTooLarge, FailureKind::Panic] {
+    for kind in [
+        FailureKind::Status,
+        FailureKind::HeadTooLarge,
+        FailureKind::Panic,
+        FailureKind::Other,
+    ] {
         let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
         let (asked, notices) = crawl(&mut frontier, kind);
         assert_eq!((asked.len(), notices), (90, Vec::new()), "{kind}");
         assert_eq!(frontier.report().pages.gave_up, 30);
     }
+}
+
+#[test]
+fn what_another_request_cannot_change_is_given_up_at_once() {
+    for kind in [
+        FailureKind::Redirect,
+        FailureKind::AddressForbidden,
+        FailureKind::HostDown,
+    ] {
+        let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
+        let (asked, notices) = crawl(&mut frontier, kind);
+        assert_eq!((asked.len(), notices), (30, Vec::new()), "{kind}");
+        let counts = frontier.report().pages;
+        assert_eq!((counts.gave_up, counts.retries), (30, 0), "{kind}");
+    }
+}
+
+#[test]
+fn a_request_that_was_not_made_spends_no_delay_and_a_bad_redirect_does() {
+    for (kind, next) in [
+        (FailureKind::AddressForbidden, 0),
+        (FailureKind::HostDown, 0),
+        (FailureKind::Redirect, 60),
+    ] {
+        let config = FrontierConfig {
+            delay: Duration::from_secs(60),
+            ..config()
+        };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+        let lease = one(&mut frontier, START);
+        assert_eq!(settle(&mut frontier, &lease, failing(kind), START).fate, Fate::GaveUp);
+        let mut now = START;
+        common::next(&mut frontier, &mut now);
+        assert_eq!(now, at(f64::from(next)), "{kind}");
+    }
+}
+
+#[test]
+fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
+    for kind in [
+        FailureKind::Redirect,
+        FailureKind::AddressForbidden,
+        FailureKind::HostDown,
+    ] {
+        let mut frontier = with_pages(asking(true), &pages("https://a.example/", 2));
+        let robots = one(&mut frontier, START);
+        let robots = answer(&mut frontier, &robots, RobotsOutcome::failed(failure(kind)), START);
+        assert_eq!((robots.fate, names(&robots.notices)), (Fate::GaveUp, vec!["closed"]));
+        let Leasing::Dropped(dropped) = frontier.lease(START, 9).unwrap() else {
+            panic!("nothing can be asked")
+        };
+        assert!(dropped.iter().all(|one| one.why == NotFetched::RobotsUnreachable));
+    }
+}
+
+#[test]
+fn a_bad_redirect_ends_an_outage() {
+    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, failing(FailureKind::Connect), START);
+    let probe = one(&mut frontier, at(1));
+    let settled = settle(&mut frontier, &probe, failing(FailureKind::Redirect), at(1));
+    assert_eq!(names(&settled.notices), ["back"]);
 }
 
 #[test]

@@ -10,7 +10,8 @@ mod common;
 
 use frontier::canonical::Rules;
 use frontier::{
-    Canonicalizer, FailureKind, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled, Verdict,
+    Canonicalizer, FailureKind, Fate, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled,
+    Verdict,
 };
 
 use common::{START as NOW, commit, config, end, failing};
@@ -188,10 +189,11 @@ fn a_redirect_loop_is_reported_when_it_closes() {
 }
 
 #[test]
-fn a_redirect_without_a_target_is_a_failure_of_its_page() {
+fn a_redirect_without_a_target_is_a_failure_of_its_page_and_is_not_repeated() {
     let mut frontier = Frontier::in_memory(config()).unwrap();
     frontier.add_seed(&common::url("https://a.example/"), NOW).unwrap();
     let lease = one(&mut frontier);
     let settled = common::settle(&mut frontier, &lease, failing(FailureKind::Redirect), NOW);
-    assert_eq!((settled.notices.len(), frontier.report().pages.retries), (0, 1));
+    assert_eq!((settled.notices.len(), frontier.report().pages.retries), (0, 0));
+    assert_eq!((settled.fate, frontier.report().pages.gave_up), (Fate::GaveUp, 1));
 }

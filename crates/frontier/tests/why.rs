@@ -250,10 +250,51 @@ fn a_page_is_not_said_to_be_next_once_the_page_budget_is_spent() {
         ..config()
     };
     let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+    let mut hosts = with_pages(
+        FrontierConfig {
+            max_pages: Some(1),
+            ..common::config()
+        },
+        &links(&["https://a.example/", "https://b.example/"]),
+    );
+    let redirect = one(&mut hosts, START);
+    let waiting = "https://b.example/";
+    assert_eq!(
+        wait(&hosts, waiting, START),
+        Wait::PagesInFlight,
+        "a redirect spends no budget"
+    );
+    assert_eq!(hosts.lease(START, 1).unwrap(), Leasing::AllLeased);
+    settle(&mut hosts, &redirect, Outcome::Redirected, START);
+    assert_eq!(wait(&hosts, waiting, START), Wait::Turn);
+
     let first = one(&mut frontier, START);
     settle(&mut frontier, &first, Outcome::Done, START);
     assert_eq!(wait(&frontier, "https://a.example/1", START), Wait::PageBudget);
     assert_eq!(frontier.lease(START, 1).unwrap(), Leasing::BudgetSpent);
+}
+
+#[test]
+fn the_chance_that_the_seen_set_is_wrong_is_named_where_there_is_one() {
+    let seen = |false_positive_rate| Why::Seen { false_positive_rate }.to_string();
+    assert_eq!(
+        seen(0.0),
+        "seen, and no longer queued: it was fetched, failed or dropped"
+    );
+    assert!(
+        seen(0.01).ends_with("(The seen-set says so of a share of 1.0e-2 of the URLs that it never met.)"),
+        "{}",
+        seen(0.01)
+    );
+}
+
+#[test]
+fn why_takes_the_url_of_an_entry_back() {
+    let mut frontier = with_pages(config(), &links(&["https://a.example/b/?y=1&x=2"]));
+    let lease = one(&mut frontier, START);
+    let url = lease.entry.canonical_url().unwrap();
+    assert_eq!((url.url().as_str(), url.key()), (&*lease.entry.url, lease.entry.key()));
+    assert_eq!(frontier.why(&url, START), Why::Leased { attempt: 1 });
 }
 
 #[test]

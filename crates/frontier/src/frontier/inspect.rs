@@ -8,7 +8,13 @@ use crate::time::Time;
 use crate::url::CanonicalUrl;
 
 impl Frontier {
-    /// Says why a URL was or was not fetched.
+    /// Says what decides about a URL now: the rule that refuses it, what it waits for, or that it is in flight. The URL is one that a
+    /// [`Canonicalizer`](crate::Canonicalizer) made by the same rules; [`Entry::canonical_url`](crate::Entry::canonical_url) makes
+    /// one from an entry.
+    ///
+    /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. Record
+    /// that yourself as it happens, from [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped), if you want to
+    /// say later why a URL was not fetched. The URL of a robots.txt is no page: the answer is that of a page with this URL.
     ///
     /// Cost: the length of its host's queue.
     pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
@@ -20,11 +26,12 @@ impl Frontier {
         }
         let queues = self.sieve.queue();
         match queues.why_waiting(url, now) {
-            Some(Why::Queued { host, wait: Wait::Turn }) => {
-                let wait = if self.budget_left() == 0 {
-                    Wait::PageBudget
-                } else {
-                    Wait::Turn
+            Some(Why::Queued { host, wait }) => {
+                let is_spent = self.max_pages.is_some_and(|most| self.pages.spent() >= most);
+                let wait = match wait {
+                    _ if is_spent => Wait::PageBudget,
+                    Wait::Turn if self.budget_left() == 0 => Wait::PagesInFlight,
+                    wait => wait,
                 };
                 return Why::Queued { host, wait };
             }

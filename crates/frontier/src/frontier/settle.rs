@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Frontier;
 use crate::entry::{Entry, Purpose};
-use crate::failure::{Blame, Failure, FailureKind};
+use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, with_jitter};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
@@ -163,13 +163,18 @@ impl Frontier {
     ) -> Fate {
         match failure.kind.blame() {
             Blame::Page => {
-                if failure.kind == FailureKind::Panic {
+                if failure.kind.says_nothing_of_the_host() {
                     self.hosts().probe_not_sent(&leased, now);
                 } else {
                     self.note_answer(&leased, notices, now);
                 }
                 self.retry(leased.entry, retry_after, now)
             }
+            Blame::Answer => {
+                self.note_answer(&leased, notices, now);
+                self.abandon(&leased.entry)
+            }
+            Blame::NotRequested => self.abandon(&leased.entry),
             Blame::Origin | Blame::SilentPage => {
                 let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
                 let (cause, retries) = (Arc::new(failure.clone()), self.retries);
@@ -271,7 +276,7 @@ impl Frontier {
 fn was_made(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotFetched(_) => false,
-        Outcome::Failed { failure, .. } => failure.kind.blame() != Blame::Us,
+        Outcome::Failed { failure, .. } => failure.kind.blame().was_requested(),
         Outcome::Done | Outcome::Redirected | Outcome::Rejected => true,
     }
 }

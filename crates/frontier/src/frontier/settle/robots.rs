@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Frontier;
 use crate::entry::{Entry, Purpose, origin_text};
-use crate::failure::{Blame, Failure, FailureKind};
+use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry};
 use crate::link::Link;
 use crate::notice::Notice;
@@ -29,7 +29,7 @@ impl Frontier {
         let mut settled = Settled::default();
         let was_made = match outcome {
             RobotsOutcome::NotFetched(_) => false,
-            RobotsOutcome::Failed { failure, .. } => failure.kind.blame() != Blame::Us,
+            RobotsOutcome::Failed { failure, .. } => failure.kind.blame().was_requested(),
             _ => true,
         };
         self.end_request(&leased, was_made, now);
@@ -113,8 +113,13 @@ impl Frontier {
                 }
             }
             Blame::Origin | Blame::SilentPage => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
+            Blame::Answer => {
+                self.note_answer(&leased, notices, now);
+                self.close(origin, &cause, notices, now)
+            }
+            Blame::NotRequested => self.close(origin, &cause, notices, now),
             Blame::Page => {
-                if failure.kind == FailureKind::Panic {
+                if failure.kind.says_nothing_of_the_host() {
                     self.hosts().probe_not_sent(&leased, now);
                 } else {
                     self.note_answer(&leased, notices, now);

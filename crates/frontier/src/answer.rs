@@ -1,0 +1,169 @@
+//! From an HTTP answer to the settlement of its lease, for fetchers of your own.
+//!
+//! [`Lease::answered`] and [`Lease::failed`] settle a lease of any kind by these tables. [`settlement`](crate::settlement) has the
+//! parts, for whoever decides otherwise.
+//!
+//! | what came of a page or a sitemap | outcome |
+//! |---|---|
+//! | 2xx, 304 | [`Done`](Outcome::Done), with the links that were found. A 304 is a page that has not changed since a previous crawl |
+//! | 3xx with a `Location` | [`Redirected`](Outcome::Redirected), with the target as its one link; without a link if the target cannot be crawled, such as `mailto:` |
+//! | 3xx without a `Location` | [`Rejected`](Outcome::Rejected) |
+//! | 429, 503 with `Retry-After` | failed: [`Throttled`](FailureKind::Throttled), with the `Retry-After` |
+//! | 408, 425, 5xx | failed: [`Status`](FailureKind::Status) |
+//! | any other status, such as 404 | [`Rejected`](Outcome::Rejected) |
+//! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). You may add the links of the part that came |
+//! | the same, and the lease was the last attempt | as you like: failed, or [`Done`](Outcome::Done) with the links of the part that came |
+//! | no answer | failed: `Unresolved`, `Connect`, `Tls`, `Timeout`, `Broken`; see [`failure`](crate::failure) for what follows from each |
+//! | no request, because the address is forbidden | [`NotFetched`](Outcome::NotFetched) |
+//!
+//! | what came of a robots.txt | outcome |
+//! |---|---|
+//! | 2xx | [`Known`](RobotsOutcome::Known) |
+//! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). Never `Unavailable`: the missing part may forbid |
+//! | 3xx with a `Location` | [`Redirected`](RobotsOutcome::Redirected), which the frontier follows |
+//! | 429, 5xx | failed |
+//! | any other status, such as 404 | [`Unavailable`](RobotsOutcome::Unavailable): everything is allowed |
+//! | no answer | failed, as for a page. Never `Unavailable` |
+
+use std::time::Duration;
+
+use crate::canonical::Canonicalizer;
+use crate::entry::Entry;
+use crate::failure::{Failure, FailureKind};
+use crate::lease::{Lease, Task};
+use crate::reference::resolve;
+use crate::rules::RobotsRules;
+use crate::settlement::{Outcome, RobotsOutcome, Settlement};
+use crate::url::CanonicalUrl;
+
+/// How long the address of a host counts as unknown before it is looked up again.
+const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
+
+/// The head of an HTTP answer whose body was received to its end, or to a limit of yours.
+///
+/// Later versions may add fields: fill the rest with `..Answer::default()`.
+///
+/// ```
+/// use frontier::{Answer, Outcome};
+///
+/// let answer = Answer { status: 404, ..Answer::default() };
+/// assert_eq!(answer.outcome(), Outcome::Rejected);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The value of `Location`.
+    pub location: Option<String>,
+    /// The value of `Retry-After`, from now on.
+    pub retry_after: Option<Duration>,
+}
+
+impl Answer {
+    /// Returns the outcome of a page or a sitemap that was answered so. [`Redirected`](Outcome::Redirected) needs its target as a link.
+    pub fn outcome(&self) -> Outcome {
+        match (self.failure(), self.status) {
+            (Some(failure), _) => Outcome::failed_until(failure, self.rest()),
+            (None, 200..=299 | 304) => Outcome::Done,
+            (None, 300..=399) if self.location.is_some() => Outcome::Redirected,
+            (None, _) => Outcome::Rejected,
+        }
+    }
+
+    /// Returns the failure that the status stands for.
+    fn failure(&self) -> Option<Failure> {
+        let kind = FailureKind::of_status(self.status, self.retry_after.is_some())?;
+        Some(Failure::new(kind, format!("status {}", self.status)))
+    }
+
+    /// Returns how long the host must rest, by its own words.
+    fn rest(&self) -> Option<Duration> {
+        let is_throttled = FailureKind::of_status(self.status, true) == Some(FailureKind::Throttled);
+        self.retry_after.filter(|_| is_throttled)
+    }
+
+    /// Returns the target of a redirect, if it can be crawled.
+    fn target(&self, entry: &Entry, urls: &Canonicalizer) -> Option<CanonicalUrl> {
+        let from = url::Url::parse(&entry.url).ok()?;
+        let to = resolve(Some(&from), self.location.as_deref()?, None).ok()?;
+        urls.canonicalize(to).ok()
+    }
+
+    fn robots_outcome<R: RobotsRules + 'static>(
+        &self,
+        entry: &Entry,
+        urls: &Canonicalizer,
+        rules: impl FnOnce() -> R,
+    ) -> RobotsOutcome {
+        match (self.status, self.failure()) {
+            (200..=299, _) => RobotsOutcome::known(rules()),
+            (300..=399, _) => match self.target(entry, urls) {
+                Some(target) => RobotsOutcome::Redirected(target),
+                None => RobotsOutcome::Unavailable,
+            },
+            (429 | 500.., Some(failure)) => RobotsOutcome::failed_until(failure, self.rest()),
+            (600.., None) => {
+                let why = format!("status {}", self.status);
+                RobotsOutcome::failed(Failure::new(FailureKind::Status, why))
+            }
+            _ => RobotsOutcome::Unavailable,
+        }
+    }
+}
+
+impl Lease {
+    /// Settles the lease of a page, a robots.txt or a sitemap that was answered, by the [tables](crate::answer). `urls` canonicalizes
+    /// the target of a redirect. `rules` reads the body; it is called for a robots.txt with a status of 2xx only.
+    ///
+    /// Add what was found on a page: [`with_links`](Settlement::with_links), if the status is not 3xx.
+    ///
+    /// ```
+    /// # use frontier::{Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Leasing, RobotsRules, Time};
+    /// # #[derive(Debug)] struct Rules;
+    /// # impl RobotsRules for Rules { fn allows(&self, _: &str) -> bool { true } }
+    /// # let (urls, now) = (Canonicalizer::default(), Time::from_millis(1));
+    /// # let mut frontier = Frontier::in_memory(FrontierConfig::default())?;
+    /// # frontier.add_seed(&urls.parse("https://example.com/")?, now)?;
+    /// # let Leasing::Ready(leases) = frontier.lease(now, 1)? else { panic!() };
+    /// # let fetched: Result<Answer, &str> = Ok(Answer { status: 200, ..Answer::default() });
+    /// let settlement = match fetched {
+    ///     Ok(answer) => leases[0].answered(&answer, &urls, || Rules),
+    ///     Err(error) => leases[0].failed(Failure::new(FailureKind::Timeout, error)),
+    /// };
+    /// frontier.settle(&[settlement], now)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn answered<R: RobotsRules + 'static>(
+        &self,
+        answer: &Answer,
+        urls: &Canonicalizer,
+        rules: impl FnOnce() -> R,
+    ) -> Settlement {
+        let outcome = answer.outcome();
+        let target = || {
+            let target = answer.target(&self.entry, urls)?;
+            Some(self.entry.redirected(target))
+        };
+        let links = match outcome {
+            Outcome::Redirected => target().into_iter().collect(),
+            _ => Vec::new(),
+        };
+        match self.task() {
+            Task::Page(page) => page.settle(outcome).with_links(links).with_status(answer.status),
+            Task::Sitemap(sitemap) => sitemap.settle(outcome).with_links(links).with_status(answer.status),
+            Task::Robots(robots) => robots.settle(answer.robots_outcome(&self.entry, urls, rules)),
+            Task::Address(address) => address.settle(None, ADDRESS_LIFETIME),
+        }
+    }
+
+    /// Settles the lease of a request that failed: no answer, or a body that broke off. An address that was looked up without success
+    /// counts as unknown for an hour.
+    pub fn failed(&self, failure: Failure) -> Settlement {
+        match self.task() {
+            Task::Page(page) => page.settle(Outcome::failed(failure)),
+            Task::Sitemap(sitemap) => sitemap.settle(Outcome::failed(failure)),
+            Task::Robots(robots) => robots.settle(RobotsOutcome::failed(failure)),
+            Task::Address(address) => address.settle(None, ADDRESS_LIFETIME),
+        }
+    }
+}
