@@ -27,20 +27,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
             ..FrontierConfig::default()
         },
-        // The demo's hosts are all on loopback; a real crawl leaves the address guard on.
         ..CrawlOptions::default()
     };
 
-    let longest = Arc::new(Mutex::new(Vec::new()));
-    let titles = Arc::clone(&longest);
-    // The demo is on loopback.
+    let pages = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&pages);
+    // The demo's hosts are all on loopback; a real crawl leaves the address guard on.
     let http = HttpOptions {
         allow_private_addresses: is_demo,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.observe(move |event: &Event<'_>| {
-        if let (Event::Page(page), Ok(mut titles)) = (event, titles.lock()) {
-            titles.push((
+    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.on_event(move |event| {
+        if let (Event::Page(page), Ok(mut found)) = (event, found.lock()) {
+            found.push((
                 page.links_found,
                 page.url.clone(),
                 page.title.clone().unwrap_or_default(),
@@ -49,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let summary = crawl.run().await?;
 
-    let mut pages = longest.lock().map(|pages| pages.clone()).unwrap_or_default();
+    let mut pages = pages.lock().map(|pages| pages.clone()).unwrap_or_default();
     pages.sort_by(|a, b| b.cmp(a));
     println!("Pages with the most links:");
     for (links, url, title) in pages.iter().take(5) {

@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         allow_private_addresses: is_demo,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.observe(move |event: &Event<'_>| {
+    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.on_event(move |event| {
         if let Ok(mut shadow) = watched.lock() {
             shadow.watch(event);
         }

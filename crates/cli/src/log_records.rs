@@ -10,6 +10,7 @@ use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
 use serde::Serialize;
 
+use crate::flag;
 use crate::logging;
 use crate::proc_self;
 
@@ -106,7 +107,7 @@ pub(crate) fn loss(summary: &Summary) {
     }
     let saturation = &summary.report.saturation;
     let refused = summary.report.links.refused.get(&Refusal::Saturated);
-    let reasons: Vec<_> = lost.iter().map(ToString::to_string).collect();
+    let reasons: Vec<_> = lost.iter().map(|one| one.with_names(flag::of).to_string()).collect();
     log::warn!(
         target: "crawler::loss",
         lost_at_least = saturation.lost_at_least(),
@@ -269,7 +270,7 @@ impl<'a> SummaryFields<'a> {
         Self {
             ending: summary.ending,
             complete: missing.is_empty(),
-            missing: missing.iter().map(ToString::to_string).collect(),
+            missing: missing.iter().map(|one| one.with_names(flag::of).to_string()).collect(),
             elapsed_seconds: summary.elapsed.as_secs_f64(),
             pages: summary.pages,
             pages_per_second: summary.pages_per_second(),

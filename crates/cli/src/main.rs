@@ -3,6 +3,7 @@
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
 mod config_file;
+mod flag;
 mod log_records;
 mod logging;
 mod open_files;
@@ -89,7 +90,7 @@ enum Failure {
     Arguments(#[from] crawler::ConfigError),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error(transparent)]
+    #[error("{}", crawl_failed(.0))]
     Crawl(#[from] CrawlError),
     #[error(transparent)]
     Seeds(#[from] SeedsError),
@@ -111,6 +112,14 @@ enum Failure {
     Cancelled(String),
     #[error("the demo site has {reachable} reachable pages, but the crawl found {pages}")]
     DemoIncomplete { reachable: usize, pages: u64 },
+}
+
+/// Says why a crawl failed. All observers of the command that can fail are outputs.
+fn crawl_failed(error: &CrawlError) -> String {
+    match error {
+        CrawlError::Observer(error) => format!("the output cannot be written: {error}"),
+        other => other.to_string(),
+    }
 }
 
 impl Failure {
@@ -303,7 +312,8 @@ async fn run(
 /// Lists what is missing, in one line.
 fn missing_line(summary: &Summary) -> String {
     let missing = summary.missing();
-    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let missing = missing.iter().map(|one| one.with_names(flag::of).to_string());
+    missing.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns a random seed for the hash of the seen-set, so that no site can predict collisions.

@@ -19,6 +19,7 @@ use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::{Crawl, Event, Observer, Summary};
 use indicatif::ProgressBar;
 
+use crate::flag;
 use crate::log_records;
 use crate::options::{Format, LogFormat, Options, Outputs, is_stdout};
 
@@ -187,11 +188,11 @@ fn attach_new(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, OutputError>
 pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) -> Result<(), OutputError> {
     match Stdout::of(options, view) {
         _ if options.log_format == LogFormat::Json => log_records::summary(summary),
-        Stdout::Summary => match write!(io::stdout(), "{summary}") {
+        Stdout::Summary => match write!(io::stdout(), "{}", summary.with_names(flag::of)) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(OutputError::Open(error)),
             _ => {}
         },
-        Stdout::Results | Stdout::PageLines => drop(write!(io::stderr(), "{summary}")),
+        Stdout::Results | Stdout::PageLines => drop(write!(io::stderr(), "{}", summary.with_names(flag::of))),
     }
     Ok(())
 }

@@ -24,6 +24,28 @@ pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
 
 /// The options of a crawl, for any fetcher. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
+///
+/// Later versions may add fields: set what you need and fill the rest with `..CrawlOptions::default()`.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use std::time::Duration;
+///
+/// use crawler::{CrawlConfig, CrawlOptions};
+/// use frontier::FrontierConfig;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions {
+///     seeds: vec!["example.com".to_owned()],
+///     frontier: FrontierConfig { delay: Duration::from_secs(2), max_pages: Some(1_000), ..FrontierConfig::default() },
+///     concurrency: NonZeroUsize::new(32).ok_or("at least one")?,
+///     fields: vec!["price=.price::text".parse()?], // NAME=SELECTOR
+///     ..CrawlOptions::default()
+/// };
+/// let config = CrawlConfig::new(options)?; // checks them
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
     /// Where to start. A bare `example.com` gets a scheme.
@@ -49,9 +71,9 @@ pub struct CrawlOptions {
     pub max_sitemap_bytes: u64,
     /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
     pub max_sitemap_urls: usize,
-    /// The fields to select from pages, in the order of the output.
+    /// The fields to select from pages, in the order of the output. Each is parsed from a text: `"title=h1".parse()?`.
     pub fields: Vec<Field>,
-    /// The limits of what is selected from one page; further values are counted and dropped.
+    /// The limits of what is selected from one page, for each field; further values are counted and dropped.
     pub select_limits: SelectLimits,
     /// Whether to report [`Event::Links`](crate::Event::Links): all links of all pages, those that are not followed included.
     pub report_links: bool,

@@ -45,7 +45,8 @@ use seeding::{PreviousPages, Recrawl};
 /// How often observers get a progress event.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// One crawl. [`run`](Self::run) runs it until it ends.
+/// One crawl. [`run`](Self::run) runs it until it ends; [`on_event`](Self::on_event) shows what happens, and a
+/// [`StopHandle`](crate::StopHandle) ends it earlier.
 pub struct Crawl<S = HttpFetcher> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,
@@ -145,7 +146,32 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Adds an observer.
+    /// Adds a closure that receives the events. It moves what it uses: send data out by a channel.
+    ///
+    /// ```no_run
+    /// use std::sync::mpsc;
+    ///
+    /// use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+    /// let (titles, received) = mpsc::channel();
+    /// let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(move |event| {
+    ///     if let Event::Page(page) = event {
+    ///         let _ = titles.send(page.title.clone()); // an error if nobody receives any more
+    ///     }
+    /// });
+    /// crawl.run().await?; // drops the closure, and with it the sender
+    /// let titles: Vec<_> = received.into_iter().flatten().collect();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_event(self, observer: impl FnMut(&Event<'_>) + Send + 'static) -> Self {
+        self.observe(observer)
+    }
+
+    /// Adds an observer. [`on_event`](Self::on_event) adds a closure.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
@@ -184,6 +210,11 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the
     /// previous crawl can no longer be read, or if the state directory cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, and in one without timers: build it with `enable_time` or `enable_all`. The HTTP fetcher needs
+    /// `enable_io`, too.
     pub async fn run(mut self) -> Result<Summary, CrawlError> {
         let (earliest, earlier) = self.end_of_last_run();
         self.clock = Clock::start_run(earliest, earlier);

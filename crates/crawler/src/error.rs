@@ -34,7 +34,7 @@ pub enum StartError {
 #[non_exhaustive]
 pub enum CrawlError {
     /// An observer, such as an output file, returned an error. The requests in flight ended first.
-    #[error("the output cannot be written: {0}")]
+    #[error("an observer ended the crawl: {0}")]
     Observer(#[source] io::Error),
     /// The output of the previous crawl can no longer be read.
     #[error(transparent)]

@@ -1,12 +1,13 @@
 //! The events of a crawl. Outputs, progress, metrics and logs are observers of them.
 //!
-//! Most events cost nothing. Three are off by default, and need an option in [`CrawlOptions`](crate::CrawlOptions) or
+//! Most events cost nothing. Four are off by default, and need an option in [`CrawlOptions`](crate::CrawlOptions) or
 //! [`HttpOptions`](crate::HttpOptions):
 //!
 //! | event | option |
 //! |---|---|
 //! | [`Event::Links`] | [`CrawlOptions::report_links`](crate::CrawlOptions::report_links) |
 //! | [`Event::Content`] | [`CrawlOptions::report_content`](crate::CrawlOptions::report_content) |
+//! | [`Event::Body`] | [`CrawlOptions::keep_bodies`](crate::CrawlOptions::keep_bodies) |
 //! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
 use std::cell::OnceCell;
@@ -37,7 +38,7 @@ pub enum Event<'a> {
         page: &'a PageRecord,
         /// Its body, decoded from the character encoding of the page.
         text: &'a str,
-        /// All its links up to [`max_links_per_page`](crate::CrawlOptions::max_links_per_page), each with its kind and its verdict.
+        /// All its `http` and `https` links up to [`max_links_per_page`](crate::CrawlOptions::max_links_per_page), each with its kind and its verdict.
         links: &'a [LinkRecord],
     },
     /// A request failed. `fate` says whether it is retried.
@@ -96,7 +97,7 @@ pub enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// One fetched page. [`JsonLines`](crate::output::jsonl::JsonLines) writes the same fields in each line.
+/// One fetched page. Later versions may add fields. [`JsonLines`](crate::output::jsonl::JsonLines) writes the same fields in each line.
 ///
 /// As JSON, every field is always present and always has the same type; `null` stands for `None`.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -263,7 +264,8 @@ impl Progress {
     }
 }
 
-/// Receives the events of a crawl. A closure that takes `&Event<'_>` is an observer too.
+/// Receives the events of a crawl. A closure that takes `&Event<'_>` is an observer too: [`Crawl::on_event`](crate::Crawl::on_event) takes
+/// one without type annotations.
 ///
 /// ```
 /// use std::io;

@@ -56,7 +56,7 @@ pub(crate) const MAX_VALIDATOR_BYTES: usize = 1024;
 /// The maximum size of a robots.txt that is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
 const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
 
-/// One request.
+/// One request. Later versions may add fields: make one by [`new`](Self::new).
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The URL.
@@ -90,11 +90,13 @@ pub enum ResourceKind {
 }
 
 /// One answer.
+///
+/// Later versions may add fields: fill the rest with `..Response::default()`.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The `Content-Type` header.
+    /// The `Content-Type` header. Without one, the body is read as HTML.
     pub content_type: Option<String>,
     /// The `Location` header, its bytes beyond ASCII escaped.
     pub location: Option<String>,
@@ -110,9 +112,10 @@ pub struct Response {
     pub validators: Validators,
     /// The body, decompressed.
     pub body: Vec<u8>,
-    /// How much of the body was read.
+    /// How much of the body was read. A body with a reason to be truncated counts as truncated, whatever this says.
     pub extent: BodyExtent,
-    /// Why the body is truncated.
+    /// Why the body is truncated; `None` if it is not. [`Time`](TruncationReason::Time) and [`Connection`](TruncationReason::Connection)
+    /// make the crawl request the page again.
     pub truncation: Option<TruncationReason>,
     /// From the start of the request to the end of the body.
     pub elapsed: Duration,

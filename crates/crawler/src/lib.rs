@@ -8,7 +8,7 @@
 //!     seeds: vec!["example.com".to_owned()],
 //!     ..CrawlOptions::default()
 //! };
-//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
+//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
 //!     if let Event::Page(page) = event {
 //!         println!("{} {}", page.status, page.url);
 //!     }
@@ -29,8 +29,9 @@
 //! | the scope, the politeness, the budgets | [`CrawlOptions`], with [`FrontierConfig`](frontier::FrontierConfig) in it |
 //! | timeouts, headers, logins, cookies, a proxy | [`HttpOptions`], with [`Crawl::with_http`] |
 //! | how pages are fetched | a [`Fetcher`] of your own, with [`Crawl::with_fetcher`] |
-//! | what happens with pages | an [`Observer`]; [`output`] has those that write files |
-//! | when to stop | a [`StopHandle`] |
+//! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
+//! | when to stop, as after some pages or on Ctrl-C | a [`StopHandle`] |
+//! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
 //! | how to continue after a crash | `Crawl::open` (feature `durable`), with a state directory |
 //! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
 //!
@@ -48,7 +49,7 @@
 //!     report_content: true,
 //!     ..CrawlOptions::default()
 //! };
-//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
+//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
 //!     if let Event::Content { page, text, links } = event {
 //!         println!("{}: {} bytes, {} links", page.url, text.len(), links.len());
 //!         for link in *links {
@@ -102,6 +103,8 @@ pub use fetch::{
 };
 pub use frontier::{Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
+#[doc(inline)]
+pub use page::select::Field;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
 #[cfg(feature = "durable")]

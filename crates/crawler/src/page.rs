@@ -85,7 +85,7 @@ pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &
 fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
     let agent = config.product_token();
     // Pages may start alike and still differ, so a truncated body is not compared.
-    let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete;
+    let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete && answer.truncation.is_none();
     let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
     let options = config.link_options();
     let content_type = answer.content_type.as_deref();

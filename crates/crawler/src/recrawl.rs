@@ -123,7 +123,7 @@ pub enum RecrawlError {
     #[error("{0} is not a regular file: give a file that can be read twice")]
     NoFile(PathBuf),
     /// A line is not a page of a crawl's output.
-    #[error("line {line} of {path} is not a page: give a JSON lines file of --output: {why}")]
+    #[error("line {line} of {path} is not a page: give a JSON lines file that a crawl wrote: {why}")]
     Line {
         /// The file.
         path: PathBuf,

@@ -161,7 +161,9 @@ impl Summary {
     }
 
     /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds
-    /// reach, within the scope and the limits on traps, has a final answer.
+    /// reach, within the scope, the budget of each host and the limits on traps, has a final answer. What
+    /// [`max_pages_per_host`](frontier::FrontierConfig::max_pages_per_host) leaves out is in the report, under
+    /// [`NotFetched::HostBudget`] and [`Refusal::HostBudget`].
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
         let mut missing = Vec::new();
@@ -191,10 +193,10 @@ impl Summary {
             });
         }
         for (why, option) in [
-            (Refusal::QueueFull, "--max-queued"),
-            (Refusal::TooManyHosts, "--max-hosts"),
-            (Refusal::Saturated, "--capacity"),
-            (Refusal::HostDown, "--max-host-downtime"),
+            (Refusal::QueueFull, "max_queued"),
+            (Refusal::TooManyHosts, "max_hosts"),
+            (Refusal::Saturated, "capacity"),
+            (Refusal::HostDown, "max_host_downtime"),
         ] {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
             let links = of(&report.links) + of(&report.sitemaps);
@@ -263,32 +265,47 @@ pub enum Missing {
         why: Refusal,
         /// The number of links. A URL counts once for each page that links to it.
         links: u64,
-        /// The option of the command that raises the limit.
+        /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its [`RetryPolicy`](frontier::RetryPolicy) to raise.
         option: &'static str,
     },
 }
 
 impl fmt::Display for Missing {
-    /// Writes what is missing, and in parentheses the option of the command that prevents it.
+    /// Writes what is missing, and in parentheses the option that prevents it: the name of its field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &str::to_owned)
+    }
+}
+
+impl Missing {
+    /// Returns the same text with other names for the options: `name` returns that of a field, such as `--max-pages` of `max_pages`.
+    pub fn with_names<'a>(&'a self, name: impl Fn(&str) -> String + 'a) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| self.write(f, &name))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
         match self {
             Self::Interrupted { ending, left } => {
-                let raise = match ending {
-                    Ending::BudgetSpent => " (raise --max-pages)",
-                    Ending::TimeUp => " (raise --max-time)",
-                    Ending::Drained | Ending::Stopped => "",
-                };
-                write!(f, "{ending}: {} left{raise}", Counted(*left, "page"))
+                write!(f, "{ending}: {} left", Counted(*left, "page"))?;
+                match ending {
+                    Ending::BudgetSpent => write!(f, " (raise {})", name("max_pages")),
+                    Ending::TimeUp => write!(f, " (raise {})", name("max_time")),
+                    Ending::Drained | Ending::Stopped => Ok(()),
+                }
             }
             Self::GivenUp { pages, origins } => write!(
                 f,
-                "given up: {} of {} (raise --max-host-downtime, --max-first-downtime or --max-throttles)",
+                "given up: {} of {} (raise {}, {} or {})",
                 Counted(*pages, "page"),
-                Counted(*origins, "origin")
+                Counted(*origins, "origin"),
+                name("max_host_downtime"),
+                name("max_first_downtime"),
+                name("max_throttles")
             ),
             Self::Failed { pages } => {
                 let pages = Counted(*pages, "page");
-                write!(f, "no whole answer: {pages} (raise --max-attempts or --timeout)")
+                let (attempts, timeout) = (name("max_attempts"), name("timeout"));
+                write!(f, "no whole answer: {pages} (raise {attempts} or {timeout})")
             }
             Self::RobotsUnreachable { pages } => {
                 write!(f, "robots.txt could not be fetched: {}", Counted(*pages, "page"))
@@ -299,10 +316,11 @@ impl fmt::Display for Missing {
                     0 => f.write_str("probably a few URLs dropped")?,
                     _ => write!(f, "at least {} dropped", Counted(rounded_down(*at_least), "URL"))?,
                 }
-                write!(f, ", and what only they link to is missing (set --capacity {enough})")
+                let capacity = name("capacity");
+                write!(f, ", and what only they link to is missing (set {capacity} {enough})")
             }
             Self::Refused { why, links, option } => {
-                write!(f, "{why}: {} refused (raise {option})", Counted(*links, "link"))
+                write!(f, "{why}: {} refused (raise {})", Counted(*links, "link"), name(option))
             }
         }
     }

@@ -96,7 +96,7 @@ fn an_interrupted_crawl_reports_the_number_of_pages_left() {
         left: 8,
     };
     assert_eq!(summary.missing(), [missing]);
-    says(&summary, "page budget spent: 8 pages left (raise --max-pages)");
+    says(&summary, "page budget spent: 8 pages left (raise max_pages)");
     // The requests are at 0 (robots.txt), 10 and 20 seconds.
     let mut short = options();
     short.frontier.delay = Duration::from_secs(10);
@@ -107,7 +107,7 @@ fn an_interrupted_crawl_reports_the_number_of_pages_left() {
         left: 9,
     };
     assert_eq!(summary.missing(), [missing]);
-    says(&summary, "time is up: 9 pages left (raise --max-time)");
+    says(&summary, "time is up: 9 pages left (raise max_time)");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn given_up_origins_are_counted_with_their_queued_pages() {
         _ => body(""),
     });
     assert_eq!(summary.missing(), [Missing::GivenUp { pages: 7, origins: 2 }]);
-    says(&summary, "given up: 7 pages of 2 origins (raise --max-host-downtime");
+    says(&summary, "given up: 7 pages of 2 origins (raise max_host_downtime");
     let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
     for line in &lines {
@@ -158,7 +158,7 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated() {
     );
     assert!((400..500).contains(&enough), "some 201 URLs: {enough}");
     let text = format!(
-        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set --capacity {enough})"
+        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set capacity {enough})"
     );
     says(&summary, &text);
 }
@@ -169,11 +169,13 @@ fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
     let mut small = options();
     small.frontier.max_queued = 4;
     let (summary, _) = run(small, site(10));
-    assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "--max-queued")]);
+    assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "max_queued")]);
     assert!(
-        summary.to_string().contains("6 links refused (raise --max-queued)"),
+        summary.to_string().contains("6 links refused (raise max_queued)"),
         "{summary}"
     );
+    let flags = summary.with_names(|field| format!("--{field}")).to_string();
+    assert!(flags.contains("6 links refused (raise --max_queued)"), "{flags}");
 
     let mut few = options();
     few.frontier.max_hosts = 2;
@@ -181,7 +183,7 @@ fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
         SEED => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [refused(Refusal::TooManyHosts, 1, "--max-hosts")]);
+    assert_eq!(summary.missing(), [refused(Refusal::TooManyHosts, 1, "max_hosts")]);
 
     let mut tiny = options();
     tiny.frontier.exact = false;
@@ -193,7 +195,7 @@ fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
     assert!(left_out > 100, "{summary}");
     assert_eq!(
         summary.missing(),
-        [refused(Refusal::Saturated, left_out, "--capacity")],
+        [refused(Refusal::Saturated, left_out, "capacity")],
         "{summary}"
     );
 }
@@ -235,7 +237,7 @@ fn only_pages_without_a_whole_answer_are_counted_as_missing() {
         _ => body(""),
     });
     assert_eq!(summary.missing(), [Missing::Failed { pages: 3 }], "{summary}");
-    says(&summary, "no whole answer: 3 pages (raise --max-attempts");
+    says(&summary, "no whole answer: 3 pages (raise max_attempts");
     let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, BTreeSet::from(["incomplete", "status", "timeout"]));
 }
@@ -253,10 +255,10 @@ fn all_reasons_are_listed() {
     let full = Missing::Refused {
         why: Refusal::QueueFull,
         links: 21,
-        option: "--max-queued",
+        option: "max_queued",
     };
     assert_eq!(summary.missing(), [given_up, full]);
     says(&summary, "given up: 1 page of 1 origin (raise ");
     let shown = summary.to_string();
-    assert!(shown.contains("21 links refused (raise --max-queued)"), "{shown}");
+    assert!(shown.contains("21 links refused (raise max_queued)"), "{shown}");
 }

@@ -283,7 +283,10 @@ fn an_invalid_line_is_an_error_with_its_number_and_an_incomplete_last_line_is_sk
         match open(name, text) {
             Err(error @ RecrawlError::Line { line: 2, .. }) => {
                 assert!(error.to_string().contains("line 2 of "), "{error}");
-                assert!(error.to_string().contains("--output"), "{error}");
+                assert!(
+                    error.to_string().contains("a JSON lines file that a crawl wrote"),
+                    "{error}"
+                );
             }
             other => panic!("{name}: {other:?}"),
         }

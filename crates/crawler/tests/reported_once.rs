@@ -168,3 +168,23 @@ fn a_redirect_without_a_page_at_its_end_is_reported_as_failed() {
         );
     }
 }
+
+#[test]
+fn a_body_with_a_reason_to_be_truncated_counts_as_truncated_whatever_its_extent_says() {
+    let run = run(
+        |frontier| frontier.compare_one_of = std::num::NonZeroU32::MIN,
+        |path, _| match path {
+            "/" => Response {
+                truncation: Some(TruncationReason::Size),
+                ..page("the beginning")
+            },
+            _ => missing(),
+        },
+    );
+    let page = &run.pages[0];
+    assert_eq!(
+        (page["body"].as_str(), page["truncation"].as_str()),
+        (Some("truncated"), Some("size"))
+    );
+    assert!(page["content_hash"].is_null(), "{page}");
+}

@@ -11,6 +11,34 @@ pub(crate) enum Stop {
 }
 
 /// Stops a crawl from outside. Clones stop the same crawl. After the crawl has ended, a handle does nothing.
+///
+/// After 100 pages, or on Ctrl-C (tokio's feature `signal`):
+///
+/// ```no_run
+/// use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+///
+/// # async fn ctrl_c() {} // stands for tokio::signal::ctrl_c, a feature that this crate does without
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+/// let crawl = Crawl::new(CrawlConfig::new(options)?)?;
+/// let (on_page, on_signal) = (crawl.stop_handle(), crawl.stop_handle());
+/// tokio::spawn(async move {
+///     ctrl_c().await; // tokio::signal::ctrl_c()
+///     on_signal.now();
+/// });
+/// let mut pages = 0;
+/// let crawl = crawl.on_event(move |event| {
+///     pages += u32::from(matches!(event, Event::Page(_)));
+///     if pages == 100 {
+///         on_page.finish(); // those in flight are fetched, too
+///     }
+/// });
+/// println!("{}", crawl.run().await?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// For a limit known before the start, [`FrontierConfig::max_pages`](frontier::FrontierConfig::max_pages) is exact.
 #[derive(Debug, Clone)]
 pub struct StopHandle(watch::Sender<Stop>);
 

@@ -25,6 +25,8 @@ pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 /// The `User-Agent` header is not here: robots.txt is matched with it too, so it is
 /// [`CrawlOptions::user_agent`](crate::CrawlOptions::user_agent).
 ///
+/// Later versions may add fields: fill the rest with `..HttpOptions::default()`.
+///
 /// ```
 /// use std::time::Duration;
 ///

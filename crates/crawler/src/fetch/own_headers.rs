@@ -62,7 +62,9 @@ pub enum OwnHeaderError {
     #[error("the header {0} cannot be set: it is made for each request")]
     Reserved(String),
     /// There is an option for that.
-    #[error("the header user-agent cannot be set: use --user-agent, whose name robots.txt is matched with")]
+    #[error(
+        "the header user-agent cannot be set: set the user agent of the crawl, whose name robots.txt is matched with"
+    )]
     UserAgent,
     /// There is no colon between user name and password.
     #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
@@ -251,7 +253,7 @@ mod tests {
             ("X y: secret", "a colon"),
             ("X: secret\r\nY: z", "line break"),
             ("Host: secret", "host"),
-            ("User-Agent: secret", "--user-agent"),
+            ("User-Agent: secret", "set the user agent of the crawl"),
         ] {
             let error = own(&[header], &[]).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains("secret"), "{header}: {error}");

@@ -29,15 +29,25 @@ pub struct RobotsVerdict {
 }
 
 impl RobotsTxt {
-    /// Reads the rules for the crawler with this product token. Never fails. Bytes beyond 500 KiB are ignored.
-    pub fn parse(body: &[u8], product_token: &str) -> Self {
-        Self::of_text(lines::normalize(body, product_token).into(), product_token)
+    /// Reads the rules for the crawler with this user agent: its [`product_token`] selects the groups of the file. Never fails. Bytes
+    /// beyond 500 KiB are ignored.
+    ///
+    /// ```
+    /// use crawler::page::robots::RobotsTxt;
+    ///
+    /// let rules = RobotsTxt::parse(b"User-agent: my-bot\nDisallow: /private", "my-bot/1.0 (+https://a.example)");
+    /// assert!(!rules.allows_url(&url::Url::parse("https://b.example/private")?));
+    /// # Ok::<(), url::ParseError>(())
+    /// ```
+    pub fn parse(body: &[u8], user_agent: &str) -> Self {
+        let token = selector(user_agent);
+        Self::of_text(lines::normalize(body, token).into(), token)
     }
 
-    /// Makes the rules again of the [`text`](RobotsRules::text) of earlier rules for the same crawler.
-    pub fn of_text(text: Box<[u8]>, product_token: &str) -> Self {
+    /// Makes the rules again of the [`text`](RobotsRules::text) of earlier rules for the same user agent.
+    pub fn of_text(text: Box<[u8]>, user_agent: &str) -> Self {
         Self {
-            rules: robotxt::Robots::parse(&text, product_token),
+            rules: robotxt::Robots::parse(&text, selector(user_agent)),
             text,
         }
     }
@@ -55,8 +65,8 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns whether a URL may be fetched.
-    pub fn allows(&self, url: &Url) -> bool {
+    /// Returns whether a URL may be fetched. [`RobotsRules::allows`] takes path and query instead.
+    pub fn allows_url(&self, url: &Url) -> bool {
         self.rules.is_allowed(&path_of(url))
     }
 
@@ -94,6 +104,12 @@ fn path_of(url: &Url) -> Cow<'_, str> {
     lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
 
+/// Returns what selects the groups: the product token. Without one, as with `*`, only the groups for all crawlers match.
+fn selector(user_agent: &str) -> &str {
+    let user_agent = user_agent.trim();
+    product_token(user_agent).unwrap_or(user_agent)
+}
+
 /// Returns the product token of a user agent: its leading letters, `-` and `_` (RFC 9309, section 2.2.1).
 ///
 /// It selects the groups of a robots.txt. `None` if the user agent starts with another character.
@@ -124,6 +140,24 @@ mod tests {
             );
         }
         assert!(!RobotsRules::allows(&again, "/caf%C3%A9%24x"));
+    }
+
+    #[test]
+    fn a_whole_user_agent_selects_the_group_of_its_product_token() {
+        let file = b"User-agent: my-bot\nDisallow: /private\n\nUser-agent: *\nDisallow: /all\n";
+        for agent in ["my-bot", "My-Bot/1.0", " my-bot/1.0 (+https://a.example/)", "my-bot;x"] {
+            let rules = RobotsTxt::parse(file, agent);
+            let again = RobotsTxt::of_text(rules.text().unwrap().into(), agent);
+            for rules in [rules, again] {
+                assert!(!RobotsRules::allows(&rules, "/private"), "{agent}");
+                assert!(RobotsRules::allows(&rules, "/all"), "{agent}");
+            }
+        }
+        for agent in ["*", "", "1bot", "other/2"] {
+            let rules = RobotsTxt::parse(file, agent);
+            assert!(!RobotsRules::allows(&rules, "/all"), "{agent}");
+            assert!(RobotsRules::allows(&rules, "/private"), "{agent}");
+        }
     }
 
     #[test]

@@ -13,6 +13,17 @@ use crate::fetch::TruncationReason;
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &str::to_owned)
+    }
+}
+
+impl Summary {
+    /// Returns the same text with other names for the options: `name` returns that of a field, such as `--max-pages` of `max_pages`.
+    pub fn with_names<'a>(&'a self, name: impl Fn(&str) -> String + 'a) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| self.write(f, &name))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
         let report = &self.report;
         let seconds = self.elapsed.as_secs_f64();
         row(f, "ended", format_args!("{} after {seconds:.1} s", self.ending))?;
@@ -21,6 +32,7 @@ impl fmt::Display for Summary {
             row(f, "complete", format_args!("yes"))?;
         }
         for (at, reason) in missing.iter().enumerate() {
+            let reason = reason.with_names(name);
             row(f, if at == 0 { "INCOMPLETE" } else { "" }, format_args!("{reason}"))?;
         }
         let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
@@ -85,9 +97,7 @@ impl fmt::Display for Summary {
             None => Ok(()),
         }
     }
-}
 
-impl Summary {
     fn show_links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let links = &self.report.links;
         let (offered, new, seen) = (Grouped(links.offered()), Grouped(links.queued), Grouped(links.seen));

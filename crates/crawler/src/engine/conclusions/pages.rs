@@ -165,7 +165,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
         content_type: answer.content_type.clone(),
         bytes: answer.body.len() as u64,
-        body: if page.truncated {
+        body: if page.truncated || answer.truncation.is_some() {
             BodyExtent::Truncated
         } else {
             answer.extent

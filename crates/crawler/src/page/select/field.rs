@@ -5,7 +5,18 @@ use std::str::FromStr;
 use scraper::error::SelectorErrorKind;
 use scraper::{ElementRef, Selector};
 
-/// One field: a name, a selector, and the kind of its values.
+/// One field: a name, a selector, and the kind of its values. It is parsed from `NAME=SELECTOR`; the selector may end in `::text` or
+/// `::attr(NAME)`.
+///
+/// ```
+/// use crawler::Field;
+///
+/// let price: Field = "price=.price::text".parse()?;
+/// assert_eq!(price.name(), "price");
+/// let message = "price".parse::<Field>().map(|_| ()).unwrap_err().to_string();
+/// assert_eq!(message, "give the field a name: NAME=SELECTOR, such as title=h1");
+/// # Ok::<(), crawler::page::select::FieldError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Field {
     name: String,

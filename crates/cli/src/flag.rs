@@ -1,0 +1,6 @@
+//! The options of the command by the names that the library gives them.
+
+/// Returns the flag of a field of the library's options: `--max-pages` of `max_pages`.
+pub(crate) fn of(field: &str) -> String {
+    format!("--{}", field.replace('_', "-"))
+}
