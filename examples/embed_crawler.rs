@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         seeds: std::env::args().skip(1).collect(),
         ..CrawlOptions::default()
     };
-    let crawl = Crawl::new(CrawlConfig::new(options)?)?.observe(|event: &Event<'_>| {
+    let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
         if let Event::Page(page) = event {
             println!("{} {}", page.status, page.url);
         }

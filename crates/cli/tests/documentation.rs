@@ -54,11 +54,15 @@ fn first_lines(example: &str, lines: usize) -> Vec<String> {
         .build()
         .unwrap();
     let server = runtime.block_on(demo::serve()).unwrap();
+    first_lines_of(example, server.address().port(), lines)
+}
+
+fn first_lines_of(example: &str, port: u16, lines: usize) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_crawler"))
         .with_file_name("examples")
         .join(example);
     let mut child = Command::new(program)
-        .arg(format!("http://localhost:{}/", server.address().port()))
+        .arg(format!("http://localhost:{port}/"))
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -85,6 +89,48 @@ fn the_frontier_with_a_custom_fetcher_requests_robots_txt_first() {
     let lines = first_lines("embed_frontier", 2);
     assert!(lines[0].contains("/robots.txt: Ok("), "{lines:?}");
     assert!(lines[1].contains("/: Ok("), "{lines:?}");
+}
+
+/// Answers one connection after the other, then ends.
+fn serve(answers: &'static [&'static str]) -> (u16, std::thread::JoinHandle<Vec<String>>) {
+    use std::io::{BufRead, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let mut requests = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = std::io::BufReader::new(stream.try_clone().unwrap()).lines();
+            requests.push(lines.next().unwrap().unwrap());
+            lines.find(|line| line.as_ref().is_ok_and(String::is_empty));
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        requests
+    });
+    (port, server)
+}
+
+#[test]
+fn the_frontier_with_a_custom_fetcher_obeys_a_robots_txt_that_broke_off_and_moved() {
+    let (port, server) = serve(&[
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\nUser-agent: *",
+        "HTTP/1.1 301 Moved\r\nLocation: /rules.txt\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 31\r\nConnection: close\r\n\r\nUser-agent: my-bot\r\nDisallow: /\n",
+    ]);
+    let lines = first_lines_of("embed_frontier", port, 9);
+    assert!(
+        lines[0].contains("/robots.txt: Err(") && lines[0].contains("Incomplete"),
+        "{lines:?}"
+    );
+    assert!(lines[1].contains("/robots.txt: Ok(301)"), "{lines:?}");
+    assert!(lines[2].contains("/rules.txt: Ok(200)"), "{lines:?}");
+    assert!(
+        lines[3].starts_with("not fetched: ") && lines[3].contains("RobotsForbid"),
+        "{lines:?}"
+    );
+    assert_eq!(lines.len(), 4, "no page is requested: {lines:?}");
+    let requests = server.join().unwrap();
+    assert!(requests.iter().all(|line| line.contains(".txt ")), "{requests:?}");
 }
 
 #[test]
