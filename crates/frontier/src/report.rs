@@ -224,11 +224,11 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn => f.write_str("its host can be asked now"),
-            Self::Until(time) => write!(f, "its host can be asked from {time} s since the epoch on"),
+            Self::Until(time) => write!(f, "its host can be asked from {time} s after the epoch on"),
             Self::InFlight => f.write_str("waits for a request in flight to its host"),
             Self::Robots => f.write_str("waits for its robots.txt"),
             Self::Away { since, cause } => {
-                write!(f, "its origin is away since {since} s since the epoch: {cause}")
+                write!(f, "its origin is away since {since} s after the epoch: {cause}")
             }
             Self::EverythingElse => f.write_str("waits behind everything else, because of too many near-duplicates"),
             Self::AddressLookup => f.write_str("waits for the IP address of its host"),
@@ -236,6 +236,29 @@ impl fmt::Display for Wait {
             Self::PagesInFlight => f.write_str("waits for pages in flight, which may spend the page budget"),
             Self::PageBudget => f.write_str("is not fetched in this crawl: the page budget is spent"),
         }
+    }
+}
+
+impl Why {
+    /// Returns the text of `Display` with durations from now instead of points in time, as in `in 1.1s`.
+    pub fn at(&self, now: Time) -> impl fmt::Display {
+        fmt::from_fn(move |f| match self {
+            Self::Queued {
+                host,
+                wait: Wait::Until(time),
+            } => {
+                let left = time.since(now);
+                write!(f, "queued at {host}: its host can be asked in {left:.1?}")
+            }
+            Self::Queued {
+                host,
+                wait: Wait::Away { since, cause },
+            } => {
+                let away = now.since(*since);
+                write!(f, "queued at {host}: its origin is away for {away:.1?}: {cause}")
+            }
+            other => fmt::Display::fmt(other, f),
+        })
     }
 }
 

@@ -289,6 +289,19 @@ fn the_chance_that_the_seen_set_is_wrong_is_named_where_there_is_one() {
 }
 
 #[test]
+fn the_time_that_is_left_is_named_on_request() {
+    let mut frontier = with_pages(config(), &pages("https://a.example/", 2));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, failing(FailureKind::Status), START);
+    let why = frontier.why(&url("https://a.example/0"), at(0.25));
+    assert_eq!(
+        why.at(at(0.25)).to_string(),
+        "queued at a.example: its host can be asked in 750.0ms"
+    );
+    assert_eq!(Why::NeverOffered.at(START).to_string(), Why::NeverOffered.to_string());
+}
+
+#[test]
 fn why_takes_the_url_of_an_entry_back() {
     let mut frontier = with_pages(config(), &links(&["https://a.example/b/?y=1&x=2"]));
     let lease = one(&mut frontier, START);

@@ -109,4 +109,33 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_table_of_the_frontier_for_other_fetchers_is_the_same() {
+        for status in 0..700 {
+            for (retry_after, location) in [(None, None), (Some(Duration::from_secs(9)), Some("/to".to_owned()))] {
+                let ours = outcome_of_answer(&Response {
+                    status,
+                    retry_after,
+                    location: location.clone(),
+                    ..Response::default()
+                });
+                let theirs = frontier::Answer {
+                    status,
+                    retry_after,
+                    location,
+                };
+                match (&ours, theirs.outcome()) {
+                    (
+                        Outcome::Failed { failure, retry_after },
+                        Outcome::Failed {
+                            failure: other,
+                            retry_after: rest,
+                        },
+                    ) => assert_eq!((failure.kind, *retry_after), (other.kind, rest), "{status}"),
+                    (ours, theirs) => assert_eq!(*ours, theirs, "{status}"),
+                }
+            }
+        }
+    }
 }
