@@ -34,7 +34,7 @@ use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::page::links::SeenLinkCache;
-use crate::recrawl::PreviousCrawl;
+use crate::recrawl::{Children, PreviousCrawl};
 use crate::summary::{Counts, Ending, Summary};
 #[cfg(not(feature = "durable"))]
 use not_saving::Saving;
@@ -56,6 +56,7 @@ pub struct Crawl<S = HttpFetcher> {
     /// The previous crawl, while some of its pages are not offered yet.
     recrawl: Option<Recrawl>,
     is_recrawl: bool,
+    previous_children: Children,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -136,6 +137,7 @@ impl<S: Fetcher> Crawl<S> {
             ledger: Ledger::default(),
             recrawl: None,
             is_recrawl: false,
+            previous_children: Children::default(),
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -180,10 +182,12 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Fetches all pages of a previous crawl again, besides the pages that links from the seeds reach.
     ///
-    /// Requests are conditional, so a server sends only changed pages. Pages outside the scope or over a budget are
+    /// Requests are conditional, so a server sends only changed pages. If the previous crawl was interrupted, pages with links to URLs
+    /// that it did not fetch are requested whole. Pages outside the scope or over a budget are
     /// refused, as links to them are.
     #[must_use]
-    pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
+    pub fn recrawl(mut self, mut previous: PreviousCrawl) -> Self {
+        self.previous_children = previous.take_children();
         self.recrawl = Some(Recrawl::new(previous));
         self.is_recrawl = true;
         self

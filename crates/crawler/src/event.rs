@@ -138,6 +138,11 @@ pub struct PageRecord {
     pub links_found: usize,
     /// How many of these links were new to the crawl and were queued.
     pub links_new: usize,
+    /// How many URLs were first found on this page, in this crawl or the one that it repeats: those that were queued, and the lines of
+    /// the previous crawl with this page as their `referrer`.
+    pub children: u64,
+    /// How many pages were left after this one, queued or in flight. 0 in the last line of a crawl that ended.
+    pub left: u64,
     /// The `lastmod` of the page in the first sitemap that names it: RFC 3339, in UTC.
     pub lastmod: Option<String>,
     /// The selected fields, each with the list of its values; `None` if no field is selected.

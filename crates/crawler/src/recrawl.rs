@@ -2,8 +2,14 @@
 //!
 //! A recrawl requests each page with its validators, `ETag` and `Last-Modified` (RFC 9110, section 13). If the page has not changed,
 //! the server answers 304 without a body. Its links are not needed, because their targets are among the previous pages too.
+//!
+//! That holds if the previous crawl ended. If it was interrupted, URLs were queued that have no line. So unless the last line says that
+//! nothing was [left](crate::PageRecord::left), a page is requested without validators if it has more [children](crate::PageRecord::children) than
+//! lines name it as their referrer. Its answer has the links again, and none of them is lost.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +58,15 @@ pub struct PreviousPage {
     /// The `Last-Modified` header.
     #[serde(default)]
     pub last_modified: Option<String>,
+    /// How many of its links were new to the crawl.
+    #[serde(default)]
+    pub links_new: u64,
+    /// How many URLs were first found on it. Older outputs do not have this field.
+    #[serde(default)]
+    pub children: Option<u64>,
+    /// How many pages were left when the line was written. Older outputs do not have this field.
+    #[serde(default)]
+    pub left: Option<u64>,
 }
 
 impl PreviousPage {
@@ -146,6 +161,37 @@ pub struct PreviousCrawl {
     path: PathBuf,
     file: File,
     pages: u64,
+    children: Children,
+    /// The pages that are requested without validators, because some of their children have no line; by a hash of their URL.
+    whole: HashSet<u64>,
+    hasher: RandomState,
+}
+
+/// The number of lines that name each page as their referrer, by a hash of its URL.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    lines: HashMap<u64, u64>,
+    hasher: RandomState,
+}
+
+impl Children {
+    fn key(&self, url: &str) -> u64 {
+        self.hasher.hash_one(url)
+    }
+
+    fn count(&mut self, page: &PreviousPage) {
+        if let Some(referrer) = &page.referrer {
+            *self.lines.entry(self.key(referrer)).or_default() += 1;
+        }
+    }
+
+    /// Returns how many lines name this page as their referrer.
+    pub(crate) fn of(&self, url: &str) -> u64 {
+        match self.lines.is_empty() {
+            true => 0,
+            false => self.lines.get(&self.key(url)).copied().unwrap_or_default(),
+        }
+    }
 }
 
 impl PreviousCrawl {
@@ -167,18 +213,51 @@ impl PreviousCrawl {
         }
         let file = File::open(path).map_err(unreadable)?;
         let mut pages = 0;
+        let mut left = None;
+        let mut children = Children::default();
+        let mut promised = Vec::new();
         for page in Pages::new(path, &file) {
-            page?;
+            let page = page?;
             pages += 1;
+            left = page.left;
+            children.count(&page);
+            let number = page.children.unwrap_or(page.links_new);
+            if number > 0 {
+                promised.push((children.key(&page.url), number));
+            }
+        }
+        if left == Some(0) {
+            promised.clear();
+        }
+        promised.retain(|(page, number)| children.lines.get(page).is_none_or(|lines| lines < number));
+        let whole: HashSet<_> = promised.into_iter().map(|(page, _)| page).collect();
+        if !whole.is_empty() {
+            log::info!(
+                target: "crawler::recrawl",
+                path:% = path.display(), pages = whole.len();
+                "the crawl of {} did not end, or not all pages answered: {} of its {pages} pages are requested whole, because URLs \
+                 that were found on them have no line",
+                path.display(),
+                whole.len()
+            );
         }
         Ok(Self {
             path: path.to_owned(),
             file,
             pages,
+            whole,
+            hasher: children.hasher.clone(),
+            children,
         })
     }
 
-    /// Reads the pages in order. Lines that were appended after the check are left out.
+    /// Takes the number of lines per referrer.
+    pub(crate) fn take_children(&mut self) -> Children {
+        std::mem::take(&mut self.children)
+    }
+
+    /// Reads the pages in order. Lines that were appended after the check are left out. A page that must be requested whole has no
+    /// validators.
     ///
     /// An item is an error if the file can no longer be read, or has changed since the check.
     ///
@@ -191,12 +270,19 @@ impl PreviousCrawl {
             source,
         })?;
         let mut left = self.pages;
-        let path = &self.path;
+        let (path, whole, hasher) = (&self.path, &self.whole, &self.hasher);
         let mut pages = Pages::new(path, &self.file);
         Ok(std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
             let page = pages.next();
             Some(page.unwrap_or_else(|| Err(RecrawlError::Changed(path.clone()))))
+        })
+        .map(|page| {
+            let mut page = page?;
+            if !whole.is_empty() && whole.contains(&hasher.hash_one(&page.url)) {
+                (page.etag, page.last_modified) = (None, None);
+            }
+            Ok(page)
         }))
     }
 }

@@ -243,6 +243,72 @@ fn changed_pages_are_sent_and_their_new_links_are_followed() {
     assert_eq!((statuses["/elsewhere"], statuses["/new"]), (200, 304));
 }
 
+/// Crawls a part of the site: the first `pages` pages.
+fn crawl_part(site: &Site, pages: u64, earlier: Option<PreviousCrawl>) -> Run {
+    let site = site.clone();
+    let reply = move |request: &Request| site.answer(request.url.path(), request.validators.as_ref());
+    crawl_with(
+        "http://a.example/",
+        |options| options.frontier.max_pages = Some(pages),
+        earlier,
+        reply,
+    )
+}
+
+#[test]
+fn a_recrawl_of_an_interrupted_crawl_finds_every_page() {
+    let site = first_site();
+    let whole = crawl(&site, None);
+    assert_eq!(whole.pages.lines().last().unwrap()["left"], 0);
+    for pages in 1..7 {
+        let part = crawl_part(&site, pages, None);
+        let name = format!("part-{pages}");
+        let again = crawl(&site, Some(earlier(&name, &part.pages.text())));
+        assert!(again.statuses().keys().eq(whole.statuses().keys()), "{pages}");
+        assert!(again.summary.missing().is_empty(), "{pages}");
+        // A recrawl that is interrupted, too.
+        for other in 1..7 {
+            let second = crawl_part(&site, other, Some(earlier(&name, &part.pages.text())));
+            let name = format!("part-{pages}-{other}");
+            let again = crawl(&site, Some(earlier(&name, &second.pages.text())));
+            assert!(again.statuses().keys().eq(whole.statuses().keys()), "{pages} {other}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_crawl_in_an_older_format_is_completed_too() {
+    let lines = [
+        r#"{"url":"http://a.example/","status":200,"links_new":3}"#,
+        r#"{"url":"http://a.example/a","status":200,"referrer":"http://a.example/","last_modified":"x","links_new":2}"#,
+        r#"{"url":"http://a.example/bb","status":200,"referrer":"http://a.example/","last_modified":"x","links_new":0}"#,
+    ];
+    let text = format!("{}\n", lines.join("\n"));
+    let pages: Vec<_> = earlier("old-part", &text)
+        .pages()
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let known: Vec<_> = pages.iter().map(|page| page.last_modified.is_some()).collect();
+    assert_eq!(known, [false, false, true], "/a links to two pages without a line");
+}
+
+#[test]
+fn a_page_with_a_forbidden_link_is_answered_with_304_if_the_crawl_ended() {
+    // One of the two children has no line, and nothing was left.
+    let lines = [
+        r#"{"url":"http://a.example/a","status":200,"last_modified":"the date of 1","links_new":2,"children":2,"left":1}"#,
+        r#"{"url":"http://a.example/a/b","status":200,"referrer":"http://a.example/a","links_new":0,"children":0,"left":0}"#,
+    ];
+    let text = format!("{}\n", lines.join("\n"));
+    let known = |name: &str, text: &str| {
+        let page = earlier(name, text).pages().unwrap().next().unwrap().unwrap();
+        page.last_modified.is_some()
+    };
+    assert!(known("forbidden", &text));
+    assert!(!known("forbidden-left", &text.replace("\"left\":0", "\"left\":1")));
+}
+
 #[test]
 fn a_truncated_page_is_requested_without_validators() {
     let lines = [

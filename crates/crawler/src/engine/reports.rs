@@ -73,6 +73,8 @@ impl<S: Fetcher> Crawl<S> {
         }
         if let Some(mut record) = page.record.filter(|_| is_final) {
             record.links_new = new;
+            record.children = new as u64 + self.previous_children.of(&record.url);
+            record.left = self.frontier.pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
             if let Some(body) = &page.body {

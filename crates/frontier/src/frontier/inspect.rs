@@ -54,6 +54,11 @@ impl Frontier {
         }
     }
 
+    /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too. Cost: O(1).
+    pub fn pages_left(&self) -> u64 {
+        self.sieve.queue().queued_pages() + self.leases.len() as u64
+    }
+
     /// Returns the numbers. Cost: O(1).
     pub fn report(&self) -> Report {
         let queues = self.sieve.queue();

@@ -175,6 +175,8 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links_nofollow + page.links_dropped,
         links_new: 0,
+        children: 0,
+        left: 0,
         noindex: page.noindex,
         content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
         simhash: page.fingerprint.text.map(|hash| hash.to_string()),
