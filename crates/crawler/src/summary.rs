@@ -164,6 +164,7 @@ impl Summary {
     /// reach, within the scope, the budget of each host and the limits on traps, has a final answer. What
     /// [`max_pages_per_host`](frontier::FrontierConfig::max_pages_per_host) leaves out is in the report, under
     /// [`NotFetched::HostBudget`] and [`Refusal::HostBudget`].
+    /// The seen-set counts as complete below a [possible loss](sieve::Saturation::may_have_lost).
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
         let mut missing = Vec::new();
@@ -186,7 +187,7 @@ impl Summary {
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
         let saturation = &report.saturation;
-        if saturation.lost >= 1.0 {
+        if saturation.may_have_lost() {
             missing.push(Missing::Dropped {
                 at_least: saturation.lost_at_least(),
                 enough: rounded_up((saturation.estimated * 2.0) as u64),
@@ -254,7 +255,7 @@ pub enum Missing {
     },
     /// The seen-set dropped new URLs as false positives. Pages that only they link to are missing, too.
     Dropped {
-        /// A lower bound of the dropped URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 if a loss is only probable.
+        /// A lower bound of the dropped URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 if a loss is only possible.
         at_least: u64,
         /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
@@ -313,7 +314,7 @@ impl Missing {
             Self::Dropped { at_least, enough } => {
                 f.write_str("seen-set: ")?;
                 match at_least {
-                    0 => f.write_str("probably a few URLs dropped")?,
+                    0 => f.write_str("one or a few URLs may be dropped")?,
                     _ => write!(f, "at least {} dropped", Counted(rounded_down(*at_least), "URL"))?,
                 }
                 let capacity = name("capacity");

@@ -1,4 +1,4 @@
-//! The summary of a crawl whose queue was full, or whose frontier gave up an origin.
+//! The summary of a crawl whose seen-set may have dropped a URL, whose queue was full, or whose frontier gave up an origin.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +14,7 @@ use frontier::{
     Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Leasing, Link, Outcome, Reach, Refusal, RetryPolicy,
     RobotsOutcome, ScopeConfig, Task, Time,
 };
+use sieve::OnSaturation;
 
 fn config() -> FrontierConfig {
     FrontierConfig {
@@ -105,4 +106,38 @@ fn links_to_a_given_up_origin_are_missing() {
         !summary.missing().is_empty(),
         "complete, though 500 URLs of a host that was given up were refused"
     );
+}
+
+/// A loss of less than one expected URL is still a loss: the crawl is not called complete.
+#[test]
+fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
+    let mut frontier = Frontier::in_memory(FrontierConfig {
+        exact: false,
+        capacity: 1_000,
+        on_saturation: OnSaturation::Warn,
+        ..config()
+    })
+    .unwrap();
+    let now = Time::from_millis(1_700_000_000_000);
+    let mut was_complete = false;
+    for n in 0..1_000 {
+        frontier.offer(&[link(&format!("https://a.example/{n}"))], now).unwrap();
+        let report = frontier.report();
+        let lost = report.saturation.lost;
+        let summary = Summary::new(Ending::Drained, report);
+        let missing = summary.missing();
+        assert_eq!(missing.is_empty(), lost < 0.1, "{lost}: {missing:?}");
+        assert_eq!(summary.lost_by_seen_set(), missing);
+        was_complete |= missing.is_empty();
+        if lost > 0.5 {
+            let text = missing[0].to_string();
+            assert!(
+                text.starts_with("seen-set: one or a few URLs may be dropped, and"),
+                "{text}"
+            );
+            assert!(was_complete);
+            return;
+        }
+    }
+    panic!("nothing was lost at the capacity");
 }

@@ -46,6 +46,10 @@ use crate::loss::LossMeter;
 /// One healthy filter in some two million would be accused at one look.
 pub const SELF_CHECK_SIGMAS: f64 = 5.0;
 
+/// The expected number of dropped keys from which on a loss is reported as possible. Below it, no key was dropped with a probability of 90 %
+/// and more.
+pub const POSSIBLE_LOSS: f64 = 0.1;
+
 /// Bits of a block: a cache line.
 const BLOCK_BITS: f64 = 512.0;
 
@@ -230,6 +234,11 @@ impl Saturation {
     pub fn lost_at_least(&self) -> u64 {
         let variance = loss_variance(self.lost, self.lost_noise * self.lost_noise, self.bits);
         lower_bound(self.lost, variance) as u64
+    }
+
+    /// Returns whether keys may have been dropped: [`lost`](Self::lost) is [`POSSIBLE_LOSS`] or more. Cost: O(1).
+    pub fn may_have_lost(&self) -> bool {
+        self.lost >= POSSIBLE_LOSS
     }
 
     /// Returns the standard deviation of `lost_by_difference − lost`, in keys.

@@ -300,3 +300,21 @@ fn no_healthy_filter_is_accused_however_full_it_is() {
         }
     }
 }
+
+#[test]
+fn a_loss_is_called_possible_from_a_tenth_of_an_expected_key_on() {
+    let mut sieve = Sieve::new(1_000).unwrap();
+    for n in 0..2_000 {
+        sieve.push(n.to_string());
+        let saturation = sieve.saturation();
+        let text = saturation.to_string();
+        let is_none = text.contains("probably none so far");
+        assert_eq!(is_none, saturation.lost < 0.1, "{text}");
+        assert_eq!(saturation.may_have_lost(), !is_none, "{text}");
+        let is_one = text.contains("possibly one so far (0.");
+        if (0.1..0.9).contains(&saturation.lost) {
+            assert!(is_one, "{text}");
+        }
+    }
+    assert!(sieve.saturation().lost > 1.0);
+}

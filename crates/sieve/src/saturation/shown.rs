@@ -29,7 +29,8 @@ impl fmt::Display for Saturation {
         }
         write!(f, "; {} of new keys are wrongly dropped, ", Percent(self.rate))?;
         match self.lost_at_least() {
-            0 if self.lost < 1.0 => f.write_str("probably none so far")?,
+            0 if !self.may_have_lost() => f.write_str("probably none so far")?,
+            0 if self.lost < 1.0 => write!(f, "possibly one so far ({:.1} expected)", self.lost)?,
             0 => f.write_str("probably a few so far")?,
             dropped => write!(f, "at least {} so far", Grouped::at_least(dropped))?,
         }
