@@ -51,6 +51,7 @@ pub(crate) struct Reporter {
     hint: Option<Hint>,
     last_line: Duration,
     has_logged_failure: bool,
+    has_pages: bool,
     hosts: LineBudget,
     near_duplicates: LineBudget,
 }
@@ -64,6 +65,7 @@ impl Reporter {
             hint: Hint::new(options),
             last_line: Duration::ZERO,
             has_logged_failure: false,
+            has_pages: false,
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
         }
@@ -79,8 +81,8 @@ impl Reporter {
 
     fn notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Postponed { .. } | Notice::PrefixClosed { .. } => self.near_duplicates.log(notice),
-            _ => self.hosts.log(notice),
+            Notice::Postponed { .. } | Notice::PrefixClosed { .. } => self.near_duplicates.log(notice, false),
+            _ => self.hosts.log(notice, !self.has_pages),
         }
     }
 
@@ -136,6 +138,7 @@ impl Observer for Reporter {
             }
             Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
             Event::Page(page) => {
+                self.has_pages = true;
                 self.show_page(page);
                 log_records::page(page);
             }

@@ -22,9 +22,10 @@
 
 mod counts;
 mod grouped;
+mod remedy;
 mod shown;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
 use grouped::{Counted, rounded_down, rounded_up};
+pub use remedy::remedy;
 
 use crate::fetch::TruncationReason;
 
@@ -99,6 +101,10 @@ pub struct Summary {
     /// The first [path prefixes](frontier::path_prefix) that were closed because of too many near-duplicates. The report has
     /// their total number.
     pub closed_prefixes: Vec<String>,
+    /// The first origins that were given up. The report has their total number.
+    pub given_up_origins: Vec<String>,
+    /// The causes of all origins that were given up.
+    pub given_up_causes: BTreeSet<FailureKind>,
     /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more. A page whose origin
     /// was given up counts under the failure of the origin.
     pub failed: BTreeMap<FailureKind, u64>,
@@ -178,6 +184,7 @@ impl Summary {
             missing.push(Missing::GivenUp {
                 pages: report.pages.lost_with_host,
                 origins: report.origins_given_up,
+                causes: self.given_up_causes.clone(),
             });
         }
         let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered);
@@ -218,6 +225,11 @@ impl Summary {
         lost
     }
 
+    /// Returns whether a page was fetched: it answered 2xx, or 304 in a recrawl.
+    pub fn has_pages(&self) -> bool {
+        self.pages > 0 || self.by_status.contains_key(&304)
+    }
+
     /// Returns whether no page answered, with any status.
     pub fn is_empty(&self) -> bool {
         self.by_status.is_empty()
@@ -242,6 +254,8 @@ pub enum Missing {
         pages: u64,
         /// Origins that were given up, including those without queued pages.
         origins: u64,
+        /// The causes.
+        causes: BTreeSet<FailureKind>,
     },
     /// In all attempts, pages got no answer, a body that broke off, or an answer that throttles.
     Failed {
@@ -294,15 +308,16 @@ impl Missing {
                     Ending::Drained | Ending::Stopped => Ok(()),
                 }
             }
-            Self::GivenUp { pages, origins } => write!(
-                f,
-                "given up: {} of {} (raise {}, {} or {})",
-                Counted(*pages, "page"),
-                Counted(*origins, "origin"),
-                name("max_host_downtime"),
-                name("max_first_downtime"),
-                name("max_throttles")
-            ),
+            Self::GivenUp { pages, origins, causes } => {
+                let (pages, origins) = (Counted(*pages, "page"), Counted(*origins, "origin"));
+                let remedies: BTreeSet<_> = causes.iter().map(|cause| remedy(*cause, name)).collect();
+                let remedies: Vec<_> = remedies.into_iter().collect();
+                write!(f, "given up: {pages} of {origins}")?;
+                match remedies.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, " ({})", remedies.join("; ")),
+                }
+            }
             Self::Failed { pages } => {
                 let pages = Counted(*pages, "page");
                 let (attempts, timeout) = (name("max_attempts"), name("timeout"));

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crawler::output::refused::RefusedReport;
 use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
-use frontier::{FrontierConfig, Reach, Refusal, ScopeConfig};
+use frontier::{FailureKind, FrontierConfig, Reach, Refusal, ScopeConfig};
 use memory_file::MemoryFile;
 use scripted::{Reply, Scripted, refused};
 use serde_json::Value;
@@ -66,11 +66,25 @@ fn site(count: usize) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
     move |url| if url == SEED { body(&page) } else { body("") }
 }
 
+/// Returns the summary with one space between its words.
+fn one_line(summary: &Summary) -> String {
+    summary.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes a loss of origins that refused connections.
+fn given_up(pages: u64, origins: u64) -> Missing {
+    Missing::GivenUp {
+        pages,
+        origins,
+        causes: [FailureKind::Connect].into(),
+    }
+}
+
 #[track_caller]
 fn says(summary: &Summary, text: &str) {
-    let shown = summary.to_string();
-    assert!(shown.contains(&format!("INCOMPLETE        {text}")), "{shown}");
-    assert!(!shown.contains("complete          yes"), "{shown}");
+    let shown = one_line(summary);
+    assert!(shown.contains(&format!("INCOMPLETE {text}")), "{shown}");
+    assert!(!shown.contains("complete yes"), "{shown}");
 }
 
 #[test]
@@ -120,8 +134,11 @@ fn given_up_origins_are_counted_with_their_queued_pages() {
         _ if url.contains("down") => refused(),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [Missing::GivenUp { pages: 7, origins: 2 }]);
-    says(&summary, "given up: 7 pages of 2 origins (raise max_host_downtime");
+    assert_eq!(summary.missing(), [given_up(7, 2)]);
+    says(
+        &summary,
+        "given up: 7 pages of 2 origins (is the server running? max_first_downtime",
+    );
     let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
     for line in &lines {
@@ -251,14 +268,14 @@ fn all_reasons_are_listed() {
         _ if url.contains("down") => refused(),
         _ => body(""),
     });
-    let given_up = Missing::GivenUp { pages: 1, origins: 1 };
+    let given_up = given_up(1, 1);
     let full = Missing::Refused {
         why: Refusal::QueueFull,
         links: 21,
         option: "max_queued",
     };
     assert_eq!(summary.missing(), [given_up, full]);
-    says(&summary, "given up: 1 page of 1 origin (raise ");
-    let shown = summary.to_string();
+    says(&summary, "given up: 1 page of 1 origin (is the server");
+    let shown = one_line(&summary);
     assert!(shown.contains("21 links refused (raise max_queued)"), "{shown}");
 }

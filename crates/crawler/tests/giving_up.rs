@@ -95,7 +95,11 @@ fn closed_ports_do_not_count_against_the_open_ports_of_the_host() {
     });
     assert_eq!(run.summary.pages, 41, "{:?}", run.asked);
     assert_eq!(run.summary.report.origins_given_up, 3);
-    assert_eq!(run.summary.missing(), [Missing::GivenUp { pages: 3, origins: 3 }]);
+    let missing = run.summary.missing();
+    let [Missing::GivenUp { pages, origins, .. }] = missing[..] else {
+        panic!("{missing:?}")
+    };
+    assert_eq!((pages, origins), (3, 3));
 }
 
 #[test]
@@ -143,7 +147,8 @@ fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes
         run.summary.missing(),
         [Missing::GivenUp {
             pages: 1000,
-            origins: 1
+            origins: 1,
+            causes: [FailureKind::Connect].into()
         }]
     );
     assert_eq!(
@@ -191,7 +196,13 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
         assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
         assert_eq!(run.notices(), ["away", "given up"]);
-        assert_eq!(run.summary.missing(), [Missing::GivenUp { pages: 1, origins: 1 }]);
+        let Err(error) = failure() else { panic!() };
+        let causes = [error.kind()].into();
+        let (pages, origins) = (1, 1);
+        assert_eq!(run.summary.missing(), [Missing::GivenUp { pages, origins, causes }]);
+        assert_eq!(run.summary.given_up_origins, ["http://a.example"]);
+        let shown = run.summary.to_string();
+        assert!(shown.contains("given up          http://a.example\n"), "{shown}");
     }
 }
 

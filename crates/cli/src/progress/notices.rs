@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawler::FailureKind;
+use crawler::summary::remedy;
 use frontier::Notice;
 
 use crate::log_records;
@@ -31,8 +31,15 @@ impl LineBudget {
         }
     }
 
-    pub(super) fn log(&mut self, notice: &Notice) {
-        let (level, text) = line_of(notice);
+    /// Logs a notice. `is_alone` says that nothing was fetched so far.
+    pub(super) fn log(&mut self, notice: &Notice, is_alone: bool) {
+        let (level, mut text) = line_of(notice);
+        if is_alone && let Notice::Away { cause, .. } = notice {
+            if !text.contains("; try ") {
+                text = format!("{text}; {}", remedy(cause.kind, flag::of));
+            }
+            text += "; Ctrl-C stops";
+        }
         if self.left > 0 {
             self.left -= 1;
             log_records::notice(level, notice, &text);
@@ -67,10 +74,11 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = notice.to_string();
     match notice {
         Notice::Back { .. } => (log::Level::Info, text),
-        Notice::GivenUp { cause, .. } if cause.kind == FailureKind::Throttled => {
-            (log::Level::Warn, text + " (--max-throttles)")
+        Notice::GivenUp { .. } if text.contains("; try ") => (log::Level::Warn, text),
+        Notice::GivenUp { cause, .. } => {
+            let remedy = remedy(cause.kind, flag::of);
+            (log::Level::Warn, format!("{text} ({remedy})"))
         }
-        Notice::GivenUp { .. } => (log::Level::Warn, text + " (--max-host-downtime, --max-first-downtime)"),
         Notice::Postponed { .. } => (
             log::Level::Warn,
             text + "; raise --max-near-duplicates to fetch them in turn",
@@ -95,7 +103,7 @@ mod tests {
             origin,
             after: Duration::ZERO,
         };
-        (0..1000).for_each(|_| budget.log(&notice));
+        (0..1000).for_each(|_| budget.log(&notice, false));
         assert_eq!((budget.left, budget.omitted), (0, 995));
         (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
         assert_eq!((budget.left, budget.omitted), (5, 0));

@@ -17,6 +17,10 @@ use crate::saved_output::SavedOutput;
 /// The maximum number of remembered lines, in about 20 MB. A link that is on every page gets one line.
 const MAX_REMEMBERED_LINES: usize = 1_000_000;
 
+/// What can be done about a forbidden address.
+const PRIVATE_ADDRESS: &str =
+    "the address is not public; --allow-private-addresses fetches it, or name the URL as a seed";
+
 /// Writes one JSON object or CSV record per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
 /// `depth`, `detail`.
 ///
@@ -153,7 +157,9 @@ impl<W: Write> RefusedReport<W> {
         };
         let detail = match (failed, cause) {
             (Some(_), Some(cause)) => Some(format!("{why}: {cause}")),
-            (_, cause) => cause.map(|cause| format!("{}: {cause}", cause.kind)),
+            (_, Some(cause)) => Some(format!("{}: {cause}", cause.kind)),
+            (_, None) if why == NotFetched::AddressForbidden => Some(PRIVATE_ADDRESS.to_owned()),
+            (_, None) => None,
         };
         self.not_fetched(entry, class, reason, detail.as_deref())
     }

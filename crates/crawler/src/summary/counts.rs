@@ -1,6 +1,6 @@
 //! The counters of a running crawl.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,8 @@ impl SitemapCounts {
     }
 }
 
-/// The maximum number of closed prefixes that the summary names.
-const PREFIXES_SHOWN: usize = 5;
+/// The maximum number of closed prefixes, and of origins that were given up, that the summary names.
+const NAMES_SHOWN: usize = 5;
 
 /// Counts of all runs of a crawl.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -44,6 +44,8 @@ pub(crate) struct Counts {
     pub(crate) selected_incomplete: u64,
     gave_up_answered: u64,
     closed_prefixes: Vec<String>,
+    given_up_origins: Vec<String>,
+    given_up_causes: BTreeSet<FailureKind>,
     failed: BTreeMap<FailureKind, u64>,
     retried: BTreeMap<FailureKind, u64>,
     pub(crate) bodies_truncated: BTreeMap<TruncationReason, u64>,
@@ -124,6 +126,8 @@ impl Counts {
             selected_incomplete: self.selected_incomplete,
             gave_up_answered: self.gave_up_answered,
             closed_prefixes: self.closed_prefixes,
+            given_up_origins: self.given_up_origins,
+            given_up_causes: self.given_up_causes,
             report,
             hosts: Vec::new(),
             first_failure: self.first_failure.map(|first| first.why),
@@ -134,10 +138,14 @@ impl Counts {
     fn count_notice(&mut self, notice: &Notice) {
         match notice {
             // A place without a scheme is a whole site, not a path prefix.
-            Notice::PrefixClosed { place, .. }
-                if place.contains("://") && self.closed_prefixes.len() < PREFIXES_SHOWN =>
-            {
+            Notice::PrefixClosed { place, .. } if place.contains("://") && self.closed_prefixes.len() < NAMES_SHOWN => {
                 self.closed_prefixes.push(place.to_string());
+            }
+            Notice::GivenUp { origin, cause, .. } => {
+                self.given_up_causes.insert(cause.kind);
+                if self.given_up_origins.len() < NAMES_SHOWN {
+                    self.given_up_origins.push(origin.to_string());
+                }
             }
             Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {
                 self.note_failure(false, || format!("{origin}: {cause}"));

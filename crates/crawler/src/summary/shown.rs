@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bytesize::ByteSize;
-use frontier::HostReport;
+use frontier::{HostReport, NotFetched};
 
 use super::grouped::{Counted, Grouped};
 use super::{SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
+
+/// The columns of a value: those of a terminal of 80 beside the name.
+const VALUE_COLUMNS: usize = 60;
 
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
@@ -35,30 +38,29 @@ impl Summary {
             let reason = reason.with_names(name);
             row(f, if at == 0 { "INCOMPLETE" } else { "" }, format_args!("{reason}"))?;
         }
+        if !self.given_up_origins.is_empty() {
+            let more = more_than(report.origins_given_up, &self.given_up_origins);
+            let names = self.given_up_origins.join(", ");
+            row(f, "given up", format_args!("{names}{more}"))?;
+        }
         let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
-        row(f, "pages", format_args!("{pages} ({pace:.1} per second)"))?;
+        row(f, "pages", format_args!("{pages} answered 2xx, {pace:.1} per second"))?;
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
         row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;
         row(f, "bytes", format_args!("{}", ByteSize(self.bytes)))?;
-        row(
-            f,
-            "bodies truncated",
-            format_args!("{}", Listed(&named(&self.bodies_truncated, TruncationReason::name))),
-        )?;
-        row(f, "bodies skipped", format_args!("{}", Grouped(self.bodies_skipped)))?;
+        let truncated = named(&self.bodies_truncated, TruncationReason::name);
+        row_of_counts(f, "bodies truncated", &truncated)?;
+        if self.bodies_skipped > 0 {
+            row(f, "bodies skipped", format_args!("{}", Grouped(self.bodies_skipped)))?;
+        }
         row(f, "failed", format_args!("{}", Counted(self.failed_pages(), "page")))?;
-        row(f, "failed by reason", format_args!("{}", Listed(&self.failed)))?;
-        row(
-            f,
-            "retries",
-            format_args!("{}", Counted(report.pages.retries, "request")),
-        )?;
-        row(f, "retried because", format_args!("{}", Listed(&self.retried)))?;
-        row(
-            f,
-            "not fetched",
-            format_args!("{}", Listed(&named(&report.not_fetched, |why| why.name()))),
-        )?;
+        row_of_counts(f, "failed by reason", &self.failed)?;
+        if report.pages.retries > 0 {
+            let requests = Counted(report.pages.retries, "request");
+            row(f, "retries", format_args!("{requests}"))?;
+        }
+        row_of_counts(f, "retried because", &self.retried)?;
+        self.show_not_fetched(f)?;
         self.show_links(f)?;
         self.show_sitemaps(f)?;
         if self.selected_cut + self.selected_incomplete > 0 {
@@ -72,12 +74,17 @@ impl Summary {
             row(f, "cookies refused", format_args!("{}", Grouped(self.cookies_dropped)))?;
         }
         self.show_duplicates(f)?;
-        let (left, in_flight) = (Counted(self.pages_left(), "page"), Grouped(self.cut_short));
-        row(
-            f,
-            "left in queue",
-            format_args!("{left}, {in_flight} of them stopped in flight"),
-        )?;
+        let left = Counted(self.pages_left(), "page");
+        if self.cut_short > 0 {
+            let in_flight = Grouped(self.cut_short);
+            row(
+                f,
+                "left in queue",
+                format_args!("{left}, {in_flight} of them stopped in flight"),
+            )?;
+        } else {
+            row(f, "left in queue", format_args!("{left}"))?;
+        }
         row(
             f,
             "hosts",
@@ -101,12 +108,12 @@ impl Summary {
     fn show_links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let links = &self.report.links;
         let (offered, new, seen) = (Grouped(links.offered()), Grouped(links.queued), Grouped(links.seen));
-        row(f, "links", format_args!("{offered} offered, {new} new, {seen} seen"))?;
         row(
             f,
-            "links refused",
-            format_args!("{}", Listed(&named(&links.refused, |why| why.name()))),
+            "links",
+            format_args!("{offered} found, {new} new, {seen} seen before"),
         )?;
+        row_of_counts(f, "links refused", &named(&links.refused, |why| why.name()))?;
         let not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),
             ("over the limit", self.links_dropped),
@@ -114,7 +121,20 @@ impl Summary {
             ("not crawlable", self.links_unresolvable),
         ]);
         let not_followed: BTreeMap<_, _> = not_followed.into_iter().filter(|(_, count)| *count > 0).collect();
-        row(f, "not followed", format_args!("{}", Listed(&not_followed)))
+        row_of_counts(f, "not followed", &not_followed)
+    }
+
+    fn show_not_fetched(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not_fetched = &self.report.not_fetched;
+        row_of_counts(f, "not fetched", &named(not_fetched, |why| why.name()))?;
+        if not_fetched.contains_key(&NotFetched::AddressForbidden) {
+            row(
+                f,
+                "",
+                format_args!("(--allow-private-addresses also fetches from forbidden addresses)"),
+            )?;
+        }
+        Ok(())
     }
 
     /// Writes two rows, for a crawl that fetched sitemaps.
@@ -151,16 +171,21 @@ impl Summary {
         if counts.compared == 0 {
             return Ok(());
         }
+        let (exact, near) = (Grouped(counts.exact), Grouped(counts.near));
+        let compared = Counted(counts.compared, "compared page");
         row(
             f,
             "duplicates",
-            format_args!(
-                "{} exact, {} near, {} forgotten",
-                Grouped(counts.exact),
-                Grouped(counts.near),
-                Grouped(counts.forgotten)
-            ),
+            format_args!("{exact} exact, {near} near, of {compared}"),
         )?;
+        if counts.forgotten > 0 {
+            let forgotten = Grouped(counts.forgotten);
+            row(
+                f,
+                "",
+                format_args!("(not with the {forgotten} oldest pages: --max-fingerprints)"),
+            )?;
+        }
         let postponed = self.report.postponed_prefixes;
         if postponed > 0 {
             row(
@@ -173,11 +198,7 @@ impl Summary {
         if closed == 0 {
             return Ok(());
         }
-        let more = if closed > self.closed_prefixes.len() as u64 {
-            ", ..."
-        } else {
-            ""
-        };
+        let more = more_than(closed, &self.closed_prefixes);
         row(
             f,
             "paths closed",
@@ -189,8 +210,41 @@ impl Summary {
     }
 }
 
+/// Writes a row. A long value continues below its start.
 fn row(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-    writeln!(f, "  {name:<17} {value}")
+    let mut name = name;
+    let mut line = String::new();
+    for word in value.to_string().split(' ') {
+        let is_full = line.chars().count() + 1 + word.chars().count() > VALUE_COLUMNS;
+        if is_full && !line.is_empty() && !continues_number(&line, word) {
+            writeln!(f, "  {name:<17} {line}")?;
+            (name, line) = ("", String::new());
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    writeln!(f, "  {name:<17} {line}")
+}
+
+/// Returns whether a word is a group of digits of the number at the end of a line.
+fn continues_number(line: &str, word: &str) -> bool {
+    let is_group = word.len() >= 3 && word.bytes().take(3).all(|byte| byte.is_ascii_digit());
+    is_group && line.ends_with(|end: char| end.is_ascii_digit())
+}
+
+/// Writes a row of counts, if there are any.
+fn row_of_counts<K: fmt::Display>(f: &mut fmt::Formatter<'_>, name: &str, counts: &BTreeMap<K, u64>) -> fmt::Result {
+    match counts.is_empty() {
+        true => Ok(()),
+        false => row(f, name, format_args!("{}", Listed(counts))),
+    }
+}
+
+/// Returns the end of a list that has more members than are named.
+fn more_than(all: u64, named: &[String]) -> &'static str {
+    if all > named.len() as u64 { ", ..." } else { "" }
 }
 
 fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -> BTreeMap<&'static str, u64> {
@@ -224,5 +278,29 @@ impl fmt::Display for ShortestPause<'_> {
         };
         let (gap, delay) = (gap.as_millis(), host.delay.as_millis());
         write!(f, "; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row(&'static str);
+
+    impl fmt::Display for Row {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            row(f, "name", format_args!("{}", self.0))
+        }
+    }
+
+    #[test]
+    fn a_long_row_continues_below_its_value_and_no_number_is_broken() {
+        let text = "about 12 345 678 distinct keys for a capacity of 1 000 000, grown to hold 15 000 000 in 5 layers";
+        let shown = Row(text).to_string();
+        let expected = "  name              about 12 345 678 distinct keys for a capacity of 1 000 000,\n                    grown to hold 15 000 000 in 5 layers\n";
+        assert_eq!(shown, expected);
+        assert!(shown.lines().all(|line| line.chars().count() <= 80));
+        let long = "x".repeat(100);
+        assert_eq!(Row(long.leak()).to_string().lines().count(), 1);
     }
 }
