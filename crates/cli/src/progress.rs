@@ -2,6 +2,7 @@
 
 mod notices;
 mod pace;
+mod terminal;
 mod text;
 
 use std::io::{self, IsTerminal};
@@ -11,21 +12,21 @@ use std::time::Duration;
 use crawler::{CrawlOptions, Event, FailureKind, Observer, PageRecord, Progress};
 use frontier::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use terminal_size::{Width, terminal_size_of};
 
 use self::notices::LineBudget;
 use self::pace::Pace;
+use self::terminal::Terminal;
 use self::text::{Status, page_line};
 use crate::log_records;
 
 /// The interval of progress log lines where there is no terminal.
 const LOG_LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The assumed width of a terminal that does not report it, in columns.
-const DEFAULT_WIDTH: u16 = 80;
+/// The maximum rate at which the view is drawn.
+const DRAWS_PER_SECOND: u8 = 20;
 
-/// The columns of the view without its text: the spinner or an indent, a space, and the last column, which stays empty.
-const MARGIN: usize = 3;
+/// The columns of the view without its text: the spinner or an indent, and a space.
+const MARGIN: usize = 2;
 
 /// The hint that politeness limits the rate appears after this time,
 const HINT_AFTER: Duration = Duration::from_secs(10);
@@ -34,14 +35,18 @@ const HINT_MIN_QUEUED: u64 = 20;
 
 /// Makes the progress view. It is also hidden if standard error is not a terminal.
 pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    if is_hidden || !io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}\n  {prefix}") {
-        bar.set_style(style);
-    }
+    let target = if is_hidden || !io::stderr().is_terminal() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::stderr()), DRAWS_PER_SECOND)
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    bar.set_style(style());
     bar
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {msg}\n  {prefix}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 pub(crate) struct Reporter {
@@ -60,7 +65,7 @@ impl Reporter {
     pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions) -> Self {
         Self {
             bar,
-            width: usize::from(DEFAULT_WIDTH),
+            width: usize::from(terminal::view_width()).saturating_sub(MARGIN),
             pace: Pace::new(options),
             hint: Hint::new(options),
             last_line: Duration::ZERO,
@@ -90,8 +95,7 @@ impl Reporter {
         self.pace.add(progress);
         let status = Status::new(progress, &self.pace);
         if !self.bar.is_hidden() {
-            let columns = terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(Width(columns), _)| columns);
-            self.width = usize::from(columns).saturating_sub(MARGIN);
+            self.width = usize::from(terminal::view_width()).saturating_sub(MARGIN);
             self.bar.set_message(status.line(self.width));
             self.bar.tick();
         } else if progress.elapsed >= self.last_line + LOG_LINE_EVERY {

@@ -125,7 +125,11 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("cli", "jiff::", &["logging.rs", "options/values.rs"]);
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/command_line.rs"]);
-    only("cli", "terminal_size::", &["options/command_line.rs", "progress.rs"]);
+    only(
+        "cli",
+        "terminal_size::",
+        &["options/command_line.rs", "progress/terminal.rs"],
+    );
     only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
