@@ -82,8 +82,9 @@ fn line<'s>(summary: &'s str, label: &str) -> &'s str {
 fn assert_no_page_lost_and_no_host_away(summary: &str, log: &str) {
     assert!(line(summary, "pages").starts_with("201 "), "{summary}{log}");
     assert!(line(summary, "failed").starts_with("0 pages"), "{summary}{log}");
-    assert_eq!(line(summary, "failed by reason"), "none", "{log}");
-    assert_eq!(line(summary, "not fetched"), "none", "{log}");
+    for absent in ["failed by reason", "not fetched"] {
+        assert!(!summary.contains(absent), "{summary}{log}");
+    }
     assert_eq!(line(summary, "complete"), "yes", "{log}");
     for blame in ["is away", "is given up", "robots.txt could not be fetched"] {
         assert!(!log.contains(blame), "{log}");
@@ -99,7 +100,7 @@ fn many_hosts_are_crawled_with_few_file_handles() {
     );
     assert_no_page_lost_and_no_host_away(&summary, &log);
     // A request that meets the limit is retried. Here none does.
-    assert_eq!(line(&summary, "retried because"), "none", "{log}");
+    assert!(!summary.contains("retried because"), "{summary}{log}");
     assert!(!log.contains("out of file handles"), "{log}");
 }
 

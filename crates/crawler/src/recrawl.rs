@@ -122,6 +122,14 @@ pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Ar
     }
 }
 
+/// Returns a hint if the name of a file is that of a CSV file.
+fn not_csv(path: &Path) -> &'static str {
+    match path.extension() {
+        Some(end) if end.eq_ignore_ascii_case("csv") => ", not CSV",
+        _ => "",
+    }
+}
+
 /// Why the output of a previous crawl cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -138,7 +146,10 @@ pub enum RecrawlError {
     #[error("{0} is not a regular file: give a file that can be read twice")]
     NoFile(PathBuf),
     /// A line is not a page of a crawl's output.
-    #[error("line {line} of {path} is not a page: give a JSON lines file that a crawl wrote: {why}")]
+    #[error(
+        "line {line} of {path} is not a page: give a JSON lines file that a crawl wrote{}: {why}",
+        not_csv(path)
+    )]
     Line {
         /// The file.
         path: PathBuf,

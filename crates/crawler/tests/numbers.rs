@@ -274,7 +274,10 @@ fn the_summary_names_the_unit_of_every_number() {
         row("failed by reason"),
         "connect: 2, timeout: 1, incomplete: 1, status: 3, redirect: 3"
     );
-    assert_eq!(row("not fetched"), "address_forbidden: 1, robots_forbid: 1,");
+    assert_eq!(
+        row("not fetched"),
+        "address_forbidden: 1, robots_forbid: 1, robots_unreachable: 1"
+    );
     assert_eq!(row("links refused"), "excluded: 1, too_deep: 1");
     assert_eq!(row("not followed"), "nofollow: 1, not crawlable: 2, other scheme: 1");
     assert_eq!(row("left in queue"), "0 pages");

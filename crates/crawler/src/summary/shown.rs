@@ -90,7 +90,7 @@ impl Summary {
             "hosts",
             format_args!("{}{}", Grouped(report.hosts), ShortestPause(&self.hosts)),
         )?;
-        let saturation = report.saturation.to_string();
+        let saturation = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         for (at, part) in saturation.split("; ").enumerate() {
             row(f, if at == 0 { "seen-set" } else { "" }, format_args!("{part}"))?;
         }
@@ -228,8 +228,11 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt
     writeln!(f, "  {name:<17} {line}")
 }
 
-/// Returns whether a word is a group of digits of the number at the end of a line.
+/// Returns whether a word is a group of digits of the number at the end of a line, or the count of the name there.
 fn continues_number(line: &str, word: &str) -> bool {
+    if line.ends_with(':') && word.starts_with(|start: char| start.is_ascii_digit()) {
+        return true;
+    }
     let is_group = word.len() >= 3 && word.bytes().take(3).all(|byte| byte.is_ascii_digit());
     is_group && line.ends_with(|end: char| end.is_ascii_digit())
 }
