@@ -110,6 +110,7 @@ pub(crate) fn loss(summary: &Summary) {
     let reasons: Vec<_> = lost.iter().map(|one| one.with_names(flag::of).to_string()).collect();
     log::warn!(
         target: "crawler::loss",
+        lost = saturation.lost,
         lost_at_least = saturation.lost_at_least(),
         refused = refused.copied().unwrap_or_default(),
         capacity = saturation.capacity;

@@ -283,7 +283,7 @@ fn runs() -> Vec<Output> {
     let state = file("logged-state");
     let _ = fs::remove_dir_all(&state);
     let torn = file("torn.jsonl");
-    fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\"}\n{\"url\":").unwrap();
+    fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":").unwrap();
     let dead: Vec<String> = (1..20).map(|port| format!("http://127.0.0.1:{port}/")).collect();
     let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
     let json = ["--log-format", "json", "--max-first-downtime", "0.1"];

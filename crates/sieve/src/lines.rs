@@ -118,7 +118,7 @@ impl fmt::Display for Remedy<'_> {
             ),
             // Another filter than a plain one grows under any policy.
             OnSaturation::Grow | OnSaturation::Warn if has_room => f.write_str(
-                ". No key is refused; each layer costs memory, and a cache line per key. For a single layer, start next time with",
+                ". Each layer costs memory and time: start next time with",
             ),
             // No memory for a further layer, or a filter that has no layers.
             OnSaturation::Grow | OnSaturation::Warn => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crawler::summary::remedy;
 use frontier::Notice;
 
+use crate::flag;
 use crate::log_records;
 
 /// Logs a burst of five lines, then one every two seconds. It counts the omitted lines, and logs their number every minute.
