@@ -3,17 +3,19 @@
 //! So there is one list of names and one check of values. The command line overrides the file, because the later of two equal options
 //! wins. Options that name a file must not be repeated, so here those of the command line replace those of the configuration file.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::{command, names_a_file};
+use crate::options::{closest, command, names_a_file};
 
 /// Why the configuration file cannot be used. The messages do not quote values, which may be passwords.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,7 @@ impl File {
             let texts = argument_of(command, name)
                 .and_then(|argument| {
                     let texts = command_line_texts(argument, value)?;
+                    check(command, &texts)?;
                     let is_replaced = names_a_file(argument) && is_given(given, argument);
                     Ok(if is_replaced { Vec::new() } else { texts })
                 })
@@ -96,6 +99,31 @@ impl File {
     fn line(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
         1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// Checks the value of an entry as that of an option. The message does not quote it.
+fn check(command: &Command, texts: &[String]) -> Result<(), String> {
+    let arguments = std::iter::once(command.get_name()).chain(texts.iter().map(String::as_str));
+    let Err(error) = command.clone().try_get_matches_from(arguments) else {
+        return Ok(());
+    };
+    let option = texts
+        .first()
+        .and_then(|text| text.split('=').next())
+        .unwrap_or_default()
+        .trim_start_matches('-');
+    match error.kind() {
+        ErrorKind::ValueValidation => {
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            Err(format!("the value of {option} is not valid: {why}"))
+        }
+        ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(values)) => Err(format!("{option} must be one of {}", values.join(", "))),
+            _ => Err(format!("the value of {option} is not valid")),
+        },
+        // Other entries and the command line may have what this one needs.
+        _ => Ok(()),
     }
 }
 
@@ -121,9 +149,17 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
         if dashed != name && command.get_arguments().any(is_meant) {
             format!("there is no option {name:?}: write {dashed:?}")
         } else {
-            format!("there is no option {name:?}: crawler --help lists all options")
+            match closest_option(command, name) {
+                Some(similar) => format!("there is no option {name:?}: a similar one is {similar:?}"),
+                None => format!("there is no option {name:?}: crawler --help lists all options"),
+            }
         }
     })
+}
+
+/// Returns the option with the most similar name, if one is similar.
+fn closest_option<'c>(command: &'c Command, name: &str) -> Option<&'c str> {
+    closest(name, command.get_arguments().filter_map(Arg::get_long))
 }
 
 /// Returns an entry as the arguments of a command line.
@@ -222,7 +258,7 @@ mod tests {
         for (text, says) in [
             (
                 "delay = 1\nmax-page = 2",
-                "line 2 of the configuration crawl.toml: there is no option \"max-page\"",
+                "line 2 of the configuration crawl.toml: there is no option \"max-page\": a similar one is \"max-pages\"",
             ),
             (
                 "config = 'secret'",
@@ -230,6 +266,14 @@ mod tests {
             ),
             ("max_pages = 2", "there is no option \"max_pages\": write \"max-pages\""),
             ("\n\nsitemaps = 'secret'", "line 3"),
+            (
+                "delay = 'secret'",
+                "line 1 of the configuration crawl.toml: the value of delay is not valid",
+            ),
+            (
+                "scope = 'secret'",
+                "line 1 of the configuration crawl.toml: scope must be one of host, site",
+            ),
             ("basic-auth = [{a = 'secret'}]", "texts and numbers"),
             ("max-pages = [1, 2]", "one text or number"),
             ("proxy = true", "one text or number"),

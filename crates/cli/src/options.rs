@@ -22,7 +22,7 @@ use frontier::{FrontierConfig, ScopeConfig};
 use self::budgets::Budgets;
 pub(crate) use self::choices::LogFormat;
 use self::choices::{HashArg, OnSaturationArg, ReachArg};
-pub(crate) use self::command_line::{command, names_a_file, parse};
+pub(crate) use self::command_line::{closest, command, names_a_file, parse};
 pub(crate) use self::generated::{completions, manual_page};
 pub(crate) use self::outputs::{Format, Outputs, is_stdout};
 pub(crate) use self::requests::Requests;
@@ -87,9 +87,10 @@ pub(crate) struct Options {
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_incomplete: bool,
 
-    /// Maximum pages to fetch in total.
+    /// Maximum pages to fetch in total; each final answer counts, also 404.
     ///
-    /// By default there is no limit.
+    /// A page that failed counts, a redirect does not. The row `pages` of the summary has answers with a status 2xx only. By default
+    /// there is no limit.
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU64>, help_heading = "Limits")]
     max_pages: Option<NonZeroU64>,
     /// Maximum pages to fetch from one host.
@@ -257,7 +258,9 @@ pub(crate) struct Options {
     /// Log more; -vv logs everything.
     #[arg(short, long, action = ArgAction::Count, overrides_with = "quiet", help_heading = "Logs")]
     pub(crate) verbose: u8,
-    /// Log only warnings and errors; -qq only errors.
+    /// Print no page lines, and log only warnings and errors; -qq only errors.
+    ///
+    /// The summary is printed in any case.
     #[arg(short, long, action = ArgAction::Count, overrides_with = "verbose", help_heading = "Logs")]
     pub(crate) quiet: u8,
     /// Format of the log.

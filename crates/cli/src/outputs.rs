@@ -32,6 +32,8 @@ pub(crate) enum OutputError {
     Shared(String),
     #[error("{path} is the input of --{option}, and would be replaced: give the output another name")]
     ReplacedInput { path: String, option: &'static str },
+    #[error("{path} cannot be written: the folder {folder} does not exist: create it")]
+    NoFolder { path: String, folder: String },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatWithoutFile,
     #[error("--{option} is not a file, so it cannot be continued after a crash: with --state, give a file")]
@@ -47,7 +49,7 @@ pub(crate) enum OutputError {
 impl OutputError {
     /// Returns whether the arguments are wrong, rather than the system.
     pub(crate) fn is_usage(&self) -> bool {
-        !matches!(self, Self::Open(_))
+        !matches!(self, Self::Open(_) | Self::NoFolder { .. })
     }
 }
 
@@ -105,7 +107,20 @@ pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)])
     if outputs.has_format_without_file() {
         return Err(OutputError::FormatWithoutFile);
     }
-    Ok(())
+    let mut files = outputs.files().chain(&outputs.warc);
+    files.try_for_each(|path| check_folder(path))
+}
+
+/// Checks that the folder of a file exists.
+fn check_folder(path: &Path) -> Result<(), OutputError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.exists() => Err(OutputError::NoFolder {
+            path: path.display().to_string(),
+            folder: folder.display().to_string(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {

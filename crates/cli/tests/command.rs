@@ -29,7 +29,7 @@ fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
         2,
         &["fraction above 0"],
     );
-    fails(&[], 2, &["SEED_URL"]);
+    fails(&[], 2, &["SEED_URL", "such as: crawler example.com"]);
 }
 
 /// Returns the severity, level and message of each saturation record in a JSON log.
@@ -82,10 +82,11 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
         stdout: summary,
         stderr: log,
     } = succeeds(&arguments);
-    let last = log.lines().last().unwrap();
+    let last = log.lines().find(|line| line.contains("crawler::loss")).unwrap();
     let of_command = "the crawl is incomplete: seen-set: at least ";
     assert!(last.contains("WARN") && last.contains(of_command), "{log}");
-    for text in [last, summary.as_str()] {
+    let one_line = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [last, one_line.as_str()] {
         assert!(
             text.contains("what only they link to is missing (set --capacity "),
             "{text}"
@@ -101,14 +102,22 @@ fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links()
         stderr,
     } = succeeds(&["demo", "-q", "--capacity", "100", "--on-saturation", "refuse"]);
     let pages = number(&summary, "pages");
+    assert!(!summary.contains(" none\n"), "{summary}");
     assert!((90..=110).contains(&pages), "{summary}");
     assert!(summary.contains("saturated: "), "{summary}");
     let lines: Vec<_> = stderr.lines().collect();
-    let [full, last] = lines[..] else {
-        panic!("two warnings: {stderr}")
+    let [full, last, unchecked] = lines[..] else {
+        panic!("three warnings: {stderr}")
     };
+    assert!(
+        unchecked.contains("WARN  crawler::demo: not checked, because "),
+        "{stderr}"
+    );
     assert!(full.contains("New keys are refused"), "{stderr}");
-    assert!(last.contains("the crawl is incomplete: seen-set full: "), "{stderr}");
+    assert!(
+        last.contains("the crawl is incomplete: ") && last.contains("seen-set full: "),
+        "{stderr}"
+    );
     assert!(last.contains(" links refused (raise --capacity)"), "{stderr}");
 }
 
@@ -125,7 +134,7 @@ fn a_crawl_that_cannot_start_exits_with_code_1_and_a_reason() {
     fails(
         &["--output", "/nonexistent/pages.jsonl", "http://127.0.0.1:1/"],
         1,
-        &["/nonexistent/pages.jsonl"],
+        &["/nonexistent/pages.jsonl cannot be written: the folder /nonexistent does not exist: create it"],
     );
     fails(&["--seeds", "/nonexistent/seeds.txt"], 2, &["/nonexistent/seeds.txt"]);
 }
@@ -213,7 +222,17 @@ fn the_command_line_overrides_the_configuration_file() {
     .unwrap();
     fails(&["--config", config], 2, &["USER:PASSWORD"]);
     fs::write(&path, "max-pages = 3\nmax-pagse = 4\n").unwrap();
-    fails(&["demo", "--config", config], 2, &["line 2"]);
+    fails(
+        &["demo", "--config", config],
+        2,
+        &["line 2", "a similar one is \"max-pages\""],
+    );
+    fs::write(&path, "max-pages = 'many'\n").unwrap();
+    fails(
+        &["demo", "--config", config],
+        2,
+        &[config, "line 1", "the value of max-pages"],
+    );
     fails(&["demo", "--config", "no/such/file.toml"], 2, &["no/such/file.toml"]);
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -340,4 +359,78 @@ fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
         "{log}"
     );
     assert!(!log.contains("every seed was refused"), "{log}");
+}
+
+/// Starts a server that answers every request with this status. Returns its URL.
+fn server_of_status(status: &'static str) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            );
+        }
+    });
+    format!("http://127.0.0.1:{port}/")
+}
+
+#[test]
+fn a_crawl_without_a_page_exits_with_code_1_and_the_status() {
+    let missing = server_of_status("404 Not Found");
+    let message = "nothing was fetched: the seed answered 404";
+    fails(&["-q", "--delay", "0", &missing], 1, &[message]);
+    let message = "nothing was fetched: all answers have a status of 404";
+    let other = format!("{missing}other");
+    fails(&["-q", "--delay", "0", &missing, &other], 1, &[message]);
+}
+
+#[test]
+fn a_dead_seed_has_a_remedy_for_its_cause_and_a_dead_second_seed_is_named() {
+    let quick = ["--max-first-downtime", "0.2", "--delay", "0"];
+    let dead = format!("http://127.0.0.1:{}/", refused_port());
+    let remedy = "is the server running?";
+    fails(
+        &[&quick[..], &[&dead]].concat(),
+        1,
+        &["is away: ", remedy, "Ctrl-C stops", "nothing was fetched: "],
+    );
+    let name = ["-q", "http://no-such-name.invalid/"];
+    fails(&[&quick[..], &name].concat(), 1, &["; check the name of the host"]);
+    let plain = page_that_links_to(1);
+    let tls = format!("https://127.0.0.1:{plain}/");
+    fails(
+        &[&quick[..], &["-q", &tls]].concat(),
+        1,
+        &["try http:// instead of https://"],
+    );
+    let alive = format!("http://127.0.0.1:{plain}/");
+    let summary = succeeds(&[&quick[..], &["-q", &alive, &dead]].concat()).stdout;
+    let dead = dead.trim_end_matches('/');
+    assert!(summary.contains(&format!("  given up          {dead}\n")), "{summary}");
+    assert!(summary.contains(&format!("({remedy}")), "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
+}
+
+#[test]
+fn a_csv_file_cannot_be_crawled_again() {
+    let folder = folder("csv");
+    let path = folder.join("pages.csv");
+    fs::write(&path, "url,status\r\nhttp://127.0.0.1:1/,200\r\n").unwrap();
+    let message = "give a JSON lines file of --output, not CSV";
+    fails(
+        &["--recrawl", path.to_str().unwrap(), "http://127.0.0.1:1/"],
+        2,
+        &[message],
+    );
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_limited_demo_says_that_it_was_not_checked() {
+    let stderr = succeeds(&["demo", "--max-pages", "10"]).stderr;
+    let message = "not checked, because the options or a stop limit the crawl: it fetched ";
+    assert!(stderr.contains(message), "{stderr}");
 }

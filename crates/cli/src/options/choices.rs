@@ -57,7 +57,7 @@ impl HashArg {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ReachArg {
-    /// Links to the host of a seed.
+    /// Links to the host of a seed, on every port.
     Host,
     /// Links to the registrable domain of a seed: from www.example.com also docs.example.com.
     Site,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _, ValueHint};
 use terminal_size::{Width, terminal_size};
 
@@ -53,7 +53,7 @@ pub(super) const UNITS: [(&str, &str); 3] = [
 ];
 pub(super) const EXIT_CODES: [(&str, &str); 4] = [
     ("0", "The crawl ended, or a signal stopped it."),
-    ("1", "The crawl could not start or continue, or no page answered."),
+    ("1", "The crawl could not start or continue, or no page answered 2xx."),
     ("2", "The arguments, the configuration file or the seeds are wrong."),
     ("3", "The crawl is incomplete (with --fail-on-incomplete)."),
 ];
@@ -152,7 +152,8 @@ where
     T: Into<OsString> + Clone,
 {
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = matches.map_err(|error| with_example(error, &mut command))?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     if cli.command.is_none() {
         for seed in &cli.site.seed_urls {
@@ -160,6 +161,20 @@ where
         }
     }
     Ok(cli)
+}
+
+/// Adds an example to the error about a command line without a seed.
+fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
+    let lacks_seed = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.iter().any(|name| name.contains("SEED_URL")),
+        _ => false,
+    };
+    if error.kind() == ErrorKind::MissingRequiredArgument && lacks_seed {
+        let text = "give a page to start from, such as: crawler example.com";
+        command.error(ErrorKind::MissingRequiredArgument, text)
+    } else {
+        error
+    }
 }
 
 fn check_seed(seed: &str, command: &mut Command) -> Result<(), clap::Error> {
@@ -181,8 +196,12 @@ fn check_seed(seed: &str, command: &mut Command) -> Result<(), clap::Error> {
 
 /// Returns the subcommand with the most similar name, if one is similar.
 fn closest_subcommand(word: &str, command: &Command) -> Option<String> {
-    let names = command.get_subcommands().map(Command::get_name);
+    closest(word, command.get_subcommands().map(Command::get_name)).map(str::to_owned)
+}
+
+/// Returns the most similar name, if one is similar.
+pub(crate) fn closest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let similar = names.map(|name| (strsim::jaro_winkler(word, name), name));
     let best = similar.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (best.0 > 0.8).then(|| best.1.to_owned())
+    (best.0 > 0.8).then_some(best.1)
 }

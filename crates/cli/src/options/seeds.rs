@@ -21,9 +21,9 @@ pub(crate) struct Site {
     /// The name - is standard input. Empty lines and lines that start with # are skipped.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) seeds: Option<PathBuf>,
-    /// Fetch the pages of an earlier --output file again if they changed.
+    /// Fetch the pages of a JSON lines file of --output again if they changed.
     ///
-    /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. The
+    /// A CSV file does not do. The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. The
     /// seeds set the scope.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) recrawl: Option<PathBuf>,
