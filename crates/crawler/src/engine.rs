@@ -52,11 +52,12 @@ pub struct Crawl<S = HttpFetcher> {
     fetcher: Arc<S>,
     frontier: Frontier,
     seen_links: Arc<SeenLinkCache>,
+    /// The lines per referrer of the previous crawl.
+    previous_children: Children,
     ledger: Ledger,
     /// The previous crawl, while some of its pages are not offered yet.
     recrawl: Option<Recrawl>,
     is_recrawl: bool,
-    previous_children: Children,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,
@@ -134,10 +135,10 @@ impl<S: Fetcher> Crawl<S> {
             fetcher: Arc::new(fetcher),
             frontier,
             seen_links: Arc::default(),
+            previous_children: Children::default(),
             ledger: Ledger::default(),
             recrawl: None,
             is_recrawl: false,
-            previous_children: Children::default(),
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -186,7 +187,8 @@ impl<S: Fetcher> Crawl<S> {
     /// that it did not fetch are requested whole. Pages outside the scope or over a budget are
     /// refused, as links to them are.
     #[must_use]
-    pub fn recrawl(mut self, mut previous: PreviousCrawl) -> Self {
+    pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
+        let mut previous = previous;
         self.previous_children = previous.take_children();
         self.recrawl = Some(Recrawl::new(previous));
         self.is_recrawl = true;
