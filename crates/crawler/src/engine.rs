@@ -188,8 +188,8 @@ impl<S: Fetcher> Crawl<S> {
     /// refused, as links to them are.
     #[must_use]
     pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
-        let mut previous = previous;
-        self.previous_children = previous.take_children();
+        let (previous, children) = previous.split_children();
+        self.previous_children = children;
         self.recrawl = Some(Recrawl::new(previous));
         self.is_recrawl = true;
         self

@@ -262,9 +262,10 @@ impl PreviousCrawl {
         })
     }
 
-    /// Takes the number of lines per referrer.
-    pub(crate) fn take_children(&mut self) -> Children {
-        std::mem::take(&mut self.children)
+    /// Splits off the number of lines per referrer.
+    pub(crate) fn split_children(mut self) -> (Self, Children) {
+        let children = std::mem::take(&mut self.children);
+        (self, children)
     }
 
     /// Reads the pages in order. Lines that were appended after the check are left out. A page that must be requested whole has no
