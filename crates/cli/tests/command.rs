@@ -419,7 +419,7 @@ fn a_csv_file_cannot_be_crawled_again() {
     let folder = folder("csv");
     let path = folder.join("pages.csv");
     fs::write(&path, "url,status\r\nhttp://127.0.0.1:1/,200\r\n").unwrap();
-    let message = "give a JSON lines file of --output, not CSV";
+    let message = "give a JSON lines file that a crawl wrote, not CSV";
     fails(
         &["--recrawl", path.to_str().unwrap(), "http://127.0.0.1:1/"],
         2,
