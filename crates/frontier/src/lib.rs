@@ -58,7 +58,7 @@
 //!
 //! - Not a crawler: it makes no request and parses neither HTML nor robots.txt. The crate `crawler` does.
 //! - Not a clock or a runtime: it never sleeps and has no threads. [`NotUntil`](Leasing::NotUntil) says when to call again.
-//! - Not durable: it lives in memory and ends with its process.
+//! - Not bound to memory: `Frontier::open` (feature `durable`) keeps it in a directory, where it survives a crash.
 //!
 //! # What it costs
 //!
