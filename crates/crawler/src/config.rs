@@ -233,7 +233,7 @@ fn repeated(fields: &[Field]) -> Option<&str> {
 }
 
 /// Adds a scheme to a bare host: `http` for this machine and for IP addresses, which seldom have a certificate, else `https`.
-fn with_scheme(seed: &str) -> String {
+pub(crate) fn with_scheme(seed: &str) -> String {
     let end = seed.find(['/', '?', '#']).unwrap_or(seed.len());
     let authority = &seed[..end];
     let (host, port) = match authority.rsplit_once(':') {

@@ -32,7 +32,7 @@
 //! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
 //! | when to stop, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
-//! | how to continue after a crash | `Crawl::open` (feature `durable`), with a state directory |
+//! | how to continue after a crash | `Crawl::open` (feature `durable`), with a state directory; `SavedCrawl::read` looks into one |
 //! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
 //!
 //! # Text and links of pages
@@ -84,7 +84,11 @@ pub mod fetch;
 pub mod output;
 pub mod page;
 pub mod recrawl;
+#[cfg(feature = "durable")]
+mod saved_crawl;
 mod saved_output;
+#[cfg(feature = "durable")]
+mod saved_rules;
 #[cfg(feature = "durable")]
 mod state;
 pub mod summary;
@@ -107,6 +111,8 @@ pub use page::link_graph::LinkRecord;
 pub use page::select::Field;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
+#[cfg(feature = "durable")]
+pub use saved_crawl::SavedCrawl;
 #[cfg(feature = "durable")]
 pub use state::StateError;
 #[doc(inline)]

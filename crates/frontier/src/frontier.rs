@@ -39,6 +39,9 @@ pub enum FrontierError {
     /// The changes cannot be saved. The text says why, and what to do.
     #[error("{0}")]
     NotSaved(Box<str>),
+    /// A part of a queue cannot be read from the directory.
+    #[error("a part of a queue cannot be read: restore the directory from a copy, or start again in another one")]
+    NotRead,
     /// A durable frontier stores rules by their text, and these have none.
     #[error("the rules of a robots.txt have no text to store: implement RobotsRules::text")]
     RulesWithoutText,

@@ -165,7 +165,7 @@ pub use link::{Link, PreviousFetch, Validators};
 #[doc(inline)]
 pub use notice::Notice;
 #[doc(inline)]
-pub use report::{HostReport, Report, Why};
+pub use report::{AwayReport, HostReport, Report, Wait, Why};
 #[doc(inline)]
 pub use rules::{ParseRules, RobotsRules};
 #[doc(inline)]
@@ -174,7 +174,7 @@ pub use scope::{Reach, Refusal, ScopeConfig};
 pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
 #[cfg(feature = "durable")]
 #[doc(inline)]
-pub use store::StoreError;
+pub use store::{LockHolder, StoreError};
 #[doc(inline)]
 pub use time::Time;
 #[doc(inline)]

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::time::Time;
 use crate::traps::ResemblanceCounts;
-use crate::url::HostKey;
+use crate::url::{HostKey, Origin};
 
 /// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -157,6 +159,22 @@ pub struct HostReport {
     pub queued: u64,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
+}
+
+/// An origin that is away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AwayReport {
+    /// Which.
+    pub origin: Origin,
+    /// Since when.
+    pub since: Time,
+    /// What went wrong.
+    pub cause: Arc<Failure>,
+    /// When it is probed next.
+    pub next_probe: Time,
+    /// Entries that wait for it, without retries that are not due yet.
+    pub waiting: u64,
 }
 
 /// What decides about a URL: a rule, a queue or the seen-set. [`Frontier::why`](crate::Frontier::why) returns it.

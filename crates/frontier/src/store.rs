@@ -19,6 +19,7 @@ mod sqlite;
 mod tests;
 
 pub use error::StoreError;
+pub use lock::LockHolder;
 #[cfg(test)]
 pub(crate) use memory::{FailingStore, Failure, MemoryStore};
 pub(crate) use sqlite::SqliteStore;

@@ -325,3 +325,49 @@ fn a_url_that_a_full_seen_set_refuses_is_said_to_be_refused() {
     frontier.offer(&pages("https://a.example/more/", 100), START).unwrap();
     assert_eq!(frontier.why(&new, START), Why::Refused(Refusal::Saturated));
 }
+
+#[test]
+fn everything_that_waits_is_visited_once_and_an_origin_that_is_away_says_why() {
+    let mut frontier = common::frontier(config());
+    frontier.offer(&pages("https://a.example/", 300), START).unwrap();
+    frontier.offer(&pages("https://b.example/", 3), START).unwrap();
+    let leases = [one(&mut frontier, START), one(&mut frontier, START)];
+    let lost = leases
+        .iter()
+        .find(|lease| lease.entry.queue.as_str() == "b.example")
+        .unwrap();
+    commit(&mut frontier, end(lost, failing(FailureKind::Connect)), at(1));
+
+    let mut met = Vec::new();
+    let mut visit = |entry: frontier::Entry| {
+        met.push(entry.url.to_string());
+        std::ops::ControlFlow::Continue(())
+    };
+    frontier.visit_waiting(&mut visit).unwrap();
+    assert_eq!(met.len() as u64, frontier.report().queued);
+    assert!(
+        met.contains(&lost.entry.url.to_string()),
+        "the retry, which is not due yet"
+    );
+    met.sort();
+    met.dedup();
+    assert_eq!(met.len(), 302);
+
+    let mut count = 0;
+    let mut visit = |_| {
+        count += 1;
+        if count == 7 {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+    frontier.visit_waiting(&mut visit).unwrap();
+    assert_eq!(count, 7);
+
+    let away: Vec<_> = frontier.away().collect();
+    assert_eq!(away.len(), 1);
+    assert_eq!(away[0].origin, common::origin("https://b.example/"));
+    assert_eq!((away[0].since, away[0].cause.kind), (at(1), FailureKind::Connect));
+    assert!(away[0].next_probe > at(1));
+}

@@ -2,10 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, ParseRules, Time};
+use frontier::{Frontier, OpenError, Time};
 
 use super::Crawl;
 use crate::config::CrawlConfig;
@@ -13,8 +12,8 @@ use crate::engine::clock::Clock;
 use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::output::replace_file;
-use crate::page::robots::RobotsTxt;
 use crate::saved_output::SavedOutput;
+use crate::saved_rules::SavedRules;
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
@@ -65,10 +64,24 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// Fails if the directory cannot be opened, is in use, or has the state of another program.
     pub fn open_with_fetcher(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Self, StartError> {
-        let agent = config.product_token().to_owned();
-        let parse: ParseRules = Arc::new(move |text| Arc::new(RobotsTxt::of_text(text.into(), &agent)));
+        let rules = SavedRules::of(&config);
         let clock = Clock::start();
-        let opened = Frontier::open(state, Self::frontier_options(&config), clock.next_millisecond(), parse)?;
+        let open = |rules: &SavedRules| {
+            let options = Self::frontier_options(&config);
+            Frontier::open(state, options, clock.next_millisecond(), rules.parse_robots())
+        };
+        let last_rules = SavedRules::read(state)?;
+        if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
+            // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
+            let mut opened = open(last)?;
+            let attachment = opened.attachment.unwrap_or_default();
+            let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
+            ended.map_err(OpenError::from)?;
+        }
+        let opened = open(&rules)?;
+        if last_rules.as_ref() != Some(&rules) {
+            rules.write(state)?;
+        }
         let mut crawl = Self::with_parts(config, opened.frontier, fetcher);
         let kept = state.join(KEPT);
         crawl.restore_fetcher(&kept)?;

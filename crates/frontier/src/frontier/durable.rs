@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::store::StoreError;
+pub use crate::store::{LockHolder, StoreError};
 pub(crate) use calls::OtherLinks;
 use calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use checkpoint::{Checkpointer, SIZES, Sizes};
@@ -331,6 +331,17 @@ impl Frontier {
     pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open_read_only(dir)?;
         open::read(Box::new(store), &parse)
+    }
+
+    /// Says whether a process has a directory open. It is the state of this moment: the next moment may be different.
+    ///
+    /// A process that opens the directory at the very instant of this call may be told that it is in use.
+    ///
+    /// # Errors
+    ///
+    /// A lock that cannot be read.
+    pub fn lock_holder(dir: &Path) -> Result<LockHolder, OpenError> {
+        Ok(LockHolder::of(dir)?)
     }
 
     /// Visits what became of each page, in order.

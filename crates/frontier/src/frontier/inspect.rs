@@ -1,8 +1,12 @@
 //! Looks at a frontier: its numbers, and why a URL was or was not fetched.
 
-use super::Frontier;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::{Frontier, FrontierError};
+use crate::entry::Entry;
 use crate::link::Link;
-use crate::report::{HostReport, Report, Wait, Why};
+use crate::report::{AwayReport, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::CanonicalUrl;
@@ -93,5 +97,43 @@ impl Frontier {
             queued: host.queued() + host.postponed(),
             given_up: host.gave_up_any(),
         })
+    }
+
+    /// Iterates over the origins that are away, in no particular order. Cost: a look at each host.
+    pub fn away(&self) -> impl Iterator<Item = AwayReport> {
+        let hosts = self.sieve.queue().iter();
+        hosts.flat_map(|(key, host)| {
+            host.origins().iter().filter_map(|origin| {
+                let outage = origin.outage()?;
+                Some(AwayReport {
+                    origin: origin.id.origin(key)?,
+                    since: outage.since,
+                    cause: Arc::clone(&outage.cause),
+                    next_probe: outage.next,
+                    waiting: origin.waiting_len(),
+                })
+            })
+        })
+    }
+
+    /// Visits every entry that waits, until the visitor breaks: pages, the postponed ones included, retries, sitemaps, and robots.txt
+    /// files that redirects led to. The order is none in particular.
+    ///
+    /// Cost: a copy of each entry, one after the other. The memory is that of one segment of a queue, about 4 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotRead`] if a part of a queue cannot be read. The visitor has met all others.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
+        let queues = self.sieve.queue();
+        for (key, host) in queues.iter() {
+            if host.visit_waiting(key, queues.rules(), visit).is_break() {
+                return Ok(());
+            }
+        }
+        if queues.rules().is_broken() {
+            return Err(FrontierError::NotRead);
+        }
+        Ok(())
     }
 }

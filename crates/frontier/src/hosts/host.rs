@@ -8,6 +8,7 @@ mod politeness;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -272,6 +273,30 @@ impl Host {
             .iter()
             .find_map(in_origin)
             .or_else(|| rare.and_then(in_rare))
+    }
+
+    /// Visits all its entries, the postponed ones included. Cost: a copy of each.
+    pub(crate) fn visit_waiting(
+        &self,
+        key: &HostKey,
+        rules: &HostRules,
+        visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for origin in &self.origins {
+            let text = origin.id.text(key);
+            let origin_ref = OriginRef {
+                host: key,
+                origin: &text,
+                shelf: rules.shelf(),
+            };
+            origin.waiting(origin_ref).try_for_each(&mut *visit)?;
+        }
+        let rare = self.rare.iter();
+        let mut others = rare.flat_map(|rare| {
+            let delayed = rare.delayed.iter().map(|delayed| &delayed.entry);
+            delayed.chain(&rare.urgent).cloned()
+        });
+        others.try_for_each(visit)
     }
 
     /// Returns the state of the host after a change.

@@ -273,6 +273,12 @@ impl OriginQueue {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())
     }
 
+    /// Returns the number of queued entries, postponed ones included.
+    pub(crate) fn waiting_len(&self) -> u64 {
+        let others = |rare: &Rare| rare.sitemaps.len() as u64 + rare.retries.len() as u64 + rare.postponed.len();
+        self.pages.len() + self.rare.as_deref().map_or(0, others)
+    }
+
     /// Returns whether nothing is queued, except postponed pages.
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty = |rare: &Rare| rare.sitemaps.is_empty() && rare.retries.is_empty();

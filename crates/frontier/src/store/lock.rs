@@ -1,7 +1,7 @@
 //! One writer per directory.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use super::error::StoreError;
@@ -38,6 +38,33 @@ impl DirectoryLock {
         file.set_len(0).map_err(io)?;
         writeln!(file, "{}", std::process::id()).map_err(io)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// Who has a directory open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockHolder {
+    /// Nobody.
+    Nobody,
+    /// A process; `None` if it has not written its number yet.
+    Process(Option<u32>),
+}
+
+impl LockHolder {
+    /// Says who has a directory open. For an instant it takes a part of the lock itself.
+    pub(crate) fn of(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Nobody),
+            Err(error) => return Err(StoreError::io(&path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Self::Nobody),
+            Err(TryLockError::WouldBlock) => Ok(Self::Process(holder(&path))),
+            Err(TryLockError::Error(error)) => Err(StoreError::io(&path, error)),
+        }
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
-use frontier::{FrontierConfig, Outcome};
+use frontier::{Frontier, FrontierConfig, LockHolder, Outcome};
 
 use crate::TemporaryDir;
 use crate::calls::Call;
@@ -19,7 +22,9 @@ fn every_page_of_a_long_queue_is_leased_once_over_kills() {
         per_host: NonZeroU32::new(AT_ONCE as u32).unwrap(),
         ..common::config()
     };
-    let mut pair = Pair::new(config, TemporaryDir::new());
+    let dir = TemporaryDir::new();
+    let path = dir.0.clone();
+    let mut pair = Pair::new(config, dir);
     let link = |n: usize| common::link(&format!("http://site.example/a/{:060}/{n}", n * 7_919 % 10_007));
     for page in 0..40 {
         pair.make(Step::Offer((page * 250..(page + 1) * 250).map(link).collect()));
@@ -28,6 +33,7 @@ fn every_page_of_a_long_queue_is_leased_once_over_kills() {
             pair.kill();
         }
     }
+    check_beside(&path);
     let mut settled = Vec::new();
     for round in 1.. {
         pair.call(Call::Lease(AT_ONCE));
@@ -46,4 +52,18 @@ fn every_page_of_a_long_queue_is_leased_once_over_kills() {
     }
     let distinct: HashSet<_> = settled.iter().collect();
     assert_eq!((settled.len(), distinct.len()), (PAGES, PAGES));
+}
+
+/// Looks at the queue beside the frontier that has the directory open.
+fn check_beside(dir: &Path) {
+    let read = Frontier::read(dir, Arc::new(crate::parse)).unwrap().frontier;
+    let mut waiting = HashSet::new();
+    let mut visit = |entry: frontier::Entry| {
+        waiting.insert(entry.url);
+        ControlFlow::Continue(())
+    };
+    read.visit_waiting(&mut visit).unwrap();
+    assert_eq!((waiting.len(), read.report().queued), (PAGES, PAGES as u64));
+    let holder = Frontier::lock_holder(dir).unwrap();
+    assert_eq!(holder, LockHolder::Process(Some(std::process::id())));
 }

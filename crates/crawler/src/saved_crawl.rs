@@ -1,0 +1,72 @@
+//! A crawl in a state directory, to look at: beside the process that runs it, or after it.
+
+use std::path::Path;
+
+use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlable, Time};
+
+use crate::config::with_scheme;
+use crate::error::StartError;
+use crate::saved_rules::SavedRules;
+use crate::state::CrawlState;
+use crate::summary::{Ending, Summary};
+
+/// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
+/// goes on meanwhile, and nothing that is done to the copy reaches it.
+///
+/// As long as the copy exists, the log of the state directory grows while the crawl runs. So do not keep it for long.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SavedCrawl {
+    /// The frontier.
+    pub frontier: Frontier,
+    /// Its configuration, in which the secret of the hash is.
+    pub config: FrontierConfig,
+    /// How the crawl makes URLs canonical.
+    pub canonicalizer: Canonicalizer,
+    /// The numbers of all runs so far. The ending is [`Drained`](Ending::Drained) if nothing is left to fetch, else
+    /// [`Stopped`](Ending::Stopped), also if the crawl still runs. The hosts are left out.
+    pub summary: Summary,
+    /// The time of the last commit; `None` if there was none yet.
+    pub saved_at: Option<Time>,
+}
+
+impl SavedCrawl {
+    /// Reads the crawl in a directory. Cost: it makes the calls since the last checkpoint again, some seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a crawl, or one that cannot be read, is damaged, or is of another version of this program.
+    pub fn read(dir: &Path) -> Result<Self, StartError> {
+        let rules = SavedRules::read(dir)?.unwrap_or_default();
+        let opened = Frontier::read(dir, rules.parse_robots())?;
+        let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
+        let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
+        let saved_at = state.as_ref().map(|state| state.time);
+        let state = state.unwrap_or_default();
+        let ending = if opened.frontier.is_drained() {
+            Ending::Drained
+        } else {
+            Ending::Stopped
+        };
+        let summary = Summary {
+            elapsed: state.elapsed,
+            ..state.counts.into_summary(ending, opened.frontier.report())
+        };
+        Ok(Self {
+            frontier: opened.frontier,
+            config: opened.config,
+            canonicalizer: rules.canonicalizer(),
+            summary,
+            saved_at,
+        })
+    }
+
+    /// Makes a URL canonical as the crawl does. A host without a scheme gets one, as a seed does.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a URL that can be crawled.
+    pub fn canonical_url(&self, text: &str) -> Result<CanonicalUrl, NotCrawlable> {
+        self.canonicalizer.parse(&with_scheme(text.trim()))
+    }
+}
