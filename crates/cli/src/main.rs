@@ -12,6 +12,7 @@ mod outputs;
 mod proc_self;
 mod progress;
 mod signals;
+mod state;
 mod status;
 
 use std::io::{self, Write};
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     };
     let options = match &cli.command {
         Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
+        Some(Command::State(command)) => return state::run(command),
         Some(Command::Man) => return print(options::manual_page()),
         Some(Command::Demo(options)) => options.as_ref(),
         None => &cli.site.options,

@@ -9,6 +9,7 @@ mod outputs;
 mod reference;
 mod requests;
 mod seeds;
+mod state;
 mod values;
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -26,7 +27,8 @@ pub(crate) use self::command_line::{closest, command, names_a_file, parse};
 pub(crate) use self::generated::{completions, manual_page};
 pub(crate) use self::outputs::{Format, Outputs, is_stdout};
 pub(crate) use self::requests::Requests;
-pub(crate) use self::seeds::{SeedsError, Site};
+pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
+pub(crate) use self::state::{ListArgs, StateCommand, StatusArgs, Which, WhyArgs};
 use self::values::{
     parse_count, parse_duration, parse_duration_above_zero, parse_rate, parse_size, show_count, show_duration,
     show_size,
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     ///
     /// The demo needs no network. It takes the same options as a crawl.
     Demo(Box<Options>),
+    #[command(flatten)]
+    State(StateCommand),
     /// Print a completion script for a shell.
     ///
     /// For bash: crawler completions bash > ~/.local/share/bash-completion/completions/crawler

@@ -8,6 +8,7 @@ use terminal_size::{Width, terminal_size};
 
 use super::Cli;
 use super::seeds;
+use super::state::StateCommand;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
 const COMMON: [&str; 27] = [
@@ -55,7 +56,10 @@ pub(super) const EXIT_CODES: [(&str, &str); 4] = [
     ("0", "The crawl ended, or a signal stopped it."),
     ("1", "The crawl could not start or continue, or no page answered 2xx."),
     ("2", "The arguments, the configuration file or the seeds are wrong."),
-    ("3", "The crawl is incomplete (with --fail-on-incomplete)."),
+    (
+        "3",
+        "The crawl is incomplete (--fail-on-incomplete), or a URL unknown (why).",
+    ),
 ];
 
 fn after_long_help() -> String {
@@ -81,7 +85,11 @@ pub(crate) fn command() -> Command {
             .mut_arg("delay", |delay| delay.default_value("0s"))
             .mut_arg("scope", |scope| scope.default_value("site"))
     };
-    with_rules(Cli::command())
+    let mut whole = with_rules(Cli::command());
+    for name in StateCommand::NAMES {
+        whole = whole.mut_subcommand(name, |command| with_help(command, "Print help"));
+    }
+    whole
         .disable_version_flag(true)
         .arg(version)
         .mut_subcommand("demo", demo)

@@ -57,6 +57,12 @@ pub(crate) struct NotASeed {
     pub(super) text: String,
 }
 
+impl NotASeed {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 impl Site {
     /// Returns the seeds of the command line and of the file.
     ///
@@ -102,7 +108,7 @@ impl Site {
 /// # Errors
 ///
 /// When the text is none of these.
-pub(super) fn check(text: &str) -> Result<(), NotASeed> {
+pub(crate) fn check(text: &str) -> Result<(), NotASeed> {
     let trimmed = text.trim();
     // WHATWG reads http:/host as http://host only without a base: it is a typing error, and must not become a host named http.
     let has_one_slash = ["http:/", "https:/"].iter().any(|start| {

@@ -65,6 +65,10 @@ pub(crate) fn conclude(returned: FinishedTask, config: &CrawlConfig) -> Conclusi
             let is_compared = returned.lease.wants_fingerprint || config.options().fingerprints;
             let (settlement, report) =
                 pages::conclude(page, is_compared, &entry, &mut fetched, returned.started, config);
+            let settlement = match &fetched.result {
+                Ok(answer) => settlement.with_status(answer.status),
+                Err(_) => settlement,
+            };
             (settlement, Subject::Page(Box::new(report)))
         }
         Task::Robots(task) => (

@@ -1,0 +1,77 @@
+//! The commands that look into a state directory.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// A command about the crawl in a state directory. A crawl that runs goes on meanwhile.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    /// Show how far the crawl in a state directory is.
+    ///
+    /// The crawl may be running. The numbers are those of its last commit.
+    Status(StatusArgs),
+    /// Show what the crawl in a state directory did with a URL, and why.
+    ///
+    /// The exit code is 0 if the crawl has met the URL, and 3 if it has not: it was never offered, or would be refused.
+    Why(WhyArgs),
+    /// List pages of the crawl in a state directory, as JSON lines.
+    ///
+    /// Refused URLs are not in the state: for these, crawl with --refused FILE.
+    List(ListArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The URL. A host without a scheme gets one, as a seed does.
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+/// The pages that are listed.
+#[derive(Debug, Clone, Copy, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Which {
+    /// What still waits, in no particular order.
+    #[arg(long)]
+    pub(crate) waiting: bool,
+    /// Pages that were fetched, or answered with a redirect, in order.
+    #[arg(long)]
+    pub(crate) done: bool,
+    /// Pages that failed for good, or answered 4xx, in order.
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Pages that left the queue without a request, in order.
+    #[arg(long)]
+    pub(crate) not_fetched: bool,
+}
+
+impl StateCommand {
+    /// The names of the commands.
+    pub(super) const NAMES: [&str; 3] = ["status", "why", "list"];
+}

@@ -1,0 +1,137 @@
+//! `crawler list`: pages by what became of them, as JSON lines.
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::ops::ControlFlow;
+
+use crawler::SavedCrawl;
+use frontier::{Entry, Frontier, NotFetched, PageEnd, PageRecord, Purpose, Time};
+use serde::Serialize;
+
+use super::StateFailure;
+use super::text::rfc3339;
+use crate::options::{ListArgs, Which};
+
+pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {
+    let mut to = BufWriter::new(io::stdout().lock());
+    if args.which.waiting {
+        let crawl = SavedCrawl::read(&args.dir)?;
+        let mut written = Ok(());
+        crawl.frontier.visit_waiting(&mut |entry| {
+            written = write_line(&mut to, &WaitingLine::of(&entry));
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        written?;
+    } else {
+        let mut written = Ok(());
+        Frontier::read_records(&args.dir, &mut |record| {
+            if written.is_ok() && is_listed(args.which, record.end) {
+                written = write_line(&mut to, &RecordLine::of(&record));
+            }
+            // The other records of a long crawl are of no use to anyone.
+            if matches!(&written, Err(error) if error.kind() == ErrorKind::BrokenPipe) {
+                std::process::exit(0);
+            }
+        })?;
+        written?;
+    }
+    Ok(to.flush()?)
+}
+
+/// Returns whether a page is listed that has ended so. Every record is in one list.
+fn is_listed(which: Which, end: PageEnd) -> bool {
+    match end {
+        PageEnd::Done | PageEnd::Redirected => which.done,
+        PageEnd::Rejected | PageEnd::GaveUp(_) | PageEnd::NotFetched(NotFetched::HostDown) => which.failed,
+        PageEnd::NotFetched(_) => which.not_fetched,
+        _ => false,
+    }
+}
+
+fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, line)?;
+    to.write_all(b"\n")
+}
+
+/// Returns how a page ended, and the reason, each as one word.
+pub(super) fn words(end: PageEnd) -> (&'static str, Option<&'static str>) {
+    match end {
+        PageEnd::Done => ("done", None),
+        PageEnd::Redirected => ("redirected", None),
+        PageEnd::Rejected => ("rejected", None),
+        PageEnd::GaveUp(kind) => ("gave_up", Some(kind.name())),
+        PageEnd::NotFetched(why) => ("not_fetched", Some(why.name())),
+        _ => ("other", None),
+    }
+}
+
+/// A page that has ended.
+#[derive(Serialize)]
+struct RecordLine<'a> {
+    url: &'a str,
+    /// Only where it differs from the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    end: &'static str,
+    reason: Option<&'static str>,
+    status: Option<u16>,
+    ended_at: String,
+    depth: u32,
+    attempts: u32,
+    referrer: Option<&'a str>,
+}
+
+impl<'a> RecordLine<'a> {
+    fn of(record: &'a PageRecord<'_>) -> Self {
+        let (end, reason) = words(record.end);
+        Self {
+            url: &record.url,
+            key: record.key.as_deref(),
+            end,
+            reason,
+            status: record.status,
+            ended_at: rfc3339(record.time),
+            depth: record.depth,
+            attempts: record.attempts,
+            referrer: record.referrer.as_deref(),
+        }
+    }
+}
+
+/// An entry that waits.
+#[derive(Serialize)]
+struct WaitingLine<'a> {
+    url: &'a str,
+    /// Only where it differs from the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    purpose: &'static str,
+    host: &'a str,
+    /// The earliest time, of a retry.
+    due: Option<String>,
+    depth: u32,
+    attempts: u32,
+    referrer: Option<&'a str>,
+}
+
+impl<'a> WaitingLine<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        Self {
+            url: &entry.url,
+            key: entry.key.as_deref(),
+            purpose: match entry.purpose {
+                Purpose::Page => "page",
+                Purpose::Address => "address",
+                Purpose::Robots(_) => "robots",
+                Purpose::Sitemap(_) => "sitemap",
+            },
+            host: entry.queue.as_str(),
+            due: (entry.due > Time::EPOCH).then(|| rfc3339(entry.due)),
+            depth: entry.depth,
+            attempts: entry.attempts,
+            referrer: entry.metadata.referrer.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `crawler status`: how far a crawl is.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use bytesize::ByteSize;
+use crawler::{Ending, SavedCrawl};
+use frontier::{AwayReport, Frontier, LockHolder, Time};
+use serde_json::{Value, json};
+
+use super::text::{Rows, counted, duration, grouped, listed, rfc3339};
+use super::{StateFailure, now};
+use crate::options::StatusArgs;
+
+/// The most origins that are shown as away, those with the most waiting entries first. JSON has all of them.
+const AWAY_SHOWN: usize = 5;
+
+pub(super) fn run(args: &StatusArgs) -> Result<(), StateFailure> {
+    let status = Status::read(&args.dir)?;
+    let text = if args.json {
+        format!("{}\n", status.json())
+    } else {
+        status.text()
+    };
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+struct Status<'a> {
+    dir: &'a Path,
+    crawl: SavedCrawl,
+    away: Vec<AwayReport>,
+    holder: LockHolder,
+    disk_bytes: u64,
+    now: Time,
+}
+
+impl<'a> Status<'a> {
+    fn read(dir: &'a Path) -> Result<Self, StateFailure> {
+        let crawl = SavedCrawl::read(dir)?;
+        let mut away: Vec<_> = crawl.frontier.away().collect();
+        away.sort_by_key(|away| (std::cmp::Reverse(away.waiting), away.since));
+        Ok(Self {
+            dir,
+            crawl,
+            away,
+            holder: Frontier::lock_holder(dir)?,
+            disk_bytes: bytes_in(dir),
+            now: now(),
+        })
+    }
+
+    fn is_running(&self) -> bool {
+        self.holder != LockHolder::Nobody
+    }
+
+    fn text(&self) -> String {
+        let mut rows = Rows::default();
+        let summary = &self.crawl.summary;
+        let report = &summary.report;
+        rows.add("crawl", self.dir.display());
+        rows.add("now", self.run_state());
+        rows.add("last saved", self.saved());
+        rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
+        let pace = summary.pages_per_second();
+        rows.add("pages", format!("{} ({pace:.1} per second)", grouped(summary.pages)));
+        rows.add("by status", listed(&summary.by_status));
+        rows.add("redirects", grouped(report.pages.redirected));
+        rows.add("rejected (4xx)", counted(report.pages.rejected, "page"));
+        rows.add("failed", counted(summary.failed_pages(), "page"));
+        rows.add("failed by reason", listed(&summary.failed));
+        rows.add("not fetched", listed(&self.not_fetched()));
+        let (waiting, postponed) = (counted(report.queued_pages, "page"), grouped(report.postponed));
+        rows.add("waiting", format!("{waiting}, {postponed} of them postponed"));
+        let after = if !self.is_running() && report.leased > 0 {
+            ", to be fetched again"
+        } else {
+            ""
+        };
+        rows.add("in flight", format!("{}{after}", grouped(report.leased)));
+        let given_up = counted(report.origins_given_up, "origin");
+        rows.add("hosts", format!("{}, {given_up} given up", grouped(report.hosts)));
+        self.add_away(&mut rows);
+        let saturation = report.saturation.to_string();
+        for (at, part) in saturation.split("; ").enumerate() {
+            rows.add(if at == 0 { "seen-set" } else { "" }, part);
+        }
+        rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
+        rows.add("disk", ByteSize(self.disk_bytes));
+        rows.text
+    }
+
+    fn add_away(&self, rows: &mut Rows) {
+        if self.away.is_empty() {
+            rows.add("away", "none");
+        }
+        for (at, away) in self.away.iter().take(AWAY_SHOWN).enumerate() {
+            let (since, waiting) = (duration(self.now.since(away.since)), grouped(away.waiting));
+            let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
+            rows.add(if at == 0 { "away" } else { "" }, text);
+        }
+        if let Some(more) = self.away.len().checked_sub(AWAY_SHOWN).filter(|more| *more > 0) {
+            rows.add("", format!("and {}", counted(more as u64, "more origin")));
+        }
+    }
+
+    fn run_state(&self) -> String {
+        match self.holder {
+            LockHolder::Process(Some(process)) => format!("running, process {process}"),
+            _ if self.is_running() => "running".to_owned(),
+            _ if self.crawl.summary.ending == Ending::Drained => "ended: nothing is left to fetch".to_owned(),
+            _ => "not running: the same command continues it".to_owned(),
+        }
+    }
+
+    fn saved(&self) -> String {
+        match self.crawl.saved_at {
+            Some(time) => format!("{}, {} ago", rfc3339(time), duration(self.now.since(time))),
+            None => "never".to_owned(),
+        }
+    }
+
+    fn not_fetched(&self) -> std::collections::BTreeMap<&'static str, u64> {
+        let reasons = self.crawl.summary.report.not_fetched.iter();
+        reasons.map(|(why, pages)| (why.name(), *pages)).collect()
+    }
+
+    /// The names and units are those of the log.
+    fn json(&self) -> Value {
+        let summary = &self.crawl.summary;
+        let report = &summary.report;
+        let saturation = &report.saturation;
+        let process = match self.holder {
+            LockHolder::Process(process) => process,
+            _ => None,
+        };
+        let away = self.away.iter().map(|away| {
+            json!({
+                "origin": away.origin.to_string(),
+                "since": rfc3339(away.since),
+                "kind": away.cause.kind.name(),
+                "cause": away.cause.message,
+                "next_probe": rfc3339(away.next_probe),
+                "waiting": away.waiting,
+            })
+        });
+        json!({
+            "running": self.is_running(),
+            "process": process,
+            "drained": summary.ending == Ending::Drained,
+            "saved_at": self.crawl.saved_at.map(rfc3339),
+            "elapsed_seconds": summary.elapsed.as_secs_f64(),
+            "pages": summary.pages,
+            "pages_per_second": summary.pages_per_second(),
+            "by_status": summary.by_status,
+            "bytes": summary.bytes,
+            "done": report.pages.done,
+            "redirects": report.pages.redirected,
+            "rejected": report.pages.rejected,
+            "gave_up": report.pages.gave_up,
+            "failed": summary.failed_pages(),
+            "failed_by_kind": summary.failed,
+            "retries": report.pages.retries,
+            "not_fetched": self.not_fetched(),
+            "queued": report.queued_pages,
+            "postponed": report.postponed,
+            "in_flight": report.leased,
+            "hosts": report.hosts,
+            "origins_given_up": report.origins_given_up,
+            "away": away.collect::<Vec<_>>(),
+            "links_offered": report.links.offered(),
+            "links_queued": report.links.queued,
+            "saturation_level": saturation.level.to_string(),
+            "estimated": saturation.estimated,
+            "capacity": saturation.capacity,
+            "rate": saturation.rate,
+            "lost": saturation.lost,
+            "memory_bytes": saturation.memory_bytes,
+            "disk_bytes": self.disk_bytes,
+        })
+    }
+}
+
+/// Returns the size of the files in a directory. A file that goes away meanwhile does not count.
+fn bytes_in(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files
+        .filter_map(|file| file.metadata().ok())
+        .map(|file| file.len())
+        .sum()
+}

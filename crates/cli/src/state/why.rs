@@ -1,0 +1,212 @@
+//! `crawler why`: what a crawl did with a URL.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crawler::SavedCrawl;
+use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, Time, Wait, Why};
+use serde::Serialize;
+
+use super::list::words;
+use super::text::{Rows, rfc3339};
+use super::{StateFailure, now};
+use crate::options::{WhyArgs, check_seed};
+
+/// Prints the answer. Returns whether the crawl has met the URL.
+pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
+    check_seed(&args.url)?;
+    let crawl = SavedCrawl::read(&args.dir)?;
+    let url = crawl.canonical_url(&args.url).map_err(|why| StateFailure::Url {
+        url: args.url.clone(),
+        why,
+    })?;
+    let why = crawl.frontier.why(&url, now());
+    let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
+    // The log of a crawl that runs grows until the copy is gone.
+    drop(crawl);
+    let ended = match &why {
+        Why::Seen { .. } => Ended::find(&args.dir, url.key())?,
+        _ => None,
+    };
+    let answer = Answer::new(&url, &why, ended, is_running);
+    let text = if args.json {
+        serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
+    } else {
+        answer.rows().text
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(!matches!(why, Why::Refused(_) | Why::NeverOffered))
+}
+
+/// The newest record of a page.
+struct Ended {
+    end: PageEnd,
+    status: Option<u16>,
+    time: Time,
+    depth: u32,
+    attempts: u32,
+    referrer: Option<String>,
+}
+
+impl Ended {
+    /// Finds the record of a key. Cost: a look at all records.
+    fn find(dir: &Path, key: &str) -> Result<Option<Self>, StateFailure> {
+        let mut found = None;
+        Frontier::read_records(dir, &mut |record| {
+            let record_key = record.key.as_ref().unwrap_or(&record.url);
+            if record_key == key {
+                found = Some(Self {
+                    end: record.end,
+                    status: record.status,
+                    time: record.time,
+                    depth: record.depth,
+                    attempts: record.attempts,
+                    referrer: record.referrer.map(Into::into),
+                });
+            }
+        })?;
+        Ok(found)
+    }
+
+    fn explanation(&self) -> String {
+        match self.end {
+            PageEnd::Done => "it was fetched".to_owned(),
+            PageEnd::Redirected => "it answered with a redirect".to_owned(),
+            PageEnd::Rejected => "its answer is final, and no page".to_owned(),
+            PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
+            PageEnd::NotFetched(why) => format!("it left the queue without a request: {why}"),
+            _ => "it has ended".to_owned(),
+        }
+    }
+}
+
+/// What is printed. Fields that do not apply are left out.
+#[derive(Debug, Default, Serialize)]
+struct Answer {
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// One word.
+    state: &'static str,
+    /// One word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    explanation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    referrer: Option<String>,
+    /// The chance that the seen-set knows a URL that it never met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    false_positive_rate: Option<f64>,
+}
+
+impl Answer {
+    fn new(url: &CanonicalUrl, why: &Why, ended: Option<Ended>, is_running: bool) -> Self {
+        let text = url.url().as_str();
+        let mut answer = Self {
+            url: text.to_owned(),
+            key: (url.key() != text).then(|| url.key().to_owned()),
+            ..Self::default()
+        };
+        (answer.state, answer.reason, answer.explanation) = match why {
+            Why::Refused(why) => ("refused", Some(why.name()), why.to_string()),
+            Why::Leased { attempt } if is_running => ("in_flight", None, format!("attempt {attempt}")),
+            Why::Leased { attempt } => (
+                "in_flight",
+                None,
+                format!("attempt {attempt}, when the crawl ended: it will be fetched again"),
+            ),
+            Why::Queued { wait, .. } => ("waiting", Some(word(wait)), explained(wait)),
+            Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
+            Why::Seen { false_positive_rate } => match ended {
+                Some(ended) => {
+                    let (state, reason) = words(ended.end);
+                    let explanation = ended.explanation();
+                    answer.add(ended);
+                    (state, reason, explanation)
+                }
+                None => {
+                    answer.false_positive_rate = Some(*false_positive_rate);
+                    let chance = format!("with probability {false_positive_rate:.1e} it was never offered");
+                    let text = format!("the seen-set knows it, and there is no record of it; {chance}");
+                    ("seen", None, text)
+                }
+            },
+            _ => (
+                "unknown",
+                None,
+                "never offered, or refused for a reason that no longer holds".to_owned(),
+            ),
+        };
+        answer
+    }
+
+    fn add(&mut self, ended: Ended) {
+        self.status = ended.status;
+        self.ended_at = Some(rfc3339(ended.time));
+        self.depth = Some(ended.depth);
+        self.attempts = Some(ended.attempts);
+        self.referrer = ended.referrer;
+    }
+
+    fn rows(&self) -> Rows {
+        let mut rows = Rows::default();
+        rows.add_whole("URL", &self.url);
+        if let Some(key) = &self.key {
+            rows.add_whole("same as", key);
+        }
+        let state = self.state.replace('_', " ");
+        rows.add_whole("state", format_args!("{state}: {}", self.explanation));
+        if let Some(status) = self.status {
+            rows.add("status", status);
+        }
+        if let Some(time) = &self.ended_at {
+            rows.add("at", time);
+        }
+        if let Some(attempts) = self.attempts {
+            rows.add("attempts", attempts);
+        }
+        if let Some(depth) = self.depth {
+            rows.add("depth", depth);
+        }
+        match &self.referrer {
+            Some(referrer) => rows.add_whole("linked from", referrer),
+            None if self.depth.is_some() => rows.add("linked from", "none: it is a seed"),
+            None => {}
+        }
+        rows
+    }
+}
+
+/// Returns what an entry waits for, as one word.
+fn word(wait: &Wait) -> &'static str {
+    match wait {
+        Wait::Turn => "turn",
+        Wait::Until(_) => "until",
+        Wait::InFlight => "in_flight",
+        Wait::PagesInFlight => "pages_in_flight",
+        Wait::Robots => "robots",
+        Wait::Away { .. } => "away",
+        Wait::EverythingElse => "postponed",
+        Wait::AddressLookup => "address_lookup",
+        Wait::SharedAddress => "shared_address",
+        Wait::PageBudget => "page_budget",
+        _ => "other",
+    }
+}
+
+/// Returns what an entry waits for, with times that a reader knows.
+fn explained(wait: &Wait) -> String {
+    match wait {
+        Wait::Until(time) => format!("its host can be asked from {} on", rfc3339(*time)),
+        Wait::Away { since, cause } => format!("its origin is away since {}: {cause}", rfc3339(*since)),
+        other => other.to_string(),
+    }
+}

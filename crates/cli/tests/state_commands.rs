@@ -1,0 +1,254 @@
+//! `status`, `why` and `list`: what they say of a crawl that runs, of one that was killed, and of one that has ended.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod pages_server;
+#[expect(dead_code, reason = "some of it is for other tests")]
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use pages_server::site_of;
+use program::{crawler, fails, folder, succeeds};
+use serde_json::Value;
+
+/// A site whose page `/slow` is not answered before the test allows it.
+struct Site {
+    seed: String,
+    slow_is_asked: Receiver<()>,
+    _allow_slow: Sender<()>,
+}
+
+fn site() -> Site {
+    let (ask, slow_is_asked) = channel();
+    let (allow, allowed) = channel();
+    let seed = site_of(move |path| {
+        Some(match path {
+            "/robots.txt" => "User-agent: other\nDisallow: /later\n\nUser-agent: *\nDisallow: /private\n".to_owned(),
+            "/" => ["/a", "/missing", "/private/x", "/slow", "/later"]
+                .map(|path| format!("<a href={path}>x</a>"))
+                .concat(),
+            "/slow" => {
+                let _ = ask.send(());
+                // Until the test drops its end.
+                let _ = allowed.recv();
+                String::new()
+            }
+            "/a" | "/later" => String::new(),
+            _ => return None,
+        })
+    });
+    Site {
+        seed,
+        slow_is_asked,
+        _allow_slow: allow,
+    }
+}
+
+/// A crawl in a process of its own, which is killed at the end of the test.
+struct Running(Child);
+
+impl Running {
+    /// Starts a crawl, and waits until it asks for the slow page. What came before is saved then.
+    fn start(arguments: &[&str], site: &Site) -> Self {
+        let started = Command::new(env!("CARGO_BIN_EXE_crawler"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let running = Self(started.unwrap());
+        site.slow_is_asked.recv().unwrap();
+        running
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn state_in(folder: &Path) -> String {
+    folder.join("state").to_str().unwrap().to_owned()
+}
+
+fn status(state: &str) -> Value {
+    serde_json::from_str(&succeeds(&["status", state, "--json"]).stdout).unwrap()
+}
+
+/// Asks why, and checks the exit code.
+#[track_caller]
+fn why(state: &str, url: &str, code: i32) -> Value {
+    let output = crawler(&["why", state, url, "--json"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{url}: {stderr}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The paths of the listed URLs, with one field of each line.
+fn listed(state: &str, which: &str, field: &str) -> Vec<(String, Value)> {
+    let printed = succeeds(&["list", state, which]).stdout;
+    let lines = printed.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let url = line["url"].as_str().unwrap();
+        let path = url.splitn(4, '/').nth(3).unwrap();
+        (format!("/{path}"), line[field].clone())
+    });
+    lines.collect()
+}
+
+fn pairs(expected: &[(&str, Value)]) -> Vec<(String, Value)> {
+    let owned = expected.iter().map(|(path, value)| ((*path).to_owned(), value.clone()));
+    owned.collect()
+}
+
+/// Checks what is the same while the crawl runs and after it was killed.
+#[track_caller]
+fn check_the_middle(state: &str, seed: &str) {
+    let found = status(state);
+    let count = |name: &str| found[name].as_u64().unwrap();
+    assert_eq!((count("pages"), count("done"), count("rejected")), (2, 2, 1), "{found}");
+    assert_eq!(
+        (count("queued"), count("in_flight"), count("hosts")),
+        (1, 1, 1),
+        "{found}"
+    );
+    assert_eq!(found["not_fetched"]["robots_forbid"], 1, "{found}");
+    assert_eq!(found["by_status"]["404"], 1, "{found}");
+    assert!(count("disk_bytes") > 1000 && count("memory_bytes") > 1000, "{found}");
+    let why_at = |path: &str, code| why(state, &format!("{seed}{path}"), code);
+    let root = why_at("", 0);
+    assert_eq!((&root["state"], &root["depth"]), (&"done".into(), &0.into()));
+    let missing = why_at("missing#fragment", 0);
+    assert_eq!(
+        (&missing["state"], &missing["status"]),
+        (&"rejected".into(), &404.into())
+    );
+    assert_eq!((&missing["referrer"], &missing["attempts"]), (&seed.into(), &1.into()));
+    assert_eq!(missing["url"], format!("{seed}missing"));
+    assert_eq!(why_at("private/x", 0)["reason"], "robots_forbid");
+    assert_eq!(why_at("slow", 0)["state"], "in_flight");
+    let later = why_at("later", 0);
+    assert_eq!(
+        (&later["state"], &later["reason"]),
+        (&"waiting".into(), &"in_flight".into())
+    );
+    assert_eq!(why_at("unheard", 3)["state"], "unknown");
+    let other = why(state, "https://other.example/", 3);
+    assert_eq!(
+        (&other["state"], &other["reason"]),
+        (&"refused".into(), &"other_host".into())
+    );
+
+    let statuses = pairs(&[("/", 200.into()), ("/a", 200.into())]);
+    assert_eq!(listed(state, "--done", "status"), statuses);
+    assert_eq!(listed(state, "--failed", "status"), pairs(&[("/missing", 404.into())]));
+    let forbidden = pairs(&[("/private/x", "robots_forbid".into())]);
+    assert_eq!(listed(state, "--not-fetched", "reason"), forbidden);
+    assert_eq!(
+        listed(state, "--waiting", "referrer"),
+        pairs(&[("/later", seed.into())])
+    );
+}
+
+#[test]
+fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_end() {
+    let (site, folder) = (site(), folder("state-commands"));
+    let state = state_in(&folder);
+    let seed = site.seed.clone();
+    let arguments = ["--delay", "0", "--state", &state, &seed];
+    let mut running = Running::start(&arguments, &site);
+    assert_eq!(status(&state)["process"], running.0.id());
+    check_the_middle(&state, &seed);
+    let text = succeeds(&["status", &state]).stdout;
+    assert!(text.contains(&format!("running, process {}", running.0.id())), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    fails(&arguments, 1, &["is in use by process"]);
+
+    running.kill();
+    assert_eq!(status(&state)["running"], false);
+    check_the_middle(&state, &seed);
+    let text = succeeds(&["status", &state]).stdout;
+    assert!(text.contains("not running: the same command continues it"), "{text}");
+    assert!(text.contains("1, to be fetched again"), "{text}");
+    let text = succeeds(&["why", &state, &format!("{seed}slow")]).stdout;
+    assert!(text.contains("it will be fetched again"), "{text}");
+
+    drop(site);
+    succeeds(&arguments);
+    let ended = status(&state);
+    assert_eq!((&ended["drained"], &ended["queued"]), (&true.into(), &0.into()));
+    assert_eq!(listed(&state, "--waiting", "url"), []);
+    assert_eq!(why(&state, &format!("{seed}later"), 0)["state"], "done");
+    let text = succeeds(&["status", &state]).stdout;
+    assert!(text.contains("ended: nothing is left to fetch"), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_killed_crawl_is_continued_under_another_name_for_robots_txt() {
+    let (site, folder) = (site(), folder("state-agent"));
+    let state = state_in(&folder);
+    let seed = site.seed.clone();
+    let arguments = ["--delay", "0", "--state", &state, &seed];
+    Running::start(&arguments, &site).kill();
+    drop(site);
+    succeeds(&[&arguments[..], &["--user-agent", "other/1"]].concat());
+    assert_eq!(why(&state, &format!("{seed}later"), 0)["reason"], "robots_forbid");
+    assert_eq!(why(&state, &format!("{seed}private/x"), 0)["reason"], "robots_forbid");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// The database of a state directory.
+fn database(state: &str) -> PathBuf {
+    Path::new(state).join("frontier.sqlite")
+}
+
+#[test]
+fn what_is_no_crawl_damaged_or_no_url_is_an_error_that_says_so() {
+    let (site, folder) = (site(), folder("state-errors"));
+    let state = state_in(&folder);
+    let nothing = folder.to_str().unwrap();
+    for arguments in [
+        &["status", nothing][..],
+        &["why", nothing, "example.com"],
+        &["list", nothing, "--done"],
+        &["list", nothing, "--waiting"],
+    ] {
+        fails(arguments, 1, &["holds no crawl"]);
+    }
+    assert_eq!(fs::read_dir(nothing).unwrap().count(), 0, "nothing was made there");
+    let seed = site.seed.clone();
+    succeeds(&["--delay", "0", "--max-pages", "2", "--state", &state, &seed]);
+    fails(
+        &["why", &state, "ftp://example.com/"],
+        2,
+        &["is not a URL that can be crawled"],
+    );
+    fails(&["why", &state, "nonsense"], 2, &["is not a URL"]);
+    fails(&["list", &state], 2, &["--waiting"]);
+    fails(&["list", &state, "--done", "--failed"], 2, &["cannot be used with"]);
+    fs::write(database(&state), "this is no database").unwrap();
+    for arguments in [&["status", &state][..], &["list", &state, "--done"]] {
+        fails(
+            arguments,
+            1,
+            &["is not the store of a frontier, or its head is damaged"],
+        );
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
