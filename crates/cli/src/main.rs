@@ -30,14 +30,15 @@ use sieve::OnSaturation;
 use crate::options::{Command, LogFormat, Options, SeedsError};
 use crate::outputs::OutputError;
 use crate::progress::Reporter;
+use crate::state::resume;
 use crate::status::{StatusReporter, StatusRequest};
 
 fn main() -> ExitCode {
-    let cli = match config_file::arguments(std::env::args_os().collect()) {
-        Ok(arguments) => options::parse(arguments),
+    let cli = match resume::parse(std::env::args_os().collect()) {
+        Ok(cli) => cli,
         Err(error) => {
             let _ = writeln!(io::stderr(), "crawler: {error}");
-            return ExitCode::from(2);
+            return ExitCode::from(error.exit_code());
         }
     };
     let options = match &cli.command {
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
         Some(Command::State(command)) => return state::run(command),
         Some(Command::Man) => return print(options::manual_page()),
         Some(Command::Demo(options)) => options.as_ref(),
-        None => &cli.site.options,
+        // A crawl that is resumed has the arguments of its last run.
+        Some(Command::Resume { .. }) | None => &cli.site.options,
     };
     // The progress view would break JSON lines, so with JSON logs the progress is logged.
     let is_hidden = options.quiet > 0 || options.log_format == LogFormat::Json || outputs::data_goes_to_pipe(options);
@@ -109,6 +111,8 @@ enum Failure {
     Incomplete(String),
     #[error("the runtime or the demo server cannot be started: {0}")]
     System(#[from] io::Error),
+    #[error("the command cannot be kept in the state directory: {0}")]
+    CommandNotKept(io::Error),
     #[error("the system cannot supply a random seed for the seen-set: {0}")]
     Random(getrandom::Error),
     #[error("the crawl was cancelled: {0}")]
@@ -303,6 +307,9 @@ async fn run(
         Some(state) => Crawl::open(config, &http, state)?,
         None => Crawl::with_http(config, &http)?,
     };
+    if let (Some(site), Some(state)) = (site, state) {
+        resume::keep(site, state).map_err(Failure::CommandNotKept)?;
+    }
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }

@@ -60,6 +60,14 @@ pub(crate) enum Command {
     Demo(Box<Options>),
     #[command(flatten)]
     State(StateCommand),
+    /// Continue the crawl in a state directory with the options of its last run.
+    ///
+    /// A command with headers or logins is not kept in the directory: repeat it in full.
+    Resume {
+        /// The directory of --state.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// Print a completion script for a shell.
     ///
     /// For bash: crawler completions bash > ~/.local/share/bash-completion/completions/crawler

@@ -1,6 +1,7 @@
 //! The commands that look into a state directory: beside the crawl that runs there, or after it.
 
 mod list;
+pub(crate) mod resume;
 mod status;
 mod text;
 mod why;

@@ -178,6 +178,7 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     assert!(text.contains(&format!("running, process {}", running.0.id())), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     fails(&arguments, 1, &["is in use by process"]);
+    fails(&["resume", &state], 1, &["is in use by process"]);
 
     running.kill();
     assert_eq!(status(&state)["running"], false);
@@ -250,5 +251,92 @@ fn what_is_no_crawl_damaged_or_no_url_is_an_error_that_says_so() {
             &["is not the store of a frontier, or its head is damaged"],
         );
     }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Runs the command in a folder, to its end.
+fn crawler_in(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+    let output = command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+}
+
+#[test]
+fn resume_continues_a_killed_crawl_with_its_options_from_any_folder() {
+    let (site, folder) = (site(), folder("state-resume"));
+    let (before, after) = (folder.join("before"), folder.join("after"));
+    let common = ["--delay", "0", "--state", "before", "-o", "pages.jsonl"];
+    let config = folder.join("crawl.toml");
+    fs::write(
+        &config,
+        format!("user-agent = \"other/1\"\nseed-urls = [\"{}\"]\n", site.seed),
+    )
+    .unwrap();
+    let arguments = [&common[..], &["--config", "crawl.toml"]].concat();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+    let started = command
+        .args(&arguments)
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let mut running = Running(started.spawn().unwrap());
+    site.slow_is_asked.recv().unwrap();
+    running.kill();
+    let seed = site.seed.clone();
+    drop(site);
+
+    // The directory may be moved, and the outputs stay where they are.
+    fs::rename(&before, &after).unwrap();
+    crawler_in(Path::new("/"), &["resume", after.to_str().unwrap()]);
+    let lines = fs::read_to_string(folder.join("pages.jsonl")).unwrap();
+    let mut paths: Vec<_> = lines
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["url"].as_str().unwrap().replace(&seed, "/")
+        })
+        .collect();
+    paths.sort();
+    assert_eq!(paths, ["/", "/a", "/missing", "/private/x", "/slow"]);
+    assert_eq!(
+        why(after.to_str().unwrap(), &format!("{seed}later"), 0)["reason"],
+        "robots_forbid"
+    );
+    assert!(!before.exists(), "a new crawl was begun");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn secrets_are_not_kept_for_resume_which_says_so() {
+    let folder = folder("state-secrets");
+    let state = state_in(&folder);
+    for (secret, option) in [
+        (&["--header", "Authorization: hunter2"][..], "--header"),
+        (&["-HAuthorization: hunter2"], "--header"),
+        (&["--basic-auth=me:hunter2"], "--basic-auth"),
+        (&["--proxy", "http://me:hunter2@127.0.0.1:9"], "--proxy"),
+        (&["http://me:hunter2@127.0.0.1:1/"], "a seed with a login"),
+    ] {
+        let arguments = [
+            &["-q", "--max-time", "0", "--state", &state, "http://127.0.0.1:1/"],
+            secret,
+        ]
+        .concat();
+        let _ = crawler(&arguments);
+        let message = format!("because of {option}");
+        fails(&["resume", &state], 2, &[&message, "repeat the whole command"]);
+        for file in fs::read_dir(&state).unwrap() {
+            let bytes = fs::read(file.unwrap().path()).unwrap();
+            assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{option}");
+        }
+    }
+    fails(&["resume", &format!("{state}/nothing")], 1, &["holds no crawl"]);
+    fails(&["resume", folder.to_str().unwrap()], 1, &["holds no crawl"]);
     fs::remove_dir_all(folder).unwrap();
 }

@@ -105,6 +105,19 @@ impl Requests {
         http.max_idle_connections = self.max_idle_connections;
     }
 
+    /// Returns the texts that must not be written to a file, each with its option.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        // A proxy may have a login.
+        let texts = [
+            (self.header.as_slice(), "--header"),
+            (&self.basic_auth, "--basic-auth"),
+            (self.proxy.as_slice(), "--proxy"),
+        ];
+        texts
+            .into_iter()
+            .flat_map(|(texts, option)| texts.iter().map(move |text| (text.as_str(), option)))
+    }
+
     pub(crate) fn has_proxy(&self) -> bool {
         self.proxy.is_some()
     }

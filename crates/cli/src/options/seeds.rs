@@ -1,5 +1,6 @@
 //! The seeds of the command line and of files.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub(crate) struct Site {
     /// time of one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
+    /// The arguments as they were given, without those of a configuration file.
+    #[arg(skip)]
+    pub(crate) given: Vec<OsString>,
 }
 
 /// Why the seeds cannot be used.
@@ -64,6 +68,21 @@ impl NotASeed {
 }
 
 impl Site {
+    /// Returns the texts that must not be written to a file, each with its option: headers, logins, and what has a login in it.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let has_login = |text: &str| {
+            Url::parse(text.trim()).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+        };
+        let seeds = self
+            .seed_urls
+            .iter()
+            .map(String::as_str)
+            .filter(move |seed| has_login(seed));
+        seeds
+            .map(|seed| (seed, "a seed with a login"))
+            .chain(self.options.requests.secrets())
+    }
+
     /// Returns the seeds of the command line and of the file.
     ///
     /// # Errors

@@ -73,5 +73,5 @@ pub(crate) struct Which {
 
 impl StateCommand {
     /// The names of the commands.
-    pub(super) const NAMES: [&str; 3] = ["status", "why", "list"];
+    pub(super) const NAMES: [&str; 4] = ["status", "why", "list", "resume"];
 }

@@ -1,0 +1,144 @@
+//! `crawler resume`: the command of the last run, again.
+//!
+//! A crawl with a state directory keeps its arguments there, and the folder that it was started in. Headers and logins are not kept,
+//! because a file is easier to come by than the command line of a process. Such a command must be repeated by its user.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config_file::{self, ConfigFileError};
+use crate::options::{self, Cli, Command, Site};
+
+/// The file in the state directory.
+const FILE: &str = "command.json";
+
+/// Why a command cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArgumentsError {
+    #[error(transparent)]
+    ConfigFile(#[from] ConfigFileError),
+    #[error("{} holds no crawl that can be resumed: check the name of the directory, or repeat the whole command with --state", dir.display())]
+    NoCrawl { dir: PathBuf },
+    #[error("{} cannot be read: {why}. Repeat the whole command with --state", file.display())]
+    Unreadable { file: PathBuf, why: String },
+    #[error("the command of the crawl in {} is not kept, because of {why}: repeat the whole command", dir.display())]
+    NotKept { dir: PathBuf, why: String },
+    #[error("{}, where the crawl was started, cannot be entered: {source}. Repeat the whole command with --state", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+}
+
+impl ArgumentsError {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::ConfigFile(_) | Self::NotKept { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// What is kept of a command.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KeptCommand {
+    Arguments {
+        folder: PathBuf,
+        arguments: Vec<String>,
+    },
+    /// Why there are no arguments.
+    NotKept(String),
+}
+
+/// Reads the arguments, or those of the crawl to resume. Ends the process if they are not valid.
+pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
+    let mut cli = parse_given(given)?;
+    let Some(Command::Resume { dir }) = &cli.command else {
+        return Ok(cli);
+    };
+    let dir = dir
+        .canonicalize()
+        .map_err(|_| ArgumentsError::NoCrawl { dir: dir.clone() })?;
+    cli = parse_given(kept_arguments(&dir)?)?;
+    // It may have been moved since.
+    cli.site.state = Some(dir);
+    Ok(cli)
+}
+
+fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
+    let mut cli = options::parse(config_file::arguments(given.clone())?);
+    cli.site.given = given;
+    Ok(cli)
+}
+
+/// Enters the folder in which the last run was started, and returns its arguments.
+fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
+    let file = dir.join(FILE);
+    let unreadable = |why: String| ArgumentsError::Unreadable {
+        file: file.clone(),
+        why,
+    };
+    let text = match fs::read(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ArgumentsError::NoCrawl { dir: dir.to_owned() });
+        }
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    match serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))? {
+        KeptCommand::NotKept(why) => Err(ArgumentsError::NotKept {
+            dir: dir.to_owned(),
+            why,
+        }),
+        KeptCommand::Arguments { folder, arguments } => {
+            env::set_current_dir(&folder).map_err(|source| ArgumentsError::Folder { folder, source })?;
+            Ok(std::iter::once("crawler".to_owned())
+                .chain(arguments)
+                .map(OsString::from)
+                .collect())
+        }
+    }
+}
+
+/// Keeps the command of a crawl in its state directory, or why it cannot be kept.
+///
+/// # Errors
+///
+/// When the system cannot write the file.
+pub(crate) fn keep(site: &Site, dir: &Path) -> io::Result<()> {
+    let kept = match what_to_keep(site) {
+        Ok(arguments) => KeptCommand::Arguments {
+            folder: env::current_dir()?,
+            arguments,
+        },
+        Err(why) => KeptCommand::NotKept(why.to_owned()),
+    };
+    let (file, new) = (dir.join(FILE), dir.join("command.new"));
+    fs::write(&new, serde_json::to_vec(&kept)?)?;
+    fs::rename(new, file)
+}
+
+/// Returns the arguments, or the reason why they are not kept.
+fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
+    if site.seeds.as_deref().is_some_and(options::is_stdout) {
+        return Err("--seeds -");
+    }
+    let arguments = site
+        .given
+        .iter()
+        .skip(1)
+        .map(|argument| argument.to_str().map(str::to_owned));
+    let arguments: Vec<_> = arguments
+        .collect::<Option<_>>()
+        .ok_or("an argument that is not UTF-8")?;
+    for (secret, option) in site.secrets() {
+        // One of a --config file is not among the arguments.
+        if arguments.iter().any(|argument| argument.contains(secret)) {
+            return Err(option);
+        }
+    }
+    Ok(arguments)
+}
