@@ -21,6 +21,8 @@ pub mod fuzzing;
 mod open;
 mod options;
 mod record;
+mod recording;
+mod replay;
 mod shelf;
 mod state;
 mod tests;
@@ -30,8 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::store::{LockHolder, StoreError};
-pub(crate) use calls::OtherLinks;
-use calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
+use calls::Call;
 use checkpoint::{Checkpointer, SIZES, Sizes};
 pub use open::{OpenError, Opened};
 pub use record::{PageEnd, PageRecord};
@@ -39,13 +40,9 @@ use shelf::{SharedStore, StoreShelf};
 
 use super::{Frontier, FrontierError};
 use crate::config::FrontierConfig;
-use crate::lease::Leasing;
-use crate::link::Link;
 use crate::rules::ParseRules;
-use crate::settlement::{Fate, Settled, Settlement, Verdict};
 use crate::store::{Batch, Space};
 use crate::time::Time;
-use crate::url::{CanonicalUrl, HostKey};
 
 /// Default of [`Frontier::set_sync_interval`].
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -358,125 +355,5 @@ impl Frontier {
     pub(super) fn check_shelf(&self) -> Result<(), FrontierError> {
         let error = self.durable.as_ref().and_then(|durable| durable.shelf.error());
         error.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    pub(super) fn record_seed(&mut self, url: &CanonicalUrl, verdict: Verdict, now: Time) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        let call = Call::AddSeed {
-            url: StoredUrl::of(url),
-            now,
-            is_new: verdict == Verdict::Queued,
-        };
-        durable.add(&call, true)
-    }
-
-    pub(super) fn record_offer(
-        &mut self,
-        links: &[Link],
-        verdicts: &[Verdict],
-        now: Time,
-    ) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        let call = Call::Offer {
-            links: StoredLinks::new(links, verdicts),
-            now,
-        };
-        durable.add(&call, true)
-    }
-
-    pub(super) fn record_lease(&mut self, leasing: &Leasing, up_to: usize, now: Time) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        if let Leasing::Dropped(dropped) = leasing {
-            for one in dropped {
-                record::add(&mut durable.records, &PageRecord::dropped(one, now))?;
-            }
-        }
-        let taken = open::taken(leasing);
-        let call = Call::Lease {
-            now,
-            up_to: up_to as u64,
-            taken,
-        };
-        durable.add(&call, taken > 0)
-    }
-
-    /// Settles leases, and records what became of their pages.
-    pub(crate) fn settle_and_record(
-        &mut self,
-        settlements: &[Settlement],
-        now: Time,
-    ) -> Result<Vec<Settled>, FrontierError> {
-        let settled = settlements.iter().map(|one| self.settle_with_record(one, now));
-        let settled = settled.collect::<Result<Vec<_>, _>>()?;
-        self.record_settle(settlements, &settled, now)?;
-        Ok(settled)
-    }
-
-    fn settle_with_record(&mut self, settlement: &Settlement, now: Time) -> Result<Settled, FrontierError> {
-        if self.durable.is_none() {
-            return Ok(self.settle_one(settlement, now));
-        }
-        let entry = self.leases.get(&settlement.lease).map(|leased| leased.entry.clone());
-        let settled = self.settle_one(settlement, now);
-        if let (Some(durable), Some(entry)) = (&mut self.durable, entry)
-            && let Some(record) = PageRecord::settled(&entry, settlement, &settled, now)
-        {
-            record::add(&mut durable.records, &record)?;
-        }
-        Ok(settled)
-    }
-
-    fn record_settle(
-        &mut self,
-        settlements: &[Settlement],
-        settled: &[Settled],
-        now: Time,
-    ) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        let known = settlements.iter().zip(settled);
-        let known = known.filter(|(_, settled)| settled.fate != Fate::Stale);
-        let settlements: Vec<_> = known
-            .map(|(settlement, settled)| StoredSettlement::new(settlement, settled))
-            .collect();
-        let is_change = !settlements.is_empty();
-        durable.add(&Call::Settle { settlements, now }, is_change)
-    }
-
-    pub(super) fn record_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        let host = host.clone();
-        durable.add(&Call::SetDelay { host, delay, now }, true)
-    }
-
-    pub(super) fn record_block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        let host = host.clone();
-        durable.add(&Call::Block { host, until, now }, true)
-    }
-
-    pub(super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {
-        self.latest = self.latest.max(now);
-        let Some(durable) = &mut self.durable else {
-            return Ok(());
-        };
-        durable.add(&Call::ReleaseLeases { now }, true)
     }
 }

@@ -168,7 +168,7 @@ fn damage(
     (read, refused)
 }
 
-/// Each of the first bytes, then each so many-th.
+/// Each of the first bytes, then one of each stride.
 fn places(each: usize, step: usize) -> impl Iterator<Item = usize> {
     (0..each).chain((each..).step_by(step))
 }

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use super::super::{Frontier, FrontierError};
-use super::calls::Call;
 use super::checkpoint::{LOGIC, MANIFEST, Manifest, Sizes};
 use super::shelf::{SharedStore, StoreShelf};
 use super::state::{EncodedState, StateError};
-use super::{Durable, OtherLinks, options};
+use super::{Durable, options};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::lease::Leasing;
-use crate::report::LinkCounts;
 use crate::rules::ParseRules;
-use crate::settlement::Verdict;
 use crate::store::{MAX_KEY, Space, Store, StoreError};
 use crate::time::Time;
 
@@ -87,13 +83,13 @@ const ROWS_AT_ONCE: u64 = 64;
 
 /// What was read of a store.
 pub(super) struct Restored {
-    frontier: Frontier,
-    shelf: Arc<StoreShelf>,
+    pub(super) frontier: Frontier,
+    pub(super) shelf: Arc<StoreShelf>,
     config: FrontierConfig,
-    manifest: Manifest,
-    attachment: Vec<u8>,
-    next_row: u64,
-    journal_bytes: u64,
+    pub(super) manifest: Manifest,
+    pub(super) attachment: Vec<u8>,
+    pub(super) next_row: u64,
+    pub(super) journal_bytes: u64,
     checkpoint_bytes: u64,
 }
 
@@ -102,15 +98,6 @@ pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::
     let mut row = postcard::to_allocvec(serde_bytes::Bytes::new(attachment))?;
     row.extend_from_slice(calls);
     Ok(row)
-}
-
-/// Returns how many entries were leased or dropped.
-pub(super) fn taken(leasing: &Leasing) -> u64 {
-    match leasing {
-        Leasing::Ready(leases) => leases.len() as u64,
-        Leasing::Dropped(dropped) => dropped.len() as u64,
-        Leasing::NotUntil(_) | Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => 0,
-    }
 }
 
 /// Opens a store to continue, or begins one.
@@ -265,6 +252,7 @@ impl Manifest {
     /// Returns whether all keys are possible that are made of its numbers, and of those that follow.
     fn has_possible_numbers(&self) -> bool {
         let parts = self.state_parts.checked_add(self.seen_set_parts);
+        let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
         let longest = u64::from(u32::MAX);
         self.covered < MAX_KEY && self.generation < MAX_KEY >> 32 && parts.is_some_and(|parts| parts <= longest)
     }
@@ -320,89 +308,5 @@ impl Restored {
 
     pub(super) fn into_frontier(self) -> Frontier {
         self.frontier
-    }
-}
-
-impl Restored {
-    /// Makes the calls of a row again.
-    pub(super) fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
-        let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(format!("row {key} of the journal: {what}"));
-        if self.manifest.logic != LOGIC {
-            return Err(OpenError::OtherLogic {
-                found: self.manifest.logic,
-                supported: LOGIC,
-            });
-        }
-        if key != self.next_row {
-            return Err(damaged(&"the row before it is missing"));
-        }
-        let (attachment, mut rest): (&serde_bytes::Bytes, _) =
-            postcard::take_from_bytes(row).map_err(|error| damaged(&error))?;
-        self.attachment.clear();
-        self.attachment.extend_from_slice(attachment);
-        while !rest.is_empty() {
-            let (call, after) = postcard::take_from_bytes::<Call<'_>>(rest).map_err(|error| damaged(&error))?;
-            rest = after;
-            match self.frontier.make_again(&call, parse) {
-                Some(true) => {}
-                Some(false) => return Err(damaged(&"a call has another result than before")),
-                None => return Err(damaged(&"a URL cannot be read")),
-            }
-        }
-        self.next_row += 1;
-        self.journal_bytes += row.len() as u64;
-        Ok(())
-    }
-}
-
-impl Frontier {
-    /// Makes a call again. Returns whether it had the same result; `None` if it cannot be read.
-    fn make_again(&mut self, call: &Call<'_>, parse: &ParseRules) -> Option<bool> {
-        Some(match call {
-            Call::AddSeed { url, now, is_new } => {
-                let verdict = self.add_seed(&url.read()?, *now).ok()?;
-                (verdict == Verdict::Queued) == *is_new
-            }
-            Call::Offer { links: stored, now } => {
-                let (links, others) = stored.read()?;
-                let verdicts = self.offer(&links, *now).ok()?;
-                self.count_others(others);
-                stored.agree_with(&verdicts)
-            }
-            Call::Lease {
-                now,
-                up_to,
-                taken: before,
-            } => {
-                let leasing = self.lease(*now, usize::try_from(*up_to).ok()?).ok()?;
-                taken(&leasing) == *before
-            }
-            Call::Settle { settlements, now } => {
-                self.latest = self.latest.max(*now);
-                let mut is_same = true;
-                for stored in settlements {
-                    let (settlement, others) = stored.read(parse)?;
-                    let settled = self.settle_one(&settlement, *now);
-                    self.count_others(others);
-                    is_same &= settled.fate == stored.fate && stored.links.agree_with(&settled.verdicts);
-                }
-                is_same
-            }
-            Call::SetDelay { host, delay, now } => self.set_delay(host, *delay, *now).is_ok(),
-            Call::Block { host, until, now } => self.block(host, *until, *now).is_ok(),
-            Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
-        })
-    }
-
-    /// Counts links that a journal did not store.
-    fn count_others(&mut self, others: &[OtherLinks]) {
-        for one in others {
-            let counts: &mut LinkCounts = if one.are_sitemaps {
-                &mut self.sitemaps.counts
-            } else {
-                &mut self.links
-            };
-            counts.count_others(one.refused, one.count);
-        }
     }
 }

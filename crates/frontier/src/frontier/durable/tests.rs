@@ -8,6 +8,7 @@ mod crash_images;
 mod damage;
 mod each_option;
 mod run;
+mod segments;
 mod stores;
 
 #[path = "../../../tests/call_sequences/calls.rs"]

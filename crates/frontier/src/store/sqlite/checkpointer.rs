@@ -60,7 +60,7 @@ impl Checkpointer {
         lock(&self.shared.state).error.take().map_or(Ok(()), Err)
     }
 
-    /// Tells the thread that there is something to move.
+    /// Wakes the thread, because there is something to move.
     pub(super) fn wake(&self) {
         let mut state = lock(&self.shared.state);
         if !state.committed {

@@ -297,7 +297,7 @@ proptest! {
         }
         changes.iter().for_each(|change| change.apply(&mut config));
         watched.reopen(config.clone());
-        // What a reader sees goes on as the crawl does, also after another kill.
+        // What a reader sees continues as the crawl does, also after another kill.
         let mut twin = read_store(watched.recorder.image()).unwrap().frontier;
         for call in after {
             if let Some((step, answer)) = watched.call(call) {

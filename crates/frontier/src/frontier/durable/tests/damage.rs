@@ -173,12 +173,13 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
 #[test]
 fn numbers_of_a_manifest_that_cannot_be_are_an_error() {
     let (_, image) = image();
-    let changes: [fn(&mut Manifest); 6] = [
+    let changes: [fn(&mut Manifest); 7] = [
         |manifest| manifest.covered = u64::MAX,
         |manifest| manifest.generation = u64::MAX,
         |manifest| manifest.generation = 1 << 31,
         |manifest| manifest.state_parts = u64::MAX,
         |manifest| manifest.seen_set_parts = u64::MAX,
+        |manifest| manifest.host_parts = u64::MAX,
         |manifest| (manifest.state_parts, manifest.seen_set_parts) = (1 << 32, 0),
     ];
     for (at, change) in changes.into_iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::config::FrontierConfig;
 use crate::lease::Lease;
 use crate::{Frontier, FrontierError, Time};
 
-/// A persist comes after so many steps, and each so many of them is a checkpoint.
+/// Steps between two persists, and persists between two checkpoints.
 const STEPS_PER_PERSIST: usize = 4;
 const PERSISTS_PER_CHECKPOINT: usize = 23;
 
@@ -110,7 +110,7 @@ impl Run {
     }
 }
 
-/// Returns whether a checkpoint is made after so many steps.
+/// Returns whether a checkpoint is made after this number of steps.
 pub(super) fn is_checkpoint(made: usize) -> bool {
     made.is_multiple_of(STEPS_PER_PERSIST * PERSISTS_PER_CHECKPOINT)
 }

@@ -1,0 +1,79 @@
+//! Segments of queues that cannot be read.
+
+use std::num::NonZeroU32;
+
+use super::common::{START, config, url};
+use super::stores::{Recorder, open_store};
+use crate::config::FrontierConfig;
+use crate::link::Link;
+use crate::store::{Batch, MemoryStore, Space, Store as _};
+use crate::{Frontier, FrontierError, Leasing, OpenError, Outcome, StoreError, Task};
+
+const PAGES: usize = 1_000;
+
+fn config_of_many() -> FrontierConfig {
+    FrontierConfig {
+        per_host: NonZeroU32::new(PAGES as u32).unwrap(),
+        ..config()
+    }
+}
+
+/// A frontier with a queue of several segments, in a checkpoint.
+fn long_queue() -> (Recorder, Frontier) {
+    let recorder = Recorder::default();
+    let mut frontier = open_store(recorder.clone(), config_of_many(), START).unwrap().frontier;
+    let page = |n: usize| format!("http://site.example/{:040}/{n}", n * 7_919 % 10_007);
+    let link = |n| Link::found(url(&page(n)), 1, "http://site.example/".into());
+    frontier
+        .offer(&(0..PAGES).map(link).collect::<Vec<_>>(), START)
+        .unwrap();
+    frontier.checkpoint(b"", START).unwrap();
+    assert!(recorder.image().space(Space::Segment).len() > 1);
+    (recorder, frontier)
+}
+
+fn without_segments(image: &MemoryStore) -> MemoryStore {
+    let (mut copy, mut batch) = (image.clone(), Batch::default());
+    batch.delete(Space::Segment, 0..=u64::MAX);
+    copy.commit(&batch, false).unwrap();
+    copy
+}
+
+#[test]
+fn a_segment_that_is_missing_when_its_turn_comes_ends_the_call_with_an_error() {
+    let (recorder, _) = long_queue();
+    let damaged = Recorder::from(without_segments(&recorder.image()));
+    let mut opened = open_store(damaged, config_of_many(), START).unwrap();
+    let error = opened.frontier.lease(START, PAGES).unwrap_err();
+    assert!(
+        matches!(&error, FrontierError::NotSaved(why) if why.contains("segment 0 is missing")),
+        "{error}"
+    );
+    assert_eq!(opened.frontier.lease(START, 1), Err(FrontierError::Poisoned));
+}
+
+#[test]
+fn a_segment_that_is_missing_for_the_journal_is_an_error_that_names_it() {
+    let (recorder, mut frontier) = long_queue();
+    let Leasing::Ready(leases) = frontier.lease(START, PAGES).unwrap() else {
+        panic!("all pages are ready");
+    };
+    assert_eq!(leases.len(), PAGES);
+    let settle = |lease: &crate::Lease| match lease.task() {
+        Task::Page(page) => page.settle(Outcome::Done),
+        other => panic!("{other:?}"),
+    };
+    frontier
+        .settle(&leases.iter().map(settle).collect::<Vec<_>>(), START)
+        .unwrap();
+    frontier.persist(b"", START).unwrap();
+    let image = recorder.image();
+    assert!(!image.space(Space::Journal).is_empty(), "the calls are made again");
+    let opened = open_store(Recorder::from(without_segments(&image)), config_of_many(), START);
+    let error = opened.unwrap_err();
+    let is_named = |what: &str| what.contains("segment 0 is missing");
+    assert!(
+        matches!(&error, OpenError::Store(StoreError::Damaged { what, .. }) if is_named(what)),
+        "{error}"
+    );
+}
