@@ -11,7 +11,7 @@ use crate::state::CrawlState;
 use crate::summary::{Ending, Summary};
 
 /// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
-/// goes on meanwhile, and nothing that is done to the copy reaches it.
+/// continues meanwhile, and nothing that is done to the copy reaches it.
 ///
 /// As long as the copy exists, the log of the state directory grows while the crawl runs. So do not keep it for long.
 #[derive(Debug)]

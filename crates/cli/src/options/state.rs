@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// A command about the crawl in a state directory. A crawl that runs goes on meanwhile.
+/// A command about the crawl in a state directory. A running crawl continues meanwhile.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
     /// Show how far the crawl in a state directory is.

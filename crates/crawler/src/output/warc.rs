@@ -70,7 +70,7 @@ pub struct Archive {
 #[derive(Debug)]
 enum Job {
     Write(Arc<Capture>),
-    /// Tells where the archive is, and with `true` syncs it first.
+    /// Returns the file and the length of the archive; with `true` they are synced first.
     Save(bool, SyncSender<SavedOutput>),
 }
 
