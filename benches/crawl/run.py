@@ -4,7 +4,7 @@
     benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3]
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
-All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
+`ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too. All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
 The best of all rounds counts. For memory, which depends on which large pages are in flight together, the median counts.
 
@@ -252,6 +252,17 @@ def ours(programs, start, _out):
     return [programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
 
 
+def ours_output(programs, start, out):
+    return [*ours(programs, start, out), "--output", out / "pages.jsonl"]
+
+
+def ours_state(programs, start, out):
+    # On a disk, not in memory as all else.
+    state = TARGET / "crawl-state"
+    shutil.rmtree(state, ignore_errors=True)
+    return [*ours_output(programs, start, out), "--state", state]
+
+
 def wget2(_programs, start, _out):
     # With --follow-tags it would request the names of anchors, too.
     tags = "--ignore-tags=img,link,script"
@@ -270,7 +281,15 @@ def spider(programs, start, _out):
     return [programs["spider_peer"], start, str(CONNECTIONS)]
 
 
-COMMANDS = {"ours": ours, "wget2": wget2, "wget": wget, "httrack": httrack, "spider": spider}
+COMMANDS = {
+    "ours": ours,
+    "ours-output": ours_output,
+    "ours-state": ours_state,
+    "wget2": wget2,
+    "wget": wget,
+    "httrack": httrack,
+    "spider": spider,
+}
 
 
 def known_list(programs, start, out):

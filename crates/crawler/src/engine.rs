@@ -64,6 +64,8 @@ pub struct Crawl<S = HttpFetcher> {
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
     observer_error: Option<io::Error>,
+    /// Leases whose requests start after the next commit.
+    unsaved_leases: Vec<Lease>,
     /// What goes from one commit to the next, if the crawl has a state directory.
     saving: Option<Saving>,
 }
@@ -145,6 +147,7 @@ impl<S: Fetcher> Crawl<S> {
             stop: watch::Sender::new(Stop::No),
             ending: None,
             observer_error: None,
+            unsaved_leases: Vec::new(),
             saving: None,
         }
     }
@@ -242,6 +245,7 @@ impl<S: Fetcher> Crawl<S> {
                 biased;
                 Ok(()) = stop.changed() => {
                     let requested = *stop.borrow_and_update();
+                    self.save_and_spawn()?;
                     self.apply_stop(requested);
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && self.ending.is_none() => {
@@ -261,19 +265,32 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Starts the requests that can start now, and returns what to wait for.
     fn start_requests(&mut self) -> Result<Next, CrawlError> {
-        let mut leases = Vec::new();
-        let next = self.lease(&mut leases)?;
-        // A request that goes out before the commit of its lease could come too early after a crash.
+        let next = self.lease()?;
+        let Some(due) = self.commit_due() else {
+            self.save_and_spawn()?;
+            return Ok(next);
+        };
+        Ok(match next {
+            Next::Wait(wake) => Next::Wait(Some(wake.map_or(due, |wake| wake.min(due)))),
+            other => other,
+        })
+    }
+
+    /// Commits, and starts the requests of new leases. A request that goes out before the commit of its lease could come too early after
+    /// a crash.
+    fn save_and_spawn(&mut self) -> Result<(), CrawlError> {
         self.save()?;
+        let leases = std::mem::take(&mut self.unsaved_leases);
         leases.into_iter().for_each(|lease| self.spawn(lease));
-        Ok(next)
+        Ok(())
     }
 
     /// Leases the requests that can start now, and returns what to wait for.
-    fn lease(&mut self, leases: &mut Vec<Lease>) -> Result<Next, CrawlError> {
+    fn lease(&mut self) -> Result<Next, CrawlError> {
         loop {
+            let in_flight = self.ledger.len() + self.unsaved_leases.len();
             if let Some(ending) = self.ending {
-                if !self.ledger.is_empty() {
+                if in_flight > 0 {
                     return Ok(Next::Wait(None));
                 }
                 // Reports the entries that the frontier has dropped so far. No request starts any more.
@@ -283,23 +300,18 @@ impl<S: Fetcher> Crawl<S> {
                 self.report_dropped(dropped);
                 return Ok(Next::LeaseMore);
             }
-            let free = self
-                .config
-                .options()
-                .concurrency
-                .get()
-                .saturating_sub(self.ledger.len() + leases.len());
+            let free = self.config.options().concurrency.get().saturating_sub(in_flight);
             if free == 0 {
                 return Ok(Next::Wait(None));
             }
             match self.frontier.lease(self.clock.now(), free)? {
-                Leasing::Ready(ready) => leases.extend(ready),
+                Leasing::Ready(ready) => self.unsaved_leases.extend(ready),
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
                     return Ok(Next::LeaseMore);
                 }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
-                Leasing::AllLeased if self.ledger.is_empty() && leases.is_empty() => return Err(CrawlError::Stalled),
+                Leasing::AllLeased if in_flight == 0 => return Err(CrawlError::Stalled),
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
                 Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use frontier::Time;
+use tokio::time::Instant;
 
 use super::Crawl;
 use crate::error::CrawlError;
@@ -13,6 +14,10 @@ use crate::fetch::Fetcher;
 pub(super) enum Saving {}
 
 impl<S: Fetcher> Crawl<S> {
+    pub(super) fn commit_due(&mut self) -> Option<Instant> {
+        self.saving.as_ref().map(|never| match *never {})
+    }
+
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
         Ok(())

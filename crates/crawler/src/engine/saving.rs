@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use frontier::{Frontier, OpenError, Time};
+use tokio::time::Instant;
 
 use super::Crawl;
 use crate::config::CrawlConfig;
@@ -18,6 +19,10 @@ use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
 const KEPT: &str = "fetcher.json";
+
+/// For how long finished requests are collected into one commit while others are in flight. A commit costs about as much as fetching a
+/// small page from a server nearby.
+const COLLECTED_FOR: Duration = Duration::from_millis(1);
 
 /// What a crawl with a state directory keeps from one commit to the next.
 #[derive(Debug, Default)]
@@ -36,6 +41,8 @@ pub(super) struct Saving {
     fetcher: PathBuf,
     /// Whether commits were made since the last sync.
     has_unsynced: bool,
+    /// When the first change since the last commit was seen.
+    changed: Option<Instant>,
     buffer: Vec<u8>,
 }
 
@@ -144,6 +151,20 @@ impl<S: Fetcher> Crawl<S> {
         (time.max(self.clock.now()), earlier)
     }
 
+    /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
+    ///
+    /// It waits while most of the requests that were started are in flight. So a commit has the results of several, and the server always
+    /// has enough to do.
+    pub(super) fn commit_due(&mut self) -> Option<Instant> {
+        let saving = self.saving.as_mut()?;
+        if self.ending.is_some() || !self.frontier.has_unsaved() || self.ledger.len() <= self.unsaved_leases.len() {
+            return None;
+        }
+        let now = Instant::now();
+        let due = *saving.changed.get_or_insert(now) + COLLECTED_FOR;
+        (now < due).then_some(due)
+    }
+
     /// Commits all changes since the last call. Requests of new leases may start after it only.
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
         let Some(mut saving) = self.saving.take() else {
@@ -161,6 +182,7 @@ impl<S: Fetcher> Crawl<S> {
             saving.buffer = state;
             saving.has_unsynced = !sync;
         }
+        saving.changed = None;
         self.saving = Some(saving);
         Ok(())
     }

@@ -11,7 +11,7 @@
 //!
 //! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
 //! wholly or not at all. When the journal has become as long as the checkpoint, the next checkpoint is written: the state is copied at
-//! once, and the copy goes to the store in slices, one with each row. The journal up to there is removed with the last slice.
+//! once, and the copy goes to the store in slices, one with each row. What it replaces is removed in slices after the last one.
 
 mod calls;
 mod checkpoint;
@@ -22,6 +22,7 @@ mod open;
 mod options;
 mod record;
 mod recording;
+mod removal;
 mod replay;
 mod shelf;
 mod state;
@@ -202,6 +203,7 @@ impl Frontier {
         while durable.checkpointer.is_writing() {
             self.write_slice(durable, &mut batch)?;
         }
+        durable.checkpointer.remove_all(&mut batch);
         self.set_status(&mut batch, now);
         durable.store.lock().commit(&batch, true)?;
         durable.last_sync = now;

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::removal::Removal;
 use super::state::EncodedState;
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
-use crate::store::{Batch, Space};
+use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
 pub(super) const LOGIC: u32 = 1;
@@ -53,6 +54,14 @@ impl Manifest {
     pub(super) fn key(generation: u64, part: u64) -> u64 {
         (generation << 32) | part
     }
+
+    /// Returns the key behind those of all parts.
+    fn end(&self) -> u64 {
+        Self::key(
+            self.generation,
+            self.state_parts + self.seen_set_parts + self.host_parts,
+        )
+    }
 }
 
 /// Writes checkpoints, one after the other.
@@ -64,7 +73,12 @@ pub(super) struct Checkpointer {
     checkpoint_bytes: u64,
     /// The bytes of the journal that no checkpoint contains.
     journal_bytes: u64,
+    /// The keys of the parts of the last checkpoint.
+    parts: std::ops::Range<u64>,
+    /// The last row of the journal that the last checkpoint contains.
+    covered: u64,
     writing: Option<Writing>,
+    removal: Removal,
 }
 
 /// A checkpoint that is not written wholly.
@@ -72,6 +86,9 @@ pub(super) struct Checkpointer {
 struct Writing {
     manifest: Manifest,
     state: EncodedState,
+    /// The bytes of the journal that it replaces.
+    journal_bytes: u64,
+    is_begun: bool,
     /// The next part of the state and the seen-set.
     next_part: u64,
     bytes: u64,
@@ -112,15 +129,25 @@ impl Checkpointer {
             generation: 0,
             checkpoint_bytes: 0,
             journal_bytes: 0,
+            parts: 0..0,
+            covered: 0,
             writing: None,
+            removal: Removal::default(),
         }
     }
 
-    /// Continues after the checkpoint of a store, and the journal since.
-    pub(super) fn resume(&mut self, generation: u64, checkpoint_bytes: u64, journal_bytes: u64) {
-        self.generation = generation;
+    /// Continues after the checkpoint of a store, and the journal since. What they replaced is removed with the next
+    /// commit.
+    pub(super) fn resume(&mut self, manifest: &Manifest, checkpoint_bytes: u64, journal_bytes: u64) {
+        self.generation = manifest.generation;
         self.checkpoint_bytes = checkpoint_bytes;
         self.journal_bytes = journal_bytes;
+        self.covered = manifest.covered;
+        self.parts = Manifest::key(manifest.generation, 0)..manifest.end();
+        if let Some(before) = self.parts.start.checked_sub(1) {
+            self.removal.add_whole(Space::Checkpoint, 0..=before);
+        }
+        self.removal.add_whole(Space::Journal, 0..=manifest.covered);
     }
 
     /// Counts a row of the journal.
@@ -158,7 +185,9 @@ impl Checkpointer {
         self.writing = Some(Writing {
             manifest,
             bytes: state.bytes(),
+            journal_bytes: self.journal_bytes,
             state,
+            is_begun: false,
             next_part: 0,
             part_bytes: self.sizes.part_bytes,
         });
@@ -171,12 +200,18 @@ impl Checkpointer {
         self.writing.is_some()
     }
 
-    /// Adds the next slice to a batch; with the last one the manifest, and the removal of what it replaces. Returns whether it was the last
-    /// one.
+    /// Adds the next slice to a batch; with the last one the manifest. Between two checkpoints, it adds a part of the removal of what the
+    /// last one has replaced. Returns whether it was the last slice.
     pub(super) fn write_slice(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<bool, postcard::Error> {
         let Some(writing) = &mut self.writing else {
+            self.removal.write(batch);
             return Ok(false);
         };
+        if !writing.is_begun {
+            // Parts of one that was not finished.
+            batch.delete(Space::Checkpoint, self.parts.end..=MAX_KEY);
+            writing.is_begun = true;
+        }
         let most = self.sizes.parts_at_once;
         let mut parts = 0;
         while parts < most {
@@ -191,10 +226,26 @@ impl Checkpointer {
         }
         let manifest = &writing.manifest;
         batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(manifest)?);
-        batch.delete(Space::Checkpoint, 0..=Manifest::key(manifest.generation, 0) - 1);
-        batch.delete(Space::Journal, 0..=manifest.covered);
+        let at_once = (self.sizes.part_bytes * most) as u64;
+        if let Some(last) = self.parts.end.checked_sub(1) {
+            let part_bytes = self.sizes.part_bytes as u64;
+            self.removal
+                .add(Space::Checkpoint, self.parts.start..=last, part_bytes, at_once);
+        }
+        let first_row = self.covered + 1;
+        let rows = manifest.covered.saturating_sub(self.covered);
+        let row_bytes = writing.journal_bytes.checked_div(rows).unwrap_or_default();
+        self.removal
+            .add(Space::Journal, first_row..=manifest.covered, row_bytes, at_once);
+        self.parts = Manifest::key(manifest.generation, 0)..manifest.end();
+        self.covered = manifest.covered;
         self.checkpoint_bytes = writing.bytes;
         self.writing = None;
         Ok(true)
+    }
+
+    /// Adds the removal of all that the last checkpoint has replaced.
+    pub(super) fn remove_all(&mut self, batch: &mut Batch) {
+        while self.removal.write(batch) {}
     }
 }

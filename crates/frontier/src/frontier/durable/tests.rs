@@ -7,6 +7,7 @@ mod common;
 mod crash_images;
 mod damage;
 mod each_option;
+mod removal;
 mod run;
 mod segments;
 mod stores;

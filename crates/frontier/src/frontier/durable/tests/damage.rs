@@ -108,7 +108,14 @@ fn a_missing_part_is_an_error() {
 #[test]
 fn a_missing_row_is_an_error_and_the_last_one_is_the_state_before_it() {
     let (run, image) = image();
-    let rows: Vec<_> = image.space(Space::Journal).keys().copied().collect();
+    // Those before are removed with one of the next commits.
+    let first = manifest(&image).covered + 1;
+    let rows: Vec<_> = image
+        .space(Space::Journal)
+        .range(first..)
+        .map(|(row, _)| *row)
+        .collect();
+    assert!(rows.len() > 2);
     let (last, others) = rows.split_last().unwrap();
     for row in others {
         let missing = changed_by(&image, |batch| batch.delete(Space::Journal, *row..=*row));
