@@ -1,10 +1,12 @@
 //! The store of a durable frontier: what each commit costs in time, memory and disk.
 //!
 //! `cargo bench -p frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
-//! shape (`zipf`, `tens` or `one`) and a number of URLs, as in `-- zipf 5000000`.
+//! shape (`zipf`, `tens`, `one` or `offers`) and a number of URLs, as in `-- zipf 5000000`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
+//!
+//! `offers` offers links in batches of 64, of which one in ten is new, and no page is settled meanwhile. Then a million pages are settled.
 
 use std::error::Error;
 use std::num::NonZeroU32;
@@ -19,6 +21,10 @@ use frontier::{
 
 const BATCH: usize = 64;
 const LINKS_OF_PAGE: u64 = 5;
+/// Of the links that are only offered, one in this many is new.
+const NEW_ONE_OF: u64 = 10;
+/// The pages that are settled after the offers.
+const SETTLED_AFTER_OFFERS: u64 = 1_000_000;
 const HOSTS: u64 = 60_000;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -31,6 +37,8 @@ enum Shape {
     /// Ten URLs per host.
     Tens,
     One,
+    /// Hosts as with `Zipf`, and short URLs. Nine offers in ten are of URLs that were offered before.
+    Offers,
 }
 
 fn main() -> Result<()> {
@@ -45,13 +53,19 @@ fn main() -> Result<()> {
             (Shape::Tens, 3_000_000),
             (Shape::One, 3_000_000),
         ],
-        None => vec![(Shape::Zipf, 20_000), (Shape::Tens, 5_000), (Shape::One, 5_000)],
+        None => vec![
+            (Shape::Zipf, 20_000),
+            (Shape::Tens, 5_000),
+            (Shape::One, 5_000),
+            (Shape::Offers, 50_000),
+        ],
     };
     println!(
-        "{:<6} {:>10} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "{:<6} {:>10} {:>9} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
         "shape",
-        "URLs",
+        "offers",
         "new/s",
+        "end",
         "settled/s",
         "us/new",
         "us/sett",
@@ -75,6 +89,7 @@ fn shape_of(word: &str) -> Option<Shape> {
         "zipf" => Some(Shape::Zipf),
         "tens" => Some(Shape::Tens),
         "one" => Some(Shape::One),
+        "offers" => Some(Shape::Offers),
         _ => None,
     }
 }
@@ -91,9 +106,12 @@ fn no_rules(_text: &[u8]) -> Arc<dyn RobotsRules> {
     Arc::new(Nothing)
 }
 
-fn open(dir: &Path, urls: u64, now: Time) -> Result<Frontier> {
+fn open(dir: &Path, shape: Shape, urls: u64, now: Time) -> Result<Frontier> {
     let config = FrontierConfig {
-        capacity: urls,
+        capacity: match shape {
+            Shape::Offers => urls / NEW_ONE_OF,
+            _ => urls,
+        },
         delay: Duration::ZERO,
         per_host: NonZeroU32::new(BATCH as u32).unwrap_or(NonZeroU32::MIN),
         ask_robots: false,
@@ -108,44 +126,67 @@ fn open(dir: &Path, urls: u64, now: Time) -> Result<Frontier> {
     Ok(Frontier::open(dir, config, now, Arc::new(no_rules))?.frontier)
 }
 
-/// Makes links to URLs that were never offered.
+/// Makes URLs by their number, and links to those that were never offered.
 struct Urls {
     shape: Shape,
     canonicalizer: Canonicalizer,
     made: u64,
-    random: u64,
     hosts: f64,
 }
 
+/// The n-th number of SplitMix64 (G. Steele et al., OOPSLA 2014).
+fn random(n: u64) -> u64 {
+    let mut mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(7);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
 impl Urls {
-    fn next(&mut self) -> Result<String> {
-        let n = self.made;
-        self.made += 1;
-        // SplitMix64 (G. Steele et al., OOPSLA 2014).
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        let uniform = mixed as f64 / u64::MAX as f64;
+    fn url(&self, n: u64) -> String {
         let host = match self.shape {
             // The inverse of the distribution function ln(x)/ln(n).
-            Shape::Zipf => self.hosts.powf(uniform) as u64,
+            Shape::Zipf | Shape::Offers => self.hosts.powf(random(n) as f64 / u64::MAX as f64) as u64,
             Shape::Tens => n / 10,
             Shape::One => 0,
         };
-        Ok(format!(
-            "http://host-{host}.example/section-{}/chapter-{}/page-{n}.html",
-            n % 97,
-            n % 1009
-        ))
+        match self.shape {
+            Shape::Offers => format!("http://host-{host}.example/{n}"),
+            _ => format!(
+                "http://host-{host}.example/section-{}/chapter-{}/page-{n}.html",
+                n % 97,
+                n % 1009
+            ),
+        }
+    }
+
+    fn next(&mut self) -> String {
+        self.made += 1;
+        self.url(self.made - 1)
+    }
+
+    /// Returns the links of the n-th page that only offers: some to new URLs, most to others.
+    fn offers(&mut self, first: u64) -> Result<Vec<Link>> {
+        let mut links = Vec::with_capacity(BATCH);
+        for n in first..first + BATCH as u64 {
+            let url = match n % NEW_ONE_OF {
+                0 => self.next(),
+                _ => self.url(random(n) % self.made),
+            };
+            links.push(Link::found(
+                self.canonicalizer.parse(&url)?,
+                1,
+                "http://host-0.example/".into(),
+            ));
+        }
+        Ok(links)
     }
 
     fn links(&mut self, lease: &Lease) -> Result<Vec<Link>> {
         let referrer: Arc<str> = lease.entry.url.as_ref().into();
         let mut links = Vec::new();
         for _ in 0..LINKS_OF_PAGE {
-            let url = self.next()?;
+            let url = self.next();
             let url = self.canonicalizer.parse(&url)?;
             links.push(Link::found(url, 1, Arc::clone(&referrer)));
         }
@@ -159,6 +200,8 @@ struct Clock {
     elapsed: Duration,
     cpu: f64,
     commits: Vec<Duration>,
+    /// The time at each tenth of the work.
+    tenths: Vec<Duration>,
 }
 
 impl Clock {
@@ -177,6 +220,32 @@ impl Clock {
         self.elapsed += start.elapsed();
         self.cpu += cpu_seconds() - cpu;
         Ok(leased)
+    }
+
+    /// Offers links, in one commit.
+    fn offer(&mut self, frontier: &mut Frontier, links: &[Link], now: Time) -> Result<()> {
+        let (start, cpu) = (Instant::now(), cpu_seconds());
+        frontier.offer(links, now)?;
+        let commit = Instant::now();
+        frontier.persist(b"", now)?;
+        self.commits.push(commit.elapsed());
+        self.elapsed += start.elapsed();
+        self.cpu += cpu_seconds() - cpu;
+        Ok(())
+    }
+
+    fn progress(&mut self, done: u64, of: u64) {
+        while done * 10 >= of * (self.tenths.len() as u64 + 1) {
+            self.tenths.push(self.elapsed);
+        }
+    }
+
+    /// Returns the rate in the last tenth of the work, as a share of that in the first.
+    fn steadiness(&self) -> f64 {
+        match *self.tenths.as_slice() {
+            [first, .., before, last] => first.as_secs_f64() / (last - before).as_secs_f64(),
+            _ => f64::NAN,
+        }
     }
 
     fn quantile(&mut self, share: f64) -> f64 {
@@ -207,44 +276,57 @@ fn run(shape: Shape, most: u64, dir: &Path) -> Result<()> {
         shape,
         canonicalizer: Canonicalizer::default(),
         made: 0,
-        random: 7,
         hosts: HOSTS as f64,
     };
-    let mut frontier = open(dir, most, now())?;
+    let mut frontier = open(dir, shape, most, now())?;
     for _ in 0..BATCH {
-        let seed = urls.next()?;
+        let seed = urls.next();
         let seed = urls.canonicalizer.parse(&seed)?;
         frontier.add_seed(&seed, now())?;
     }
     let mut growing = Clock::default();
     let mut leases = Vec::new();
-    while urls.made < most {
-        let settlements = settle(&leases, Some(&mut urls))?;
-        leases = growing
-            .batch(&mut frontier, &settlements, now())?
-            .ok_or("nothing is ready")?;
+    let mut offered = BATCH as u64;
+    while offered < most {
+        if let Shape::Offers = shape {
+            let links = urls.offers(offered)?;
+            growing.offer(&mut frontier, &links, now())?;
+            offered += BATCH as u64;
+        } else {
+            let settlements = settle(&leases, Some(&mut urls))?;
+            leases = growing
+                .batch(&mut frontier, &settlements, now())?
+                .ok_or("nothing is ready")?;
+            offered = urls.made;
+        }
+        growing.progress(offered, most);
     }
     let waiting = frontier.report().queued;
     let bytes = directory_bytes(dir)?;
     drop(frontier);
     let opening = Instant::now();
-    let mut frontier = open(dir, most, now())?;
+    let mut frontier = open(dir, shape, most, now())?;
     let opening = opening.elapsed();
     let mut draining = Clock::default();
     let mut settled = 0_u64;
     leases = draining.batch(&mut frontier, &[], now())?.unwrap_or_default();
-    while !leases.is_empty() {
+    let enough = match shape {
+        Shape::Offers => SETTLED_AFTER_OFFERS,
+        _ => u64::MAX,
+    };
+    while !leases.is_empty() && settled < enough {
         let settlements = settle(&leases, None)?;
         settled += settlements.len() as u64;
         leases = draining.batch(&mut frontier, &settlements, now())?.unwrap_or_default();
     }
     let cpu = |clock: &Clock, count: u64| clock.cpu * 1e6 / count as f64;
-    let (cpu_new, cpu_settled) = (cpu(&growing, urls.made), cpu(&draining, settled));
+    let (cpu_new, cpu_settled) = (cpu(&growing, offered), cpu(&draining, settled));
     println!(
-        "{:<6} {:>10} {:>9.0} {:>9.0} {:>8.2} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.2} {:>8.0}",
+        "{:<6} {:>10} {:>9.0} {:>6.2} {:>9.0} {:>8.2} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.2} {:>8.0}",
         format!("{shape:?}").to_lowercase(),
-        urls.made,
-        urls.made as f64 / growing.elapsed.as_secs_f64(),
+        offered,
+        offered as f64 / growing.elapsed.as_secs_f64(),
+        growing.steadiness(),
         settled as f64 / draining.elapsed.as_secs_f64(),
         cpu_new,
         cpu_settled,
