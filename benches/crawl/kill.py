@@ -3,11 +3,13 @@
 
     benches/crawl/kill.py [--kills 1000] [--pages 2000] [--hosts 32] [--delay 0.1] [--concurrency 16] [--seed 1]
     benches/crawl/kill.py --short        20 kills, for CI
+    benches/crawl/kill.py --io-errors    an I/O error instead of each kill; needs strace
 
 A site on several hosts below localhost is crawled with all outputs: --output, --links, --refused, --warc and --save, in every second crawl as
 CSV, and in every third with archives of at most 100 kB. The crawler is killed at a random moment, from its first instruction on; one time in
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
-there were enough kills. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
+there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
+state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
 
 Promises, for each crawl:
 
@@ -45,6 +47,19 @@ END_SECONDS = 10
 KILL, STOP, STOP_NOW = [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]
 # The clock of the crawler has milliseconds.
 TOLERANCE_SECONDS = 0.002
+# Calls of the system and their errors; whether only calls for the outputs count. SQLite does not use write(2), and sockets do not use the others.
+IO_ERRORS = [
+    ("pwrite64", "ENOSPC", False),
+    ("pwrite64", "EIO", False),
+    ("pread64", "EIO", False),
+    ("fdatasync,fsync", "EIO", False),
+    ("ftruncate", "EIO", False),
+    ("rename", "EIO", False),
+    ("write", "ENOSPC", True),
+    ("write", "EIO", True),
+]
+# The call that fails is one of so many of its kind, in each thread.
+LATEST_IO_ERROR = 400
 COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
 
 
@@ -56,6 +71,7 @@ def main():
     parser.add_argument("--delay", type=float, default=0.1, help="in seconds, longer than a start of the crawler")
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--io-errors", action="store_true", help="let a call of the system fail instead of each kill")
     parser.add_argument("--keep", help="keep the files of crawls with broken promises in this folder")
     arguments = site_server.parse(parser)
     arguments.kills = arguments.kills or (20 if arguments.short else 1000)
@@ -165,12 +181,21 @@ def check(arguments, number, moments, max_kills, work, server):
     command = [arguments.crawler, *common, "--delay", arguments.delay, "--state", work / "state", *files.options, seed]
     command = [str(word) for word in command]
     kills, began, codes, errors = 0, time.monotonic(), [], []
+    met = collections.Counter()
     while True:
+        error = choose_io_error(moments, files) if arguments.io_errors and kills < max_kills else []
         with open(work / "stdout", "wb") as stdout, open(work / "stderr", "wb") as stderr:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+            process = subprocess.Popen([*error, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
             try:
-                may_kill = kills < max_kills
+                may_kill = kills < max_kills and not error
                 code = process.wait(moments.uniform(0, LATEST_KILL) if may_kill else LIMIT_SECONDS)
+                if error and code == 1:
+                    kills += 1
+                    if "ERROR" not in (work / "stderr").read_text():
+                        return [f"no message about {error[-1]}"], kills
+                    met[error[-1].split("=")[1]] += 1
+                    continue
+                # Without an error the crawl has ended, or the error did no harm.
                 codes.append(code)
                 break
             except subprocess.TimeoutExpired:
@@ -181,6 +206,8 @@ def check(arguments, number, moments, max_kills, work, server):
                 kills += 1
                 if not end(process, moments.choices([KILL, STOP, STOP_NOW], [8, 1, 1])[0]):
                     return ["the crawl did not end after a signal"], kills
+    if met:
+        print(" " * 4, "errors met:", ", ".join(f"{name} {count}" for name, count in sorted(met.items())))
     wall = time.monotonic() - began
     summary, log = (work / "stdout").read_text(), (work / "stderr").read_text()
     if codes[-1] != 0:
@@ -240,6 +267,17 @@ def check(arguments, number, moments, max_kills, work, server):
         log = result.stderr.decode().splitlines()[-1:]
         broken.append(f"once more: exit code {result.returncode}, {server.count() - count} requests, changed {changed} {log}")
     return broken, kills
+
+
+def choose_io_error(moments, files):
+    """Returns the start of a command in which one call of the system fails."""
+    calls, error, is_output = moments.choice(IO_ERRORS)
+    # Early calls are met by every run, late ones by long runs only.
+    number = int(LATEST_IO_ERROR ** moments.random())
+    paths = [files.pages, files.links, files.refused, files.archive] if is_output else []
+    only = [word for path in paths for word in ("-P", str(path))]
+    command = ["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null", *only, "-e", f"trace={calls}"]
+    return [*command, "-e", f"inject={calls}:error={error}:when={number}"]
 
 
 def end(process, how):
