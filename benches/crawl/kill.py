@@ -183,7 +183,7 @@ def check(arguments, number, moments, max_kills, work, server):
     kills, began, codes, errors = 0, time.monotonic(), [], []
     met = collections.Counter()
     while True:
-        error = choose_io_error(moments, files) if arguments.io_errors and kills < max_kills else []
+        error = choose_io_error(moments, files, work / "state") if arguments.io_errors and kills < max_kills else []
         with open(work / "stdout", "wb") as stdout, open(work / "stderr", "wb") as stderr:
             process = subprocess.Popen([*error, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
             try:
@@ -191,7 +191,7 @@ def check(arguments, number, moments, max_kills, work, server):
                 code = process.wait(moments.uniform(0, LATEST_KILL) if may_kill else LIMIT_SECONDS)
                 if error and code == 1:
                     kills += 1
-                    if "ERROR" not in (work / "stderr").read_text():
+                    if "crawler: " not in (work / "stderr").read_text():
                         return [f"no message about {error[-1]}"], kills
                     met[error[-1].split("=")[1]] += 1
                     continue
@@ -269,12 +269,13 @@ def check(arguments, number, moments, max_kills, work, server):
     return broken, kills
 
 
-def choose_io_error(moments, files):
+def choose_io_error(moments, files, state):
     """Returns the start of a command in which one call of the system fails."""
     calls, error, is_output = moments.choice(IO_ERRORS)
     # Early calls are met by every run, late ones by long runs only.
     number = int(LATEST_IO_ERROR ** moments.random())
-    paths = [files.pages, files.links, files.refused, files.archive] if is_output else []
+    database = [state / f"frontier.sqlite{ending}" for ending in ["", "-wal", ".new"]]
+    paths = [files.pages, files.links, files.refused, files.archive] if is_output else database
     only = [word for path in paths for word in ("-P", str(path))]
     command = ["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null", *only, "-e", f"trace={calls}"]
     return [*command, "-e", f"inject={calls}:error={error}:when={number}"]
