@@ -59,7 +59,7 @@ IO_ERRORS = [
     ("write", "EIO", True),
 ]
 # The call that fails is one of so many of its kind, in each thread.
-LATEST_IO_ERROR = 400
+LATEST_IO_ERROR = 150
 COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
 
 
