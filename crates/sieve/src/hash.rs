@@ -135,7 +135,7 @@ impl Hashing {
 
     /// Hashes a key.
     #[inline]
-    pub(crate) fn digest(&self, key: &[u8]) -> Digest {
+    pub fn digest(&self, key: &[u8]) -> Digest {
         match *self {
             Self::Murmur3 { seed } => Digest::from_native_bytes(fastmurmur3::murmur3_x64_128(key, seed).to_ne_bytes()),
             Self::Xxh3 { seed } => Digest::spread(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)),
@@ -162,10 +162,43 @@ pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// The hash of one key, as two words: 128 bits, of which xxh3 fills 64.
+///
+/// All probes come from it, in a filter of any size and layout. So who stores the digests of the accepted keys, as `u128`, can fill another
+/// filter of the same [`Hashing`] with them, without the keys:
+///
+/// ```
+/// use sieve::{BloomFilter, Filter, Hashing, Sizing};
+///
+/// let hashing = Hashing::random();
+/// let stored = u128::from(hashing.digest(b"https://example.com/"));
+///
+/// let mut larger = BloomFilter::with_hashing(Sizing::for_rate(1_000_000, 0.01)?, hashing)?;
+/// larger.insert_digest(&[], stored.into());
+/// assert!(larger.contains("https://example.com/"));
+/// # Ok::<(), sieve::ConfigError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Digest {
     pub(crate) first: u64,
     pub(crate) second: u64,
+}
+
+impl From<Digest> for u128 {
+    /// Returns the bits, the first word above the second. They are the same on every platform.
+    #[inline]
+    fn from(digest: Digest) -> Self {
+        (Self::from(digest.first) << 64) | Self::from(digest.second)
+    }
+}
+
+impl From<u128> for Digest {
+    #[inline]
+    fn from(bits: u128) -> Self {
+        Self {
+            first: (bits >> 64) as u64,
+            second: bits as u64,
+        }
+    }
 }
 
 impl Digest {

@@ -50,11 +50,13 @@ pub struct ScalableBloomFilter {
     older: Vec<BloomFilter>,
     rate: f64,
     hashing: Hashing,
+    first_capacity: u64,
+    max_bytes: Option<u64>,
     /// The sums over the older layers, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
     older_rate: f64,
-    /// New keys that the older layers took for seen: they set no bit of the newest.
+    /// New keys that older layers took for seen, or layers that were replaced: they set no bit of the newest.
     hidden: LossMeter,
     grow_at: u64,
     stuck: bool,
@@ -106,8 +108,82 @@ impl ScalableBloomFilter {
     }
 
     /// Returns the keys that its first layer was sized for: the capacity that it was created with.
+    ///
+    /// A file does not have it once layers were [replaced](Self::replace_layers).
     pub fn first_capacity(&self) -> u64 {
-        self.older.first().unwrap_or(&self.newest).sizing().capacity()
+        self.first_capacity
+    }
+
+    /// Sets the capacity that it was created with, after it was read from a file.
+    pub fn set_first_capacity(&mut self, keys: u64) {
+        self.first_capacity = keys;
+    }
+
+    /// Sets the most memory that all layers may take, in bytes; `None`, the default, for no bound.
+    ///
+    /// A layer that would pass it is not added: the rate then rises as in any full filter, and the log says so. A first layer that is
+    /// larger stays.
+    pub fn set_max_bytes(&mut self, bytes: Option<u64>) {
+        self.max_bytes = bytes;
+        if self.stuck {
+            // It is tried again with the next key.
+            self.stuck = false;
+            self.grow_at = full_at(&self.newest);
+        }
+    }
+
+    /// Returns whether a layer of this size may be added.
+    pub fn has_room_for(&self, sizing: &Sizing) -> bool {
+        let bytes = self.memory_bytes().saturating_add(sizing.memory_bytes());
+        self.max_bytes.is_none_or(|most| bytes <= most)
+    }
+
+    /// Returns the shape of one layer for so many keys, to [replace](Self::replace_layers) all present ones.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Sizing::for_rate`].
+    pub fn merged_sizing(&self, capacity: u64) -> Result<Sizing, ConfigError> {
+        layer_sizing(capacity, self.rate, 0)
+    }
+
+    /// Replaces all layers by one that has the same keys, which the caller has inserted by their [digests](Digest). `lost` is the number
+    /// of new keys that were wrongly dropped so far: they set no bit of the new layer, but count in the estimate.
+    ///
+    /// Behind a [`Sieve`](crate::Sieve), call it in [`Sieve::reshape_filter`](crate::Sieve::reshape_filter).
+    ///
+    /// ```
+    /// use sieve::{BloomFilter, Filter, ScalableBloomFilter};
+    ///
+    /// let mut seen = ScalableBloomFilter::new(100, 0.01)?;
+    /// for n in 0..1_000_u32 {
+    ///     seen.insert(n.to_le_bytes());
+    /// }
+    /// assert_eq!(seen.layers().len(), 4);
+    ///
+    /// let mut merged = BloomFilter::with_hashing(seen.merged_sizing(1_500)?, seen.hashing())?;
+    /// for n in 0..1_000_u32 {
+    ///     merged.insert(n.to_le_bytes());
+    /// }
+    /// seen.replace_layers(merged, 0.0);
+    /// assert_eq!(seen.layers().len(), 1);
+    /// assert!(seen.contains(7_u32.to_le_bytes()));
+    /// # Ok::<(), sieve::ConfigError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the layer has another hash.
+    pub fn replace_layers(&mut self, layer: BloomFilter, lost: f64) {
+        assert!(
+            layer.hashing() == self.hashing,
+            "a layer of another hash has other bits for the same keys"
+        );
+        let mut merged = Self::with_layer(layer, self.rate, self.hashing);
+        merged.first_capacity = self.first_capacity;
+        merged.max_bytes = self.max_bytes;
+        merged.hidden.resume(lost, 0.0);
+        *self = merged;
     }
 
     /// Returns the keys that all present layers hold at the rate: those in the full layers, and the capacity of the newest.
@@ -128,7 +204,7 @@ impl ScalableBloomFilter {
         self.layers().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Returns whether a layer could not be allocated. The rate then rises as in any full filter.
+    /// Returns whether a layer could not be allocated, or would have passed the [bound](Self::set_max_bytes). The rate then rises as in any full filter.
     pub fn is_stuck(&self) -> bool {
         self.stuck
     }
@@ -175,6 +251,8 @@ impl ScalableBloomFilter {
     fn with_layer(newest: BloomFilter, rate: f64, hashing: Hashing) -> Self {
         Self {
             grow_at: full_at(&newest),
+            first_capacity: newest.sizing().capacity(),
+            max_bytes: None,
             newest,
             older: Vec::new(),
             rate,
@@ -205,8 +283,9 @@ impl ScalableBloomFilter {
 
     #[cold]
     fn grow(&mut self) {
-        let next = self.next_sizing();
-        let Ok(next) = next.and_then(|sizing| BloomFilter::with_hashing(sizing, self.hashing)) else {
+        let sizing = self.next_sizing().ok().filter(|sizing| self.has_room_for(sizing));
+        let next = sizing.and_then(|sizing| BloomFilter::with_hashing(sizing, self.hashing).ok());
+        let Some(next) = next else {
             self.stuck = true;
             self.grow_at = u64::MAX;
             return;
@@ -310,7 +389,8 @@ impl Filter for ScalableBloomFilter {
             load.memory_bytes += older.memory_bytes;
         }
         load.capacity = Some(self.first_capacity());
-        load.grown_capacity = (!self.older.is_empty()).then(|| self.capacity());
+        let has_grown = !self.older.is_empty() || self.newest.sizing().capacity() > self.first_capacity;
+        load.grown_capacity = has_grown.then(|| self.capacity());
         load.estimated_len = self.estimated_len();
         load.estimate_noise = variance.sqrt();
         load.false_positive_rate = self.false_positive_rate();
@@ -423,6 +503,31 @@ mod tests {
             filter.ones_above(100.0).is_some_and(|ones| ones < 900),
             "a level below the capacity"
         );
+    }
+
+    #[test]
+    fn no_layer_is_added_that_would_pass_the_bound_until_it_is_raised() {
+        let mut filter = ScalableBloomFilter::new(1_000, 0.01).unwrap();
+        filter.set_max_bytes(Some(12 << 10));
+        for n in 0_u64..9_000 {
+            filter.insert(n.to_le_bytes());
+            assert!(filter.memory_bytes() <= 12 << 10);
+        }
+        assert!(filter.is_stuck() && filter.false_positive_rate() > 0.01);
+        filter.set_max_bytes(None);
+        for n in 9_000_u64..10_000 {
+            filter.insert(n.to_le_bytes());
+        }
+        assert!(!filter.is_stuck() && filter.memory_bytes() > 12 << 10);
+        assert!((0_u64..10_000).all(|n| filter.contains(n.to_le_bytes())));
+    }
+
+    #[test]
+    #[should_panic(expected = "another hash")]
+    fn a_layer_of_another_hash_is_not_taken() {
+        let mut filter = ScalableBloomFilter::new(1_000, 0.01).unwrap();
+        let layer = BloomFilter::with_hashing(filter.newest().sizing(), Hashing::Murmur3 { seed: 8 }).unwrap();
+        filter.replace_layers(layer, 0.0);
     }
 
     #[test]

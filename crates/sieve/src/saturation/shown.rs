@@ -25,7 +25,8 @@ impl fmt::Display for Saturation {
         }
         if let Some(grown) = self.grown_capacity {
             let (grown, layers) = (Grouped::about(grown as f64), self.layers);
-            write!(f, ", grown to hold {grown} in {layers} layers")?;
+            let unit = if layers == 1 { "layer" } else { "layers" };
+            write!(f, ", grown to hold {grown} in {layers} {unit}")?;
         }
         write!(f, "; {} of new keys are wrongly dropped, ", Percent(self.rate))?;
         match self.lost_at_least() {
