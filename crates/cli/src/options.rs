@@ -308,6 +308,12 @@ pub(crate) struct Options {
     /// What happens beyond the capacity of the seen-set.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t = OnSaturationArg::Grow, help_heading = "Seen-set")]
     on_saturation: OnSaturationArg,
+    /// Never take a new URL for one that was seen.
+    ///
+    /// Without --state it keeps all URLs in memory, each with about 32 bytes more. With --state it looks up on disk what the Bloom
+    /// filter takes for seen; --capacity, --false-positive-rate and --on-saturation say how often that is for nothing.
+    #[arg(long, help_heading = "Seen-set")]
+    exact: bool,
     /// Hash function of the seen-set.
     #[arg(long, value_name = "HASH", value_enum, default_value_t = HashArg::Murmur3, help_heading = "Seen-set")]
     hash: HashArg,
@@ -336,6 +342,7 @@ impl Options {
             false_positive_rate: self.false_positive_rate,
             hashing: self.hash.with(self.hash_seed.map_or(secret, u128::from)),
             on_saturation: self.on_saturation.into(),
+            exact: self.exact,
             scope,
             per_host: self.per_host,
             per_address: self.per_address,

@@ -79,9 +79,17 @@ pub struct FrontierConfig {
     pub hashing: sieve::Hashing,
     /// What happens once the estimate of the seen-set exceeds its capacity.
     pub on_saturation: sieve::OnSaturation,
+    /// The most memory that a seen-set may grow to, in bytes, if it grows. At this bound it stays as it is, and wrongly drops more and more
+    /// new URLs, as one that does not grow. `None` for no bound.
+    pub max_seen_set_bytes: Option<u64>,
     /// What may be crawled.
     pub scope: ScopeConfig,
-    /// Whether the seen-set is exact: no new URL is ever dropped. It costs the bytes of each key and about 32 more.
+    /// Whether the seen-set is exact: no new URL is ever dropped. In memory it costs the bytes of each key and about 32 more.
+    ///
+    /// In a directory it is a Bloom filter of this capacity, rate and policy, and each "seen" of the filter is looked up among the stored
+    /// digests of 128 bits. A seen URL that is not asked for often costs some reads of the store, of 16 KiB each; so does a share of the new
+    /// URLs once the filter is beyond its capacity: let it grow. Two of a billion URLs have the same digest with a chance of 10⁻²¹ (with
+    /// xxh3, which has 64 bits, of 3 %): then one of them is dropped.
     pub exact: bool,
     /// Requests that may be in flight to one host at a time.
     pub per_host: NonZeroU32,
@@ -136,6 +144,7 @@ impl Default for FrontierConfig {
             hashing: sieve::Hashing::random(),
             exact: false,
             on_saturation: sieve::OnSaturation::default(),
+            max_seen_set_bytes: None,
             scope: ScopeConfig::default(),
             per_host: NonZeroU32::MIN,
             per_address: false,

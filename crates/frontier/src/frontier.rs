@@ -26,6 +26,10 @@ use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops, Traps};
 use crate::url::{CanonicalUrl, HostKey};
+#[cfg(feature = "durable")]
+use durable::Seen;
+#[cfg(not(feature = "durable"))]
+use sieve::SeenSet as Seen;
 
 /// Why a call to a frontier fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +80,7 @@ pub enum FrontierError {
 /// ```
 #[derive(Debug)]
 pub struct Frontier {
-    sieve: Sieve<SeenSet, HostQueues>,
+    sieve: Sieve<Seen, HostQueues>,
     scope: Scope,
     retries: RetryPolicy,
     max_pages: Option<u64>,
@@ -111,12 +115,7 @@ impl Frontier {
         let seen = if config.exact {
             SeenSet::exact()
         } else {
-            Sieve::builder()
-                .capacity(config.capacity)
-                .false_positive_rate(config.false_positive_rate)
-                .hashing(config.hashing)
-                .on_saturation(config.on_saturation)
-                .build_filter()?
+            bloom_filter(&config)?
         };
         Self::with_seen_set(config, seen)
     }
@@ -128,11 +127,15 @@ impl Frontier {
     /// # Errors
     ///
     /// An invalid pattern of the scope.
+    #[cfg_attr(
+        not(feature = "durable"),
+        expect(clippy::useless_conversion, reason = "in a directory its keys are stored")
+    )]
     pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
         let hash = KeyedHash::with_secret_of(&config.hashing);
         let queues = HostQueues::new(Self::host_rules(&config), Traps::new(&config, hash));
         Ok(Self {
-            sieve: Sieve::from_parts(seen, queues).on_saturation(config.on_saturation),
+            sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope)?,
             retries: config.retries,
             max_pages: config.max_pages,
@@ -316,4 +319,18 @@ impl Frontier {
             *self.not_fetched.entry(why).or_default() += 1;
         }
     }
+}
+
+/// Builds the Bloom filter that a configuration describes.
+fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
+    let mut seen = Sieve::builder()
+        .capacity(config.capacity)
+        .false_positive_rate(config.false_positive_rate)
+        .hashing(config.hashing)
+        .on_saturation(config.on_saturation)
+        .build_filter()?;
+    if let SeenSet::Growing(growing) = &mut seen {
+        growing.set_max_bytes(config.max_seen_set_bytes);
+    }
+    Ok(seen)
 }

@@ -200,7 +200,7 @@ pub enum Why {
     /// The seen-set knows it: it was fetched, failed or dropped before, or it is one of the new URLs that are wrongly dropped. The
     /// frontier does not remember which: [`Settled`](crate::Settled) and [`Dropped`](crate::Dropped) said it then.
     Seen {
-        /// The chance that the seen-set says so of a URL that it never met.
+        /// The chance that the seen-set says so of a URL that it never met; 0 if it surely met this one.
         false_positive_rate: f64,
     },
     /// It was never offered, or was refused for a reason that no longer holds.

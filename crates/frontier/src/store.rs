@@ -32,11 +32,19 @@ pub(crate) enum Space {
     Checkpoint,
     Segment,
     Record,
+    Digest,
 }
 
 impl Space {
     /// All spaces; each stands at its number.
-    pub(crate) const ALL: [Self; 5] = [Self::Meta, Self::Journal, Self::Checkpoint, Self::Segment, Self::Record];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Meta,
+        Self::Journal,
+        Self::Checkpoint,
+        Self::Segment,
+        Self::Record,
+        Self::Digest,
+    ];
 
     /// The name of its table.
     pub(crate) fn name(self) -> &'static str {
@@ -46,6 +54,7 @@ impl Space {
             Self::Checkpoint => "checkpoint",
             Self::Segment => "segment",
             Self::Record => "record",
+            Self::Digest => "digest",
         }
     }
 }

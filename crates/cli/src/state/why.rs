@@ -134,7 +134,10 @@ impl Answer {
                 }
                 None => {
                     answer.false_positive_rate = Some(*false_positive_rate);
-                    let chance = format!("with probability {false_positive_rate:.1e} it was never offered");
+                    let chance = match *false_positive_rate {
+                        0.0 => "it surely was offered".to_owned(),
+                        rate => format!("with probability {rate:.1e} it was never offered"),
+                    };
                     let text = format!("the seen-set knows it, and there is no record of it; {chance}");
                     ("seen", None, text)
                 }

@@ -18,12 +18,15 @@ mod checkpoint;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod growth;
+mod keys;
 mod open;
 mod options;
 mod record;
 mod recording;
 mod removal;
 mod replay;
+mod seen;
 mod shelf;
 mod state;
 mod tests;
@@ -37,6 +40,7 @@ use calls::Call;
 use checkpoint::{Checkpointer, SIZES, Sizes};
 pub use open::{OpenError, Opened};
 pub use record::{PageEnd, PageRecord};
+pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
 
 use super::{Frontier, FrontierError};
@@ -146,6 +150,7 @@ impl Frontier {
     }
 
     fn write_row(&mut self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.tend_layers(durable)?;
         let is_sync_due = durable.is_sync_due(now);
         let is_new = !durable.calls.is_empty() || durable.attachment != attachment;
         if !is_new && !is_sync_due {
@@ -225,15 +230,27 @@ impl Frontier {
         let begun = checkpointer.begin(state, hosts, *next_row - 1, config, attachment);
         begun.map_err(|error| FrontierError::not_saved(&error))?;
         durable.shelf.checkpoint_begun();
+        if let Some(keys) = self.sieve.filter().keys() {
+            keys.lock().checkpoint_begun(durable.next_row - 1);
+        }
         Ok(())
     }
 
-    /// Adds the next slice of the checkpoint that is being written, if any, to a batch.
+    /// Adds the next slice of the checkpoint that is being written, if any, to a batch, and what is to be written of the keys.
     fn write_slice(&mut self, durable: &mut Durable, batch: &mut Batch) -> Result<(), FrontierError> {
+        let mut has_keys = true;
+        if let Some(keys) = self.sieve.filter().keys() {
+            let mut keys = keys.lock();
+            keys.write(batch, durable.next_row - 1)?;
+            has_keys = keys.are_written();
+        }
         let hosts = self.hosts().table_mut();
-        let is_last = durable.checkpointer.write_slice(batch, hosts);
+        let is_last = durable.checkpointer.write_slice(batch, hosts, has_keys);
         if is_last.map_err(|error| FrontierError::not_saved(&error))? {
             durable.shelf.checkpoint_finished(batch);
+            if let Some(keys) = self.sieve.filter().keys() {
+                keys.lock().checkpoint_finished();
+            }
         }
         Ok(())
     }
@@ -353,9 +370,15 @@ impl Frontier {
         record::visit(&store, visit)
     }
 
-    /// Fails if a segment of a queue could not be read.
+    /// Fails if a segment of a queue, or a part of the keys, could not be read.
     pub(super) fn check_shelf(&self) -> Result<(), FrontierError> {
         let error = self.durable.as_ref().and_then(|durable| durable.shelf.error());
+        let error = error.or_else(|| self.is_durable().then(|| self.keys_error()).flatten());
         error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Returns why a part of the keys could not be read, if so.
+    fn keys_error(&self) -> Option<StoreError> {
+        self.sieve.filter().keys()?.lock().error()
     }
 }

@@ -47,7 +47,7 @@ impl Frontier {
         }
         if self.sieve.contains(key) {
             return Why::Seen {
-                false_positive_rate: self.sieve.saturation().rate,
+                false_positive_rate: self.chance_of_mistake(key),
             };
         }
         let link = Link::found(url.clone(), 0, "".into());
@@ -135,5 +135,13 @@ impl Frontier {
             return Err(FrontierError::NotRead);
         }
         Ok(())
+    }
+}
+
+#[cfg(not(feature = "durable"))]
+impl Frontier {
+    /// Returns the chance that the seen-set knows a key that it never met.
+    fn chance_of_mistake(&self, _key: &str) -> f64 {
+        self.sieve.saturation().rate
     }
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use sieve::OnSaturation;
 
 use super::calls::{Call, calls};
 use super::common::{self, START, url};
 use super::frontier::{
-    CanonicalUrl, Frontier, FrontierConfig, HostKey, Lease, Leasing, Link, Opened, Settlement, Time,
+    CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, Leasing, Link, Opened, Settlement, Time,
 };
 use super::settlements::{address, host_url, link, settlement};
 
@@ -69,31 +70,70 @@ pub(crate) fn time_of(answer: &str) -> Option<Time> {
 
 /// Makes a call, and returns the answer as text.
 pub(crate) fn make(frontier: &mut Frontier, step: &Step, now: Time) -> (String, Vec<Lease>) {
+    try_make(frontier, step, now).unwrap()
+}
+
+/// Makes a call of a frontier whose store may fail.
+pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Result<(String, Vec<Lease>), FrontierError> {
     let mut leased = Vec::new();
     let answer = match step {
-        Step::Offer(links) => format!("{:?}", frontier.offer(links, now).unwrap()),
-        Step::Seed(seed) => format!("{:?}", frontier.add_seed(seed, now).unwrap()),
+        Step::Offer(links) => format!("{:?}", frontier.offer(links, now)?),
+        Step::Seed(seed) => format!("{:?}", frontier.add_seed(seed, now)?),
         Step::Lease(up_to) => {
-            let answer = frontier.lease(now, *up_to).unwrap();
+            let answer = frontier.lease(now, *up_to)?;
             let text = format!("{answer:?}");
             if let Leasing::Ready(leases) = answer {
                 leased = leases;
             }
             text
         }
-        Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now).unwrap()),
-        Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)),
-        Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)),
-        Step::Release => format!("{:?}", frontier.release_leases(now)),
+        Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now)?),
+        Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)?),
+        Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)?),
+        Step::Release => format!("{:?}", frontier.release_leases(now)?),
     };
-    (answer, leased)
+    Ok((answer, leased))
 }
 
-/// All that a frontier says of itself.
+/// All that a frontier says of itself. The memory of an exact seen-set is another one in a directory.
 pub(crate) fn picture(frontier: &Frontier) -> String {
     let mut hosts: Vec<_> = frontier.host_reports().map(|host| format!("{host:?}")).collect();
     hosts.sort();
-    format!("{:?}\n{}", frontier.report(), hosts.join("\n"))
+    let mut report = frontier.report();
+    if report.saturation.capacity.is_none() {
+        report.saturation.memory_bytes = 0;
+    }
+    format!("{report:?}\n{}", hosts.join("\n"))
+}
+
+fn grows(config: &FrontierConfig) -> bool {
+    config.on_saturation == OnSaturation::Grow && !config.exact
+}
+
+/// The configuration of a frontier in memory that answers alike. A seen-set that grows has layers of its own, and so low a rate that an
+/// exact one answers like it.
+pub(crate) fn oracle(config: &FrontierConfig) -> FrontierConfig {
+    FrontierConfig {
+        exact: config.exact || grows(config),
+        ..config.clone()
+    }
+}
+
+/// The picture that both have.
+pub(crate) fn common_picture(frontier: &Frontier, config: &FrontierConfig) -> String {
+    let picture = picture(frontier);
+    let Some((report, seen_set)) = picture.split_once(", saturation: ").filter(|_| grows(config)) else {
+        return picture;
+    };
+    let (_, hosts) = seen_set.split_once('\n').unwrap();
+    format!("{report}, {} accepted\n{hosts}", frontier.report().saturation.accepted)
+}
+
+/// The seen-set itself, which a kill must not change.
+fn seen_set(frontier: &Frontier) -> String {
+    let seen = frontier.report().saturation;
+    let shape = (seen.bits, seen.ones, seen.hashes, seen.layers, seen.memory_bytes);
+    format!("{shape:?} {:?} {} {}", seen.capacity, seen.accepted, seen.lost)
 }
 
 /// A durable frontier, and what was called since the beginning.
@@ -114,7 +154,7 @@ impl<P: Place> Pair<P> {
         Self {
             durable: Some(place.open(config.clone(), START).frontier),
             place,
-            memory: common::frontier(config.clone()),
+            memory: common::frontier(oracle(&config)),
             config,
             steps: Vec::new(),
             saved: 0,
@@ -138,10 +178,15 @@ impl<P: Place> Pair<P> {
         assert_eq!(of_durable, of_memory, "the answer to {step:?}");
         self.out.extend(leased);
         self.steps.push((step, self.now));
-        assert_eq!(picture(self.durable.as_ref().unwrap()), picture(&self.memory));
+        self.compare();
         if is_wait && let Some(time) = time_of(&of_durable) {
             self.now = time;
         }
+    }
+
+    fn compare(&self) {
+        let durable = common_picture(self.durable.as_ref().unwrap(), &self.config);
+        assert_eq!(durable, common_picture(&self.memory, &self.config));
     }
 
     pub(crate) fn persist(&mut self, is_checkpoint: bool) {
@@ -156,17 +201,21 @@ impl<P: Place> Pair<P> {
 
     /// Drops the durable frontier as it is, and opens it again. What was not saved is lost.
     pub(crate) fn kill(&mut self) {
-        drop(self.durable.take());
+        let before = self.durable.take().map(|durable| seen_set(&durable));
+        let before = before.filter(|_| self.saved == self.steps.len());
         if self.saved < self.steps.len() {
             self.steps.truncate(self.saved);
-            self.memory = common::frontier(self.config.clone());
+            self.memory = common::frontier(oracle(&self.config));
             for (step, now) in &self.steps {
                 make(&mut self.memory, step, *now);
             }
         }
         let opened = self.place.open(self.config.clone(), self.now);
+        if let Some(before) = before {
+            assert_eq!(seen_set(&opened.frontier), before, "the seen-set after a kill");
+        }
         let released = make(&mut self.memory, &Step::Release, self.now).0;
-        assert_eq!(format!("Ok({})", opened.released), released);
+        assert_eq!(opened.released.to_string(), released);
         if self.saved > 0 {
             assert_eq!(opened.attachment.unwrap(), self.saved.to_string().into_bytes());
         }
@@ -175,7 +224,7 @@ impl<P: Place> Pair<P> {
         self.saved = self.steps.len();
         self.durable = Some(opened.frontier);
         self.out.clear();
-        assert_eq!(picture(self.durable.as_ref().unwrap()), picture(&self.memory));
+        self.compare();
         self.persist(false);
     }
 

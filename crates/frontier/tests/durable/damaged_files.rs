@@ -24,6 +24,7 @@ struct Crawl {
 fn config() -> FrontierConfig {
     FrontierConfig {
         hashing: frontier_hashing(),
+        capacity: 100,
         ..common::config()
     }
 }

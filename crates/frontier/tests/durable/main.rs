@@ -16,6 +16,8 @@ mod calls;
 mod common;
 #[path = "../call_sequences/pair.rs"]
 mod pair;
+#[path = "../call_sequences/seen_sets.rs"]
+mod seen_sets;
 #[path = "../call_sequences/settlements.rs"]
 mod settlements;
 
@@ -34,6 +36,7 @@ use proptest::test_runner::FileFailurePersistence;
 use calls::settings;
 use common::Forbid;
 use pair::{Pair, Place, events};
+use seen_sets::seen_sets;
 use settlements::config;
 
 /// A directory that is removed at the end.
@@ -69,10 +72,10 @@ proptest! {
     #[test]
     fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(
         setting in settings(),
-        is_exact in any::<bool>(),
+        seen_set in seen_sets(),
         events in prop::collection::vec(events(), 1..160),
     ) {
-        let config = FrontierConfig { exact: is_exact, capacity: 100, ..config(&setting) };
+        let config = seen_set.config(config(&setting));
         Pair::new(config, TemporaryDir::new()).run(events);
     }
 }

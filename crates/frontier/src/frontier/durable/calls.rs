@@ -59,6 +59,10 @@ pub(super) enum Call<'a> {
     ReleaseLeases {
         now: Time,
     },
+    /// The layers of the seen-set became one, with room for so many keys.
+    MergeLayers {
+        capacity: u64,
+    },
 }
 
 /// A URL with its key.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::keys::{KEY_SIZES, KeySizes};
 use super::removal::Removal;
 use super::state::EncodedState;
 use crate::config::FrontierConfig;
@@ -9,7 +10,7 @@ use crate::hosts::HostTable;
 use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
-pub(super) const LOGIC: u32 = 1;
+pub(super) const LOGIC: u32 = 2;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(super) const MANIFEST: u64 = 0;
@@ -23,12 +24,14 @@ pub(super) struct Sizes {
     pub(super) part_bytes: usize,
     /// The parts that are written with one row.
     pub(super) parts_at_once: usize,
+    pub(super) keys: KeySizes,
 }
 
 pub(super) const SIZES: Sizes = Sizes {
     min_journal_bytes: 16 << 20,
     part_bytes: 256 << 10,
     parts_at_once: 8,
+    keys: KEY_SIZES,
 };
 
 /// What a checkpoint consists of.
@@ -200,9 +203,14 @@ impl Checkpointer {
         self.writing.is_some()
     }
 
-    /// Adds the next slice to a batch; with the last one the manifest. Between two checkpoints, it adds a part of the removal of what the
-    /// last one has replaced. Returns whether it was the last slice.
-    pub(super) fn write_slice(&mut self, batch: &mut Batch, hosts: &mut HostTable) -> Result<bool, postcard::Error> {
+    /// Adds the next slice to a batch; with the last one the manifest, but not before the runs have all keys. Between two checkpoints, it
+    /// adds a part of the removal of what the last one has replaced. Returns whether it was the last slice.
+    pub(super) fn write_slice(
+        &mut self,
+        batch: &mut Batch,
+        hosts: &mut HostTable,
+        has_keys: bool,
+    ) -> Result<bool, postcard::Error> {
         let Some(writing) = &mut self.writing else {
             self.removal.write(batch);
             return Ok(false);
@@ -221,7 +229,7 @@ impl Checkpointer {
         }
         let (copied, is_last) = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
         writing.put_hosts(&copied, batch);
-        if parts == most || !is_last {
+        if parts == most || !is_last || !has_keys {
             return Ok(false);
         }
         let manifest = &writing.manifest;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
+use super::keys::{KEY_SIZES, SharedKeys};
 use super::open::Restored;
 use super::shelf::SharedStore;
 use super::state::EncodedState;
@@ -40,6 +42,7 @@ fn parse() -> ParseRules {
 fn config() -> FrontierConfig {
     FrontierConfig {
         exact: true,
+        capacity: 100,
         hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: Duration::from_secs(1),
         scope: ScopeConfig {
@@ -84,7 +87,8 @@ fn store() -> SharedStore {
 }
 
 fn decode(encoded: &EncodedState) -> Option<Frontier> {
-    let decoded = Frontier::decode_state(encoded, &config(), &parse(), &store());
+    let keys = SharedKeys::new(store(), true, KEY_SIZES);
+    let decoded = Frontier::decode_state(encoded, &config(), &parse(), &store(), Some(keys));
     decoded.ok().map(|(frontier, _)| frontier)
 }
 
@@ -103,7 +107,7 @@ fn leases(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
 
 /// A frontier with pages of four hosts: one waits, one failed, one has rules, and of one the robots.txt is in flight.
 fn prepared() -> Option<(Frontier, Vec<Lease>)> {
-    let mut frontier = Frontier::in_memory(config()).ok()?;
+    let mut frontier = Frontier::with_seen_set(config(), bloom_filter(&config()).ok()?).ok()?;
     frontier.add_seed(&url("https://a.example/")?, START).ok()?;
     let texts = ["https://a.example/1", "http://b.example:81/2?q", "https://c.example/3"];
     let referrer: Arc<str> = "https://a.example/".into();
@@ -148,7 +152,7 @@ pub fn read_state(bytes: &[u8]) -> bool {
     again.is_some_and(|again| decode(&again).is_some())
 }
 
-/// Reads the keys of an exact seen-set. Returns whether it could.
+/// Reads a seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
     let Some(mut state) = prepared().and_then(|(mut frontier, _)| frontier.encode_all(0).ok()) else {
         return false;

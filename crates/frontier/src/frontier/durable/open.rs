@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::{Frontier, FrontierError};
-use super::checkpoint::{LOGIC, MANIFEST, Manifest, Sizes};
+use sieve::OnSaturation;
+
+use super::super::{Frontier, FrontierError, bloom_filter};
+use super::checkpoint::{LOGIC, MANIFEST, Manifest, SIZES, Sizes};
+use super::keys::SharedKeys;
 use super::shelf::{SharedStore, StoreShelf};
 use super::state::{EncodedState, StateError};
 use super::{Durable, options};
@@ -109,9 +112,10 @@ pub(super) fn open(
     sizes: Sizes,
 ) -> Result<Opened, OpenError> {
     let store = SharedStore::new(store);
-    let Some(restored) = restore(&store, parse)? else {
-        let mut fresh = Frontier::in_memory(config.clone())?;
-        let (mut frontier, shelf) = Frontier::decode_state(&fresh.encode_all(0)?, &config, parse, &store)?;
+    let Some(restored) = restore(&store, parse, sizes)? else {
+        let mut fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
+        let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), config.exact, sizes.keys));
+        let (mut frontier, shelf) = Frontier::decode_state(&fresh.encode_all(0)?, &config, parse, &store, keys)?;
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
         frontier.checkpoint(&[], now)?;
         return Ok(Opened {
@@ -132,7 +136,8 @@ pub(super) fn open(
     if is_changed {
         let state = frontier.encode_all(shelf.next())?;
         let before = shelf;
-        (frontier, shelf) = Frontier::decode_state(&state, &config, parse, &store)?;
+        let keys = frontier.sieve.filter().keys().cloned();
+        (frontier, shelf) = Frontier::decode_state(&state, &config, parse, &store, keys)?;
         shelf.continue_from(&before);
     }
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
@@ -165,7 +170,7 @@ pub(super) fn open(
 
 /// Reads a store, and leaves it as it is.
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let restored = restore(&SharedStore::new(store), parse)?;
+    let restored = restore(&SharedStore::new(store), parse, SIZES)?;
     let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
         now: restored.frontier.latest,
@@ -177,7 +182,7 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
 }
 
 /// Restores the frontier of a store; `None` if there is none yet.
-fn restore(shared: &SharedStore, parse: &ParseRules) -> Result<Option<Restored>, OpenError> {
+fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Option<Restored>, OpenError> {
     let store = shared.lock();
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
         return Ok(None);
@@ -198,9 +203,15 @@ fn restore(shared: &SharedStore, parse: &ParseRules) -> Result<Option<Restored>,
             manifest.host_parts,
         )?,
     };
-    // The calls of the journal read segments.
+    // The calls of the journal read segments and keys.
     drop(store);
-    let (frontier, shelf) = Frontier::decode_state(&state, &config, parse, shared)?;
+    let keys = if stores_keys(&config) {
+        let keys = SharedKeys::load(shared.clone(), config.exact, sizes.keys, manifest.covered)?;
+        Some(keys)
+    } else {
+        None
+    };
+    let (frontier, shelf) = Frontier::decode_state(&state, &config, parse, shared, keys)?;
     let mut restored = Restored {
         frontier,
         shelf,
@@ -223,7 +234,15 @@ fn restore(shared: &SharedStore, parse: &ParseRules) -> Result<Option<Restored>,
         }
     }
     restored.frontier.sieve.set_silent(false);
+    if let Some(keys) = restored.frontier.sieve.filter().keys() {
+        keys.lock().journal_has_ended();
+    }
     Ok(Some(restored))
+}
+
+/// Returns whether a frontier stores the digests of its keys: to look them up, or to build a larger filter of them.
+pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
+    config.exact || config.on_saturation == OnSaturation::Grow
 }
 
 /// Returns some rows of the journal from `first` on; none at its end.

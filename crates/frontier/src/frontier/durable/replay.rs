@@ -30,7 +30,7 @@ impl Restored {
             let (call, after) = postcard::take_from_bytes::<Call<'_>>(rest).map_err(|error| damaged(&error))?;
             rest = after;
             let result = self.frontier.make_again(&call, parse);
-            if let Some(error) = self.shelf.error() {
+            if let Some(error) = self.shelf.error().or_else(|| self.frontier.keys_error()) {
                 return Err(error.into());
             }
             match result {
@@ -40,6 +40,9 @@ impl Restored {
             }
         }
         self.next_row += 1;
+        if let Some(keys) = self.frontier.sieve.filter().keys() {
+            keys.lock().row_was_replayed(key);
+        }
         self.journal_bytes += row.len() as u64;
         Ok(())
     }
@@ -81,6 +84,7 @@ impl Frontier {
             Call::SetDelay { host, delay, now } => self.set_delay(host, *delay, *now).is_ok(),
             Call::Block { host, until, now } => self.block(host, *until, *now).is_ok(),
             Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
+            Call::MergeLayers { capacity } => self.merge_layers_again(*capacity),
         })
     }
 

@@ -8,11 +8,12 @@ use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_bytes::{ByteBuf, Bytes};
 use sieve::snapshot::{Counts, Snapshot as _};
-use sieve::{Filter as _, Hashing, SeenSet, Sieve};
+use sieve::{Hashing, SeenSet, Sieve};
 
 use super::super::Frontier;
+use super::keys::SharedKeys;
+use super::seen::Seen;
 use super::shelf::{SharedStore, StoreShelf};
 use crate::config::{ConfigError, FrontierConfig};
 use crate::hosts::{HostQueues, HostRules, LeasedEntry, Shelf};
@@ -115,7 +116,7 @@ impl Frontier {
         })?;
         Ok(EncodedState {
             state,
-            seen_set: encode_seen_set(self.sieve.filter())?,
+            seen_set: encode_seen_set(self.sieve.filter().filter())?,
             hosts: Vec::new(),
         })
     }
@@ -129,15 +130,16 @@ impl Frontier {
         Ok(encoded)
     }
 
-    /// Makes a frontier of a state, under a configuration that fits it. Returns the shelf of its queues, too.
+    /// Makes a frontier of a state and the digests of its keys, under a configuration that fits it. Returns the shelf of its queues, too.
     pub(super) fn decode_state(
         encoded: &EncodedState,
         config: &FrontierConfig,
         parse: &ParseRules,
         store: &SharedStore,
+        keys: Option<SharedKeys>,
     ) -> Result<(Self, Arc<StoreShelf>), StateError> {
         let mut state: State = postcard::from_bytes(&encoded.state)?;
-        let seen_set = decode_seen_set(&encoded.seen_set, config)?;
+        let seen_set = decode_seen_set(&encoded.seen_set, config, keys)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
         state.queues.table_mut().read_copy(&encoded.hosts)?;
         let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment));
@@ -169,28 +171,24 @@ impl Frontier {
 }
 
 fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
-    if let SeenSet::Exact(exact) = seen {
-        let keys: Vec<&Bytes> = exact.keys().map(Bytes::new).collect();
-        return Ok(postcard::to_allocvec(&keys)?);
-    }
     let mut bytes = Vec::new();
     // The counters of the sieve have these counts exactly.
     seen.write_to(&Counts::default(), &mut bytes)?;
     Ok(bytes)
 }
 
-fn decode_seen_set(bytes: &[u8], config: &FrontierConfig) -> Result<SeenSet, StateError> {
-    if config.exact {
-        let mut exact = sieve::ExactFilter::new();
-        for key in postcard::from_bytes::<Vec<ByteBuf>>(bytes)? {
-            exact.insert(&key);
-        }
-        return Ok(SeenSet::Exact(exact));
-    }
+fn decode_seen_set(bytes: &[u8], config: &FrontierConfig, keys: Option<SharedKeys>) -> Result<Seen, StateError> {
     let secret = match &config.hashing {
         Hashing::Hardened { key } => Some(*key),
         _ => None,
     };
-    let (seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
-    Ok(seen)
+    let (mut seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
+    if let SeenSet::Growing(growing) = &mut seen {
+        growing.set_first_capacity(config.capacity);
+        growing.set_max_bytes(config.max_seen_set_bytes);
+    }
+    Ok(match keys {
+        Some(keys) => Seen::with_keys(seen, keys, config.exact),
+        None => seen.into(),
+    })
 }

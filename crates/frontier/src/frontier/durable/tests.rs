@@ -7,6 +7,8 @@ mod common;
 mod crash_images;
 mod damage;
 mod each_option;
+mod growth;
+mod keys;
 mod removal;
 mod run;
 mod segments;
@@ -17,6 +19,8 @@ mod stores;
 mod calls;
 #[path = "../../../tests/call_sequences/pair.rs"]
 mod pair;
+#[path = "../../../tests/call_sequences/seen_sets.rs"]
+mod seen_sets;
 #[path = "../../../tests/call_sequences/settlements.rs"]
 mod settlements;
 
@@ -24,9 +28,9 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use crate as frontier;
-use crate::config::FrontierConfig;
 use calls::settings;
 use pair::{Pair, events};
+use seen_sets::seen_sets;
 use settlements::config;
 use stores::Recorder;
 
@@ -36,10 +40,10 @@ proptest! {
     #[test]
     fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(
         setting in settings(),
-        is_exact in any::<bool>(),
+        seen_set in seen_sets(),
         events in prop::collection::vec(events(), 1..160),
     ) {
-        let config = FrontierConfig { exact: is_exact, capacity: 100, ..config(&setting) };
+        let config = seen_set.config(config(&setting));
         Pair::new(config, Recorder::default()).run(events);
     }
 }

@@ -15,7 +15,7 @@ pub(super) const FILE: &str = "frontier.sqlite";
 const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 
@@ -113,7 +113,10 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
 }
 
 /// Checks that the file is ours and whole, but for its values. Returns what its tables hold. O(rows).
-pub(super) fn check(connection: &Connection, path: &Path) -> std::result::Result<[Summary; 5], StoreError> {
+pub(super) fn check(
+    connection: &Connection,
+    path: &Path,
+) -> std::result::Result<[Summary; Space::ALL.len()], StoreError> {
     let sqlite = |error| store_error(path, error);
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("application_id").map_err(sqlite)? != APPLICATION_ID {

@@ -18,6 +18,7 @@ pub(crate) fn url(text: &str) -> CanonicalUrl {
 pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
         exact: true,
+        capacity: 100,
         hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: Duration::ZERO,
         ask_robots: false,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::common::START;
-use super::pair::{Step, make, picture};
-use super::run::{self, Run, is_checkpoint, steps_of};
+use super::pair::{Step, make};
+use super::run::{Run, config_of, is_checkpoint, steps_of};
+use super::seen_sets::SeenSet;
 use super::stores::{Recorder, open_store, read_store};
 use crate::store::{FailingStore, Failure, MemoryStore, Space};
 use crate::{Frontier, FrontierError, OpenError, PageRecord};
@@ -14,14 +15,22 @@ fn check(run: &Run, image: &MemoryStore) -> usize {
     let read = read_store(image.clone()).unwrap();
     let steps = steps_of(read.attachment.as_deref());
     let mut model = run.model(steps);
-    assert_eq!(picture(&read.frontier), picture(&model), "read after {steps} steps");
+    assert_eq!(
+        run.picture(&read.frontier),
+        run.picture(&model),
+        "read after {steps} steps"
+    );
 
     let now = run.time(steps);
-    let mut opened = open_store(Recorder::from(image.clone()), run::config(), now).unwrap();
+    let mut opened = open_store(Recorder::from(image.clone()), run.config.clone(), now).unwrap();
     assert_eq!(steps_of(opened.attachment.as_deref()), steps);
     let released = model.release_leases(now).unwrap();
     assert_eq!(opened.released, released);
-    assert_eq!(picture(&opened.frontier), picture(&model), "opened after {steps} steps");
+    assert_eq!(
+        run.picture(&opened.frontier),
+        run.picture(&model),
+        "opened after {steps} steps"
+    );
     goes_on_alike(&mut opened.frontier, &mut model, run, steps);
     steps
 }
@@ -44,7 +53,7 @@ fn goes_on_alike(opened: &mut Frontier, model: &mut Frontier, run: &Run, steps: 
             "offered after {steps} steps"
         );
     }
-    assert_eq!(picture(opened), picture(model));
+    assert_eq!(run.picture(opened), run.picture(model));
 }
 
 fn records(image: &MemoryStore) -> Vec<String> {
@@ -56,9 +65,16 @@ fn records(image: &MemoryStore) -> Vec<String> {
 
 #[test]
 fn after_every_commit_a_crash_leaves_the_state_at_that_commit() {
-    let run = Run::new(420);
+    for seen_set in [SeenSet::Exact(10), SeenSet::Growing(1)] {
+        check_all_commits(&Run::with(420, config_of(seen_set)));
+    }
+}
+
+fn check_all_commits(run: &Run) {
     let recorder = Recorder::keeping_images();
-    let mut frontier = open_store(recorder.clone(), run::config(), START).unwrap().frontier;
+    let mut frontier = open_store(recorder.clone(), run.config.clone(), START)
+        .unwrap()
+        .frontier;
     let ended = run.drive(&mut frontier);
     assert_eq!((ended.error, ended.made), (None, 420));
     drop(frontier);
@@ -68,7 +84,7 @@ fn after_every_commit_a_crash_leaves_the_state_at_that_commit() {
     let (mut steps_before, mut checkpoints, mut unfinished, mut with_journal) = (0, 0, 0, 0);
     let mut manifest = None;
     for image in &images {
-        let steps = check(&run, image);
+        let steps = check(run, image);
         assert!(steps >= steps_before);
         steps_before = steps;
         let its_records = records(image);
@@ -95,7 +111,7 @@ fn after_every_commit_a_crash_leaves_the_state_at_that_commit() {
 fn run_until_failure(run: &Run, calls_before: u64, failure: Failure) -> Option<(usize, usize, MemoryStore)> {
     let recorder = Recorder::default();
     let store = FailingStore::new(recorder.clone(), calls_before, failure);
-    let (persisted, made) = match open_store(store, run::config(), START) {
+    let (persisted, made) = match open_store(store, run.config.clone(), START) {
         Ok(opened) => {
             let mut frontier = opened.frontier;
             let ended = run.drive(&mut frontier);
@@ -125,9 +141,14 @@ fn is_poisoned(frontier: &mut Frontier, now: crate::Time) {
 
 #[test]
 fn a_store_that_fails_at_any_call_loses_nothing_that_was_persisted() {
-    let run = Run::new(220);
+    let run = Run::with(220, config_of(SeenSet::Growing(1)));
+    fail_at_any_call(&run);
+    fail_at_any_call(&Run::new(220));
+}
+
+fn fail_at_any_call(run: &Run) {
     for failure in [Failure::Full, Failure::Io, Failure::IoAfterwards] {
-        let failures = (0..).map_while(|calls| run_until_failure(&run, calls, failure));
+        let failures = (0..).map_while(|calls| run_until_failure(run, calls, failure));
         let failures: Vec<_> = failures.collect();
         assert!(failures.len() > 50, "{}", failures.len());
         for (persisted, made, left) in failures {
@@ -135,7 +156,7 @@ fn a_store_that_fails_at_any_call_loses_nothing_that_was_persisted() {
                 assert_eq!(persisted, 0);
                 continue;
             }
-            let steps = check(&run, &left);
+            let steps = check(run, &left);
             // A checkpoint persists first.
             if failure == Failure::IoAfterwards || is_checkpoint(made) {
                 assert!(steps == persisted || steps == made, "{steps} of {persisted} and {made}");
@@ -150,23 +171,27 @@ fn a_store_that_fails_at_any_call_loses_nothing_that_was_persisted() {
 fn a_store_that_fails_while_it_is_opened_can_be_opened_later() {
     let run = Run::new(220);
     let recorder = Recorder::default();
-    run.drive(&mut open_store(recorder.clone(), run::config(), START).unwrap().frontier);
+    run.drive(
+        &mut open_store(recorder.clone(), run.config.clone(), START)
+            .unwrap()
+            .frontier,
+    );
     let now = run.time(220);
     let mut failed = 0;
     for failure in [Failure::Full, Failure::Io, Failure::IoAfterwards] {
         for calls in 0.. {
             let left = Recorder::from(recorder.image());
             let store = FailingStore::new(left.clone(), calls, failure);
-            match open_store(store, run::config(), now) {
+            match open_store(store, run.config.clone(), now) {
                 Ok(_) => break,
                 Err(OpenError::Store(_) | OpenError::Frontier(FrontierError::NotSaved(_))) => failed += 1,
                 Err(other) => panic!("{other}"),
             }
             // What was in flight may have been released already.
-            let opened = open_store(left, run::config(), now).unwrap();
+            let opened = open_store(left, run.config.clone(), now).unwrap();
             let mut model = run.model(220);
             model.release_leases(now).unwrap();
-            assert_eq!(picture(&opened.frontier), picture(&model));
+            assert_eq!(run.picture(&opened.frontier), run.picture(&model));
         }
     }
     assert!(failed >= 12, "{failed}");

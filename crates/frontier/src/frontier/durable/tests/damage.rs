@@ -6,7 +6,7 @@ use super::pair::picture;
 use super::run::{self, Run, steps_of};
 use super::stores::{Recorder, open_store, read_store};
 use crate::store::{Batch, MemoryStore, Space, Store as _};
-use crate::{FrontierError, OpenError, Opened};
+use crate::{FrontierError, OpenError, Opened, StoreError};
 
 const STEPS: usize = 300;
 
@@ -151,7 +151,13 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
     let (_, image) = image();
     let generation = manifest(&image).generation;
     let (mut refused, mut read) = (0, 0);
-    for (space, each) in [(Space::Meta, 13), (Space::Checkpoint, 53), (Space::Journal, 71)] {
+    let spaces = [
+        (Space::Meta, 13),
+        (Space::Checkpoint, 53),
+        (Space::Journal, 71),
+        (Space::Digest, 5),
+    ];
+    for (space, each) in spaces {
         let is_read = |key: u64| space != Space::Checkpoint || key >> 32 == generation;
         for (key, value) in image.space(space).iter().filter(|(key, _)| is_read(**key)) {
             for at in (0..value.len()).step_by(each) {
@@ -161,7 +167,12 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
                     let damaged = changed_by(&image, |batch| batch.put(space, *key, bytes));
                     match read_store(damaged.clone()) {
                         Ok(_) => read += 1,
-                        Err(OpenError::Damaged(_) | OpenError::OtherLogic { .. } | OpenError::Config(_)) => {
+                        Err(
+                            OpenError::Damaged(_)
+                            | OpenError::OtherLogic { .. }
+                            | OpenError::Config(_)
+                            | OpenError::Store(StoreError::Damaged { .. }),
+                        ) => {
                             refused += 1;
                         }
                         Err(other) => panic!("{other}"),

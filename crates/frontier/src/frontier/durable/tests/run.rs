@@ -5,7 +5,8 @@ use proptest::test_runner::TestRunner;
 
 use super::calls::{Call, Setting, calls};
 use super::common::{self, START};
-use super::pair::{Step, make, time_of};
+use super::pair::{Step, common_picture, make, oracle, time_of, try_make};
+use super::seen_sets::SeenSet;
 use super::settlements;
 use crate::config::FrontierConfig;
 use crate::lease::Lease;
@@ -15,8 +16,13 @@ use crate::{Frontier, FrontierError, Time};
 const STEPS_PER_PERSIST: usize = 4;
 const PERSISTS_PER_CHECKPOINT: usize = 23;
 
+/// With an exact seen-set, whose filter is often wrong.
 pub(super) fn config() -> FrontierConfig {
-    settlements::config(&Setting {
+    config_of(SeenSet::Exact(10))
+}
+
+pub(super) fn config_of(seen_set: SeenSet) -> FrontierConfig {
+    seen_set.config(settlements::config(&Setting {
         per_host: 2,
         delay: 700,
         ask_robots: true,
@@ -26,12 +32,13 @@ pub(super) fn config() -> FrontierConfig {
         near_duplicates: Some(2),
         near_duplicates_in_all: Some(4),
         max_throttles: 6,
-    })
+    }))
 }
 
 /// The steps of a run, each with its time, as a frontier in memory would answer them.
 pub(super) struct Run {
     pub(super) steps: Vec<(Step, Time)>,
+    pub(super) config: FrontierConfig,
 }
 
 /// What became of a run.
@@ -45,9 +52,13 @@ pub(super) struct Ended {
 
 impl Run {
     pub(super) fn new(calls_made: usize) -> Self {
+        Self::with(calls_made, config())
+    }
+
+    pub(super) fn with(calls_made: usize, config: FrontierConfig) -> Self {
         let mut runner = TestRunner::deterministic();
         let strategy = calls();
-        let mut frontier = common::frontier(config());
+        let mut frontier = common::frontier(oracle(&config));
         let (mut steps, mut out, mut now): (_, Vec<Lease>, _) = (Vec::new(), Vec::new(), START);
         while steps.len() < calls_made {
             let call: Call = strategy.new_tree(&mut runner).unwrap().current();
@@ -63,7 +74,7 @@ impl Run {
             steps.push((step, now));
             now = time_of(&answer).unwrap_or(now);
         }
-        Self { steps }
+        Self { steps, config }
     }
 
     /// Makes the steps in a durable frontier, with a persist after every few. The attachment is the number of steps made.
@@ -74,7 +85,11 @@ impl Run {
             error: None,
         };
         for (step, now) in &self.steps {
-            make(frontier, step, *now);
+            // An exact seen-set reads in the middle of a call.
+            if let Err(error) = try_make(frontier, step, *now) {
+                ended.error = Some(error);
+                return ended;
+            }
             ended.made += 1;
             if !ended.made.is_multiple_of(STEPS_PER_PERSIST) {
                 continue;
@@ -96,11 +111,16 @@ impl Run {
 
     /// A frontier in memory that has made the first steps.
     pub(super) fn model(&self, steps: usize) -> Frontier {
-        let mut model = common::frontier(config());
+        let mut model = common::frontier(oracle(&self.config));
         for (step, now) in &self.steps[..steps] {
             make(&mut model, step, *now);
         }
         model
+    }
+
+    /// What a frontier and its model say of themselves.
+    pub(super) fn picture(&self, frontier: &Frontier) -> String {
+        common_picture(frontier, &self.config)
     }
 
     /// The time of the last of the first steps.

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 use super::super::checkpoint::Sizes;
+use super::super::keys::KeySizes;
 use super::super::open;
 use super::common::parse;
 use super::pair::Place;
@@ -17,6 +18,11 @@ pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
     part_bytes: 500,
     parts_at_once: 1,
+    keys: KeySizes {
+        digests_of_part: 3,
+        fresh_digests: 12,
+        parts_at_once: 1,
+    },
 };
 
 /// Opens a store with small sizes.

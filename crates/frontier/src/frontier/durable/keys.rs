@@ -1,0 +1,431 @@
+//! The digests of all accepted keys: in memory those of the last rows, the others in the store as sorted runs.
+//!
+//! | where | digests of | written |
+//! |---|---|---|
+//! | fresh | the rows since the last freeze | – |
+//! | frozen | some rows before, sorted | in slices, one with each row |
+//! | run | some rows before, or several runs merged | removed when merged into a larger one |
+//!
+//! A run states the last row whose keys it has. So it depends on no checkpoint: when the journal is replayed from a checkpoint, a run is
+//! invisible until its row was made again, and then takes the place of the digests that this made. Fresh digests freeze when there are
+//! many, and when a checkpoint begins. So the keys of a checkpoint are those of the runs up to its row.
+//!
+//! Nothing here decides but by the set of digests. Which of them are in memory, and in which runs, changes no answer.
+
+mod compaction;
+mod list;
+mod merged_layer;
+mod run;
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use compaction::Compaction;
+use list::RunList;
+use merged_layer::LayerBuilder;
+use run::{Run, RunWriter};
+
+use super::removal::Removal;
+use super::shelf::SharedStore;
+use crate::store::{Batch, StoreError};
+
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeySizes {
+    /// The digests of a part of a run.
+    pub(super) digests_of_part: usize,
+    /// The fresh digests that freeze.
+    pub(super) fresh_digests: usize,
+    /// The parts that are written with one row for each run, or read, at least.
+    pub(super) parts_at_once: usize,
+}
+
+pub(super) const KEY_SIZES: KeySizes = KeySizes {
+    digests_of_part: 1024,
+    fresh_digests: 1 << 19,
+    parts_at_once: 8,
+};
+
+/// The digests that are known to be there, without looking them up again: those of many links are asked for again and again.
+const VERIFIED: usize = 1 << 16;
+
+/// The digests, shared by the filter that asks and the frontier that writes.
+#[derive(Debug, Clone)]
+pub(in crate::frontier) struct SharedKeys(Arc<Mutex<Keys>>);
+
+impl SharedKeys {
+    /// Returns the digests. A panic while they were locked has poisoned the frontier already.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Keys> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an empty set.
+    pub(super) fn new(store: SharedStore, is_looked_up: bool, sizes: KeySizes) -> Self {
+        Self(Arc::new(Mutex::new(Keys::new(store, is_looked_up, sizes))))
+    }
+
+    /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
+    pub(super) fn load(
+        store: SharedStore,
+        is_looked_up: bool,
+        sizes: KeySizes,
+        covered: u64,
+    ) -> Result<Self, StoreError> {
+        let list = RunList::read(&store)?;
+        let mut keys = Keys::new(store, is_looked_up, sizes);
+        keys.next_run = list.next_run;
+        keys.settled = covered;
+        for stored in list.runs {
+            let run = Run::read(&stored, &keys.store)?;
+            if run.last_row <= covered {
+                keys.runs.push(run);
+            } else {
+                keys.ahead.push(run);
+            }
+        }
+        keys.runs.sort_by_key(|run| std::cmp::Reverse(run.count));
+        keys.ahead.sort_by_key(|run| std::cmp::Reverse(run.last_row));
+        keys.has_leftovers = true;
+        Ok(Self(Arc::new(Mutex::new(keys))))
+    }
+}
+
+fn damaged(what: String) -> StoreError {
+    StoreError::damaged(Path::new("the store"), what)
+}
+
+/// Sorted digests that are being written.
+#[derive(Debug)]
+struct Frozen {
+    digests: Vec<u128>,
+    /// The last row whose keys these are.
+    last_row: u64,
+    writer: RunWriter,
+    written: usize,
+}
+
+/// The digests of all accepted keys.
+#[derive(Debug)]
+pub(super) struct Keys {
+    store: SharedStore,
+    sizes: KeySizes,
+    fresh: Fresh,
+    /// The oldest first.
+    frozen: VecDeque<Frozen>,
+    /// The largest first.
+    runs: Vec<Run>,
+    /// While the journal is replayed: those of rows that were not made again yet, the next one last.
+    ahead: Vec<Run>,
+    next_run: u64,
+    /// The last row that the last finished checkpoint contains: the journal before it is never replayed again.
+    settled: u64,
+    /// The last row that the last checkpoint contains that was begun.
+    checkpoint_row: u64,
+    /// At most one of each tier.
+    compactions: Vec<Compaction>,
+    layer: Option<LayerBuilder>,
+    /// Runs that were merged.
+    removal: Removal,
+    verified: Box<[u128]>,
+    /// Digests that came since the last row.
+    of_row: usize,
+    /// Whether the list of runs is to be written.
+    is_changed: bool,
+    /// Whether the store may have parts of runs that were not finished.
+    has_leftovers: bool,
+    error: Option<StoreError>,
+}
+
+impl Keys {
+    fn new(store: SharedStore, is_looked_up: bool, sizes: KeySizes) -> Self {
+        let fresh = if is_looked_up {
+            Fresh::Set(HashSet::default())
+        } else {
+            Fresh::List(Vec::new())
+        };
+        Self {
+            store,
+            sizes,
+            fresh,
+            frozen: VecDeque::new(),
+            runs: Vec::new(),
+            ahead: Vec::new(),
+            next_run: 0,
+            settled: 0,
+            checkpoint_row: 0,
+            compactions: Vec::new(),
+            layer: None,
+            removal: Removal::default(),
+            verified: if is_looked_up {
+                vec![0; VERIFIED].into()
+            } else {
+                Box::default()
+            },
+            of_row: 0,
+            is_changed: false,
+            has_leftovers: false,
+            error: None,
+        }
+    }
+
+    /// Returns the number of digests.
+    pub(super) fn len(&self) -> u64 {
+        let frozen: usize = self.frozen.iter().map(|frozen| frozen.digests.len()).sum();
+        let runs: u64 = self.runs.iter().map(|run| run.count).sum();
+        (self.fresh.len() + frozen) as u64 + runs
+    }
+
+    /// Adds a digest that is not there.
+    pub(super) fn add(&mut self, digest: u128) {
+        self.fresh.add(digest);
+        self.of_row += 1;
+        if let Some(layer) = &mut self.layer {
+            layer.add(digest);
+        }
+    }
+
+    /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`error`](Self::error) says why.
+    ///
+    /// Cost: for one that is not in memory a part of 16 KiB of each run, the largest first, until it is found.
+    pub(super) fn contains(&mut self, digest: u128) -> bool {
+        let slot = (digest as usize) % self.verified.len().max(1);
+        // Zero is an empty slot.
+        if self
+            .verified
+            .get(slot)
+            .is_some_and(|known| *known == digest && digest != 0)
+            || self.fresh.contains(digest)
+        {
+            return true;
+        }
+        match self.look_up(digest) {
+            Ok(is_there) => {
+                if let Some(known) = self.verified.get_mut(slot).filter(|_| is_there) {
+                    *known = digest;
+                }
+                is_there
+            }
+            Err(error) => {
+                self.set_error(error);
+                true
+            }
+        }
+    }
+
+    /// Returns whether a digest was found.
+    pub(super) fn is_found(&self, digest: u128) -> bool {
+        self.fresh.contains(digest) || self.look_up(digest).unwrap_or(false)
+    }
+
+    fn look_up(&self, digest: u128) -> Result<bool, StoreError> {
+        let is_frozen = |frozen: &Frozen| frozen.digests.binary_search(&digest).is_ok();
+        if self.frozen.iter().any(is_frozen) {
+            return Ok(true);
+        }
+        for run in &self.runs {
+            if run.contains(digest, &self.store)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns why digests could not be looked up, if so.
+    pub(super) fn error(&mut self) -> Option<StoreError> {
+        self.error.take()
+    }
+
+    pub(super) fn set_error(&mut self, error: StoreError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Records that all calls of a row were made again.
+    pub(super) fn row_was_replayed(&mut self, row: u64) {
+        self.of_row = 0;
+        while let Some(run) = self.ahead.pop_if(|run| run.last_row <= row) {
+            self.fresh.clear();
+            self.insert_run(run);
+        }
+    }
+
+    /// Records that the journal has ended. Runs of later rows are none: they are removed with the next row.
+    pub(super) fn journal_has_ended(&mut self) {
+        self.is_changed |= !self.ahead.is_empty();
+        self.ahead.clear();
+    }
+
+    /// Freezes the digests of the rows up to this one: they become a run.
+    pub(super) fn freeze(&mut self, last_row: u64) {
+        let digests = self.fresh.take_sorted();
+        if digests.is_empty() {
+            return;
+        }
+        let writer = self.next_writer();
+        self.frozen.push_back(Frozen {
+            digests,
+            last_row,
+            writer,
+            written: 0,
+        });
+    }
+
+    /// Returns whether the runs have all digests up to the row of the last freeze.
+    pub(super) fn are_written(&self) -> bool {
+        self.frozen.is_empty()
+    }
+
+    /// Records that a checkpoint was begun that contains the rows up to this one. Their digests freeze.
+    pub(super) fn checkpoint_begun(&mut self, covered: u64) {
+        self.freeze(covered);
+        self.checkpoint_row = covered;
+    }
+
+    /// Records that this checkpoint is finished.
+    pub(super) fn checkpoint_finished(&mut self) {
+        self.settled = self.checkpoint_row;
+    }
+
+    /// Adds to a batch what is to be written with a row, or after it. `last_row` is the last one that is written.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read.
+    pub(super) fn write(&mut self, batch: &mut Batch, last_row: u64) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.has_leftovers) {
+            self.list().remove_others(batch);
+        }
+        if self.fresh.len() >= self.sizes.fresh_digests {
+            self.freeze(last_row);
+        }
+        // Faster than keys come, however many come with one row.
+        let parts = self.of_row.div_ceil(self.sizes.digests_of_part);
+        self.of_row = 0;
+        let removes = |_: &usize| self.removal.write(batch);
+        (0..4 + 8 * parts).take_while(removes).for_each(drop);
+        self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
+        if self.layer.is_some() {
+            // Meanwhile no run may be removed.
+            self.build_layer(4 * self.sizes.parts_at_once + 4 * parts)?;
+        } else {
+            self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
+        }
+        if std::mem::take(&mut self.is_changed) {
+            self.list().write(batch)?;
+        }
+        Ok(())
+    }
+
+    fn write_frozen(&mut self, parts: usize, batch: &mut Batch) {
+        let mut left = parts * self.sizes.digests_of_part;
+        while left > 0
+            && let Some(mut frozen) = self.frozen.pop_front()
+        {
+            let next = (frozen.written + left).min(frozen.digests.len());
+            for digest in &frozen.digests[frozen.written..next] {
+                frozen.writer.push(*digest, batch);
+            }
+            left -= next - frozen.written;
+            frozen.written = next;
+            if next < frozen.digests.len() {
+                self.frozen.push_front(frozen);
+                break;
+            }
+            let run = frozen.writer.finish(frozen.last_row, batch);
+            self.insert_run(run);
+            self.is_changed = true;
+        }
+    }
+
+    fn next_writer(&mut self) -> RunWriter {
+        let number = self.next_run;
+        self.next_run += 1;
+        RunWriter::new(number, self.sizes.digests_of_part)
+    }
+
+    fn insert_run(&mut self, run: Run) {
+        let at = self.runs.partition_point(|other| other.count >= run.count);
+        self.runs.insert(at, run);
+    }
+
+    fn list(&self) -> RunList {
+        RunList::of(self.next_run, &self.runs)
+    }
+}
+
+/// The digests of the last rows.
+#[derive(Debug)]
+enum Fresh {
+    /// In the order of their arrival; nothing is looked up but by people.
+    List(Vec<u128>),
+    Set(HashSet<u128, BuildHasherDefault<LowWord>>),
+}
+
+impl Fresh {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Set(set) => set.len(),
+        }
+    }
+
+    fn add(&mut self, digest: u128) {
+        match self {
+            Self::List(list) => list.push(digest),
+            Self::Set(set) => {
+                set.insert(digest);
+            }
+        }
+    }
+
+    fn contains(&self, digest: u128) -> bool {
+        match self {
+            Self::List(list) => list.contains(&digest),
+            Self::Set(set) => set.contains(&digest),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::List(list) => list.clear(),
+            Self::Set(set) => set.clear(),
+        }
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = u128> + '_> {
+        match self {
+            Self::List(list) => Box::new(list.iter().copied()),
+            Self::Set(set) => Box::new(set.iter().copied()),
+        }
+    }
+
+    fn take_sorted(&mut self) -> Vec<u128> {
+        let mut digests = match self {
+            Self::List(list) => std::mem::take(list),
+            Self::Set(set) => set.drain().collect(),
+        };
+        digests.sort_unstable();
+        digests
+    }
+}
+
+/// A digest is a hash already, under a secret: its lower word is as good as any.
+#[derive(Debug, Default)]
+struct LowWord(u64);
+
+impl Hasher for LowWord {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, digest: u128) {
+        self.0 = digest as u64;
+    }
+}

@@ -1,0 +1,143 @@
+//! The seen-set of a durable frontier: a filter, and the digests of the keys that it took.
+
+use sieve::{Digest, Filter, Load, ScalableBloomFilter, SeenSet};
+
+use super::keys::SharedKeys;
+
+/// A filter that keeps the digest of each key that it accepts, if it was given a place for them.
+///
+/// An exact one answers "new" by its filter alone, and looks up each "seen".
+#[derive(Debug)]
+pub(in crate::frontier) struct Seen {
+    filter: SeenSet,
+    keys: Option<SharedKeys>,
+    /// Whether a "seen" of the filter is looked up.
+    is_exact: bool,
+    /// The keys of an exact one.
+    accepted: u64,
+}
+
+impl From<SeenSet> for Seen {
+    fn from(filter: SeenSet) -> Self {
+        Self {
+            filter,
+            keys: None,
+            is_exact: false,
+            accepted: 0,
+        }
+    }
+}
+
+impl Seen {
+    /// Makes one of a filter and the digests of its keys.
+    pub(super) fn with_keys(filter: SeenSet, keys: SharedKeys, is_exact: bool) -> Self {
+        let accepted = keys.lock().len();
+        Self {
+            filter,
+            keys: Some(keys),
+            is_exact,
+            accepted,
+        }
+    }
+
+    /// Returns the filter.
+    pub(super) fn filter(&self) -> &SeenSet {
+        &self.filter
+    }
+
+    /// Returns the filter, if it grows.
+    pub(super) fn growing(&self) -> Option<&ScalableBloomFilter> {
+        match &self.filter {
+            SeenSet::Growing(growing) => Some(growing),
+            _ => None,
+        }
+    }
+
+    /// Returns the filter, if it grows.
+    pub(super) fn growing_mut(&mut self) -> Option<&mut ScalableBloomFilter> {
+        match &mut self.filter {
+            SeenSet::Growing(growing) => Some(growing),
+            _ => None,
+        }
+    }
+
+    /// Returns the digests, if they are kept.
+    pub(super) fn keys(&self) -> Option<&SharedKeys> {
+        self.keys.as_ref()
+    }
+
+    /// Returns whether a key is surely seen: its digest was found.
+    pub(super) fn has_surely_seen(&self, key: &[u8]) -> bool {
+        let digest = self.filter.digest(key).into();
+        let keys = self.keys.as_ref();
+        keys.is_some_and(|keys| keys.lock().is_found(digest))
+    }
+}
+
+impl Filter for Seen {
+    type Digest = Digest;
+
+    #[inline]
+    fn digest(&self, key: &[u8]) -> Digest {
+        self.filter.digest(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        self.filter.prefetch(digest);
+    }
+
+    #[inline]
+    fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
+        let is_new = self.filter.insert_digest(key, digest);
+        let Some(keys) = &self.keys else { return is_new };
+        let mut keys = keys.lock();
+        // The bits of a key that was taken for seen are set already.
+        if !is_new && (!self.is_exact || keys.contains(digest.into())) {
+            return false;
+        }
+        keys.add(digest.into());
+        self.accepted += 1;
+        true
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        let digest = self.filter.digest(key).into();
+        let keys = self.keys.as_ref().filter(|_| self.is_exact);
+        self.filter.contains(key) && keys.is_none_or(|keys| keys.lock().contains(digest))
+    }
+
+    /// Measures the filter; an exact one is never full nor wrong, whatever its filter is.
+    fn load(&self) -> Load {
+        if !self.is_exact {
+            return self.filter.load();
+        }
+        let mut load = Load::default();
+        load.estimated_len = self.accepted as f64;
+        load.ones = self.accepted;
+        load.memory_bytes = self.growing().map_or(0, ScalableBloomFilter::memory_bytes);
+        load
+    }
+
+    #[inline]
+    fn ones(&self) -> u64 {
+        if self.is_exact {
+            self.accepted
+        } else {
+            self.filter.ones()
+        }
+    }
+
+    #[inline]
+    fn layers(&self) -> u32 {
+        if self.is_exact { 1 } else { self.filter.layers() }
+    }
+
+    fn ones_above(&self, keys: f64) -> Option<u64> {
+        if self.is_exact {
+            Some(keys as u64 + 1)
+        } else {
+            self.filter.ones_above(keys)
+        }
+    }
+}
