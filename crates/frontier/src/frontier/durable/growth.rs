@@ -51,6 +51,10 @@ impl Frontier {
         let (Some(keys), Some(growing)) = (seen.keys().cloned(), seen.growing()) else {
             return false;
         };
+        // A layer has room for as many keys as those that it replaced.
+        if capacity / 2 > growing.capacity() {
+            return false;
+        }
         let sizing = growing.merged_sizing(capacity);
         let layer = sizing.and_then(|sizing| BloomFilter::with_hashing(sizing, growing.hashing()));
         let Ok(layer) = layer else { return false };
