@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Result};
+use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
 
 use super::errors::store_error;
 use super::summary::Summary;
@@ -95,7 +95,12 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     // Both can be chosen only before the first page is written.
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        // After an error of the disk, SQLite only answers with the mode that is left.
+        let why = "the journal mode cannot be changed".to_owned();
+        return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), Some(why)));
+    }
     let transaction = connection.transaction()?;
     for (_, sql) in tables() {
         transaction.execute(&sql, [])?;
