@@ -1,7 +1,7 @@
 //! The store of a durable frontier: what each commit costs in time, memory and disk.
 //!
 //! `cargo bench -p frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
-//! shape (`zipf`, `tens`, `one` or `offers`) and a number of URLs, as in `-- zipf 5000000`.
+//! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
@@ -45,7 +45,8 @@ fn main() -> Result<()> {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let shape = words.iter().find_map(|word| shape_of(word));
-    let urls = words.iter().find_map(|word| word.parse().ok());
+    let mut numbers = words.iter().filter_map(|word| word.parse::<u64>().ok());
+    let (urls, memory) = (numbers.next(), numbers.next());
     let shapes = match shape {
         Some(shape) => vec![(shape, urls.unwrap_or(1_000_000))],
         None if is_bench => vec![
@@ -77,7 +78,7 @@ fn main() -> Result<()> {
     );
     for (shape, urls) in shapes {
         let dir = std::env::temp_dir().join(format!("frontier-bench-{}", std::process::id()));
-        let done = run(shape, urls, &dir);
+        let done = run(shape, urls, memory, &dir);
         std::fs::remove_dir_all(&dir)?;
         done?;
     }
@@ -106,7 +107,7 @@ fn no_rules(_text: &[u8]) -> Arc<dyn RobotsRules> {
     Arc::new(Nothing)
 }
 
-fn open(dir: &Path, shape: Shape, urls: u64, now: Time) -> Result<Frontier> {
+fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time) -> Result<Frontier> {
     let config = FrontierConfig {
         capacity: match shape {
             Shape::Offers => urls / NEW_ONE_OF,
@@ -117,6 +118,7 @@ fn open(dir: &Path, shape: Shape, urls: u64, now: Time) -> Result<Frontier> {
         ask_robots: false,
         max_queued: u64::MAX,
         max_hosts: 100_000_000,
+        max_memory: memory_mib.map(|mib| mib << 20),
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
@@ -269,7 +271,7 @@ fn settle(leases: &[Lease], urls: Option<&mut Urls>) -> Result<Vec<Settlement>> 
     Ok(settlements)
 }
 
-fn run(shape: Shape, most: u64, dir: &Path) -> Result<()> {
+fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
     let start = Instant::now();
     let now = || Time::from_millis(1_700_000_000_000 + u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
     let mut urls = Urls {
@@ -278,7 +280,7 @@ fn run(shape: Shape, most: u64, dir: &Path) -> Result<()> {
         made: 0,
         hosts: HOSTS as f64,
     };
-    let mut frontier = open(dir, shape, most, now())?;
+    let mut frontier = open(dir, shape, most, memory, now())?;
     for _ in 0..BATCH {
         let seed = urls.next();
         let seed = urls.canonicalizer.parse(&seed)?;
@@ -305,7 +307,7 @@ fn run(shape: Shape, most: u64, dir: &Path) -> Result<()> {
     let bytes = directory_bytes(dir)?;
     drop(frontier);
     let opening = Instant::now();
-    let mut frontier = open(dir, shape, most, now())?;
+    let mut frontier = open(dir, shape, most, memory, now())?;
     let opening = opening.elapsed();
     let mut draining = Clock::default();
     let mut settled = 0_u64;

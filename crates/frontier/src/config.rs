@@ -15,6 +15,8 @@ pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
 pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
 /// Default of [`FrontierConfig::delay`]: the time between the end of one request to a host and the start of the next.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+/// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
+pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
 /// Default of [`FrontierConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
@@ -132,6 +134,10 @@ pub struct FrontierConfig {
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
+    /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
+    /// on disk then. It needs [`least_memory`](Self::least_memory), and about 150 bytes for each host. `None` bounds only the hosts, to
+    /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
+    pub max_memory: Option<u64>,
     /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
 }
@@ -162,6 +168,7 @@ impl Default for FrontierConfig {
             max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
             retries: RetryPolicy::default(),
             ask_robots: true,
+            max_memory: None,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }
     }
@@ -250,6 +257,16 @@ pub enum ConfigError {
     /// The seen-set cannot be built.
     #[error("the seen-set cannot be built: {0}")]
     SeenSet(#[from] sieve::ConfigError),
+    /// The bound of the memory is too small.
+    #[error(
+        "{most} bytes of memory are too few: at least {least} are needed, for the seen-set, the store and some hosts"
+    )]
+    TooLittleMemory {
+        /// The bound.
+        most: u64,
+        /// The least bound for this configuration.
+        least: u64,
+    },
     /// The scope cannot be used.
     #[error(transparent)]
     Scope(#[from] ScopeError),

@@ -309,6 +309,12 @@ impl Frontier {
         Ok(result)
     }
 
+    /// Nothing bounds what a frontier without a directory takes.
+    #[cfg(not(feature = "durable"))]
+    fn memory_report(&self) -> Option<crate::report::MemoryReport> {
+        None
+    }
+
     fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {
         if *purpose != Purpose::Page {
             return;

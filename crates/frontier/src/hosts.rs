@@ -46,7 +46,11 @@ use origin_queue::OriginId;
 pub(crate) use packed_entries::Shelf;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
-pub(crate) use table::HostTable;
+#[cfg(feature = "durable")]
+pub(crate) use stored::HostsOnDisk;
+pub(crate) use table::{Facts, HostRef, HostTable};
+#[cfg(feature = "durable")]
+pub(crate) use table::{HostReader, HostsError, RowSizes};
 use timers::Timers;
 
 use crate::config::MAX_ORIGINS_PER_HOST;
@@ -131,8 +135,8 @@ impl HostQueues {
         Self {
             traps,
             addresses: Addresses::new(rules.per_host, rules.delay),
+            hosts: HostTable::new(rules.clone()),
             rules,
-            hosts: HostTable::default(),
             due: VecDeque::new(),
             waiting: Timers::new(),
             resting: Timers::new(),
@@ -152,7 +156,8 @@ impl HostQueues {
         if self.len() >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
-        let Some(host) = self.hosts.get(link.url.host_str()) else {
+        let name = link.url.host_str();
+        let Some(facts) = self.hosts.facts(name) else {
             if self.hosts.len() >= self.rules.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
@@ -162,14 +167,18 @@ impl HostQueues {
             self.traps.admit_host(link)?;
             return self.traps.admit(link);
         };
-        if host.gave_up(link.url.url().as_str()) {
-            return Err(Refusal::HostDown);
+        if facts.is_restricted()
+            && let Some(host) = self.hosts.get(name)
+        {
+            if host.gave_up(link.url.url().as_str()) {
+                return Err(Refusal::HostDown);
+            }
+            let is_full = host.origins().len() >= MAX_ORIGINS_PER_HOST && !link.seed;
+            if is_full && host.find(OriginId::of(link.url.url().as_str())).is_none() {
+                return Err(Refusal::TooManyPorts);
+            }
         }
-        let is_full = host.origins().len() >= MAX_ORIGINS_PER_HOST && !link.seed;
-        if is_full && host.find(OriginId::of(link.url.url().as_str())).is_none() {
-            return Err(Refusal::TooManyPorts);
-        }
-        if link.sitemap_of.is_none() && !host.takes_pages(&self.rules) {
+        if link.sitemap_of.is_none() && !facts.takes_pages() {
             return Err(Refusal::HostBudget);
         }
         self.traps.admit(link)
@@ -220,11 +229,10 @@ impl HostQueues {
     /// Postpones a page: it waits behind everything else of the crawl.
     fn postpone(&mut self, entry: &Entry, now: Time) {
         let id = OriginId::of(&entry.url);
-        let was_empty = self
-            .hosts
-            .get(entry.queue.as_str())
-            .and_then(|host| host.find(id))
-            .is_none_or(|origin| origin.postponed_len() == 0);
+        let was_empty = self.hosts.get(entry.queue.as_str()).is_none_or(|host| {
+            let origin = host.find(id);
+            origin.is_none_or(|origin| origin.postponed_len() == 0)
+        });
         if was_empty {
             self.postponed_at.push_back((entry.queue.clone(), id));
         }
@@ -319,12 +327,14 @@ impl HostQueues {
         &self.rules
     }
 
-    pub(crate) fn get(&self, key: &HostKey) -> Option<&Host> {
+    /// Returns a host to look at.
+    pub(crate) fn get(&self, key: &HostKey) -> Option<HostRef<'_>> {
         self.hosts.get(key.as_str())
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&HostKey, &Host)> {
-        self.hosts.iter()
+    /// Returns all hosts to look at.
+    pub(crate) fn hosts(&self) -> &HostTable {
+        &self.hosts
     }
 
     /// Changes an origin, and updates its state and that of its host.

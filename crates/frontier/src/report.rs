@@ -113,6 +113,35 @@ pub struct Report {
     pub closed_prefixes: u64,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
+    /// What a frontier with a directory takes in memory; `None` without one.
+    pub memory: Option<MemoryReport>,
+}
+
+/// What a frontier with a directory takes in memory. The sizes are estimates, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// The bound: [`FrontierConfig::max_memory`](crate::FrontierConfig::max_memory).
+    pub bound: Option<u64>,
+    /// The seen-set. A checkpoint copies it.
+    pub seen_set: u64,
+    /// The hosts in memory, with the ends of their queues and their rules of robots.txt.
+    pub hosts: u64,
+    /// The names of all hosts, and their places in the rounds.
+    pub host_names: u64,
+    /// The pages that others are compared with.
+    pub fingerprints: u64,
+    /// The store: its caches, and what is written at once.
+    pub store: u64,
+    /// Hosts that lie on disk. Unit: hosts.
+    pub hosts_on_disk: u64,
+}
+
+impl MemoryReport {
+    /// Returns the sum of all parts, in bytes.
+    pub fn total(&self) -> u64 {
+        self.seen_set + self.hosts + self.host_names + self.fingerprints + self.store
+    }
 }
 
 impl fmt::Display for Report {

@@ -20,6 +20,7 @@ mod checkpoint;
 pub mod fuzzing;
 mod growth;
 mod keys;
+mod memory;
 mod open;
 mod options;
 mod record;
@@ -171,6 +172,7 @@ impl Frontier {
             durable.attachment.extend_from_slice(attachment);
             durable.next_row += 1;
         }
+        self.share_memory(&durable.config, durable.checkpointer.sizes());
         if durable.checkpointer.is_due() {
             self.begin_checkpoint(durable)?;
         }
@@ -205,6 +207,8 @@ impl Frontier {
     fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
+        // What was not written since the frontier was opened.
+        durable.shelf.write(&mut batch);
         while durable.checkpointer.is_writing() {
             self.write_slice(durable, &mut batch)?;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Frontier, FrontierError};
 use crate::entry::Entry;
+use crate::hosts::Facts;
 use crate::link::Link;
 use crate::report::{AwayReport, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
@@ -76,20 +77,21 @@ impl Frontier {
             not_fetched: self.not_fetched.clone(),
             links: self.links.clone(),
             sitemaps: self.sitemaps.counts.clone(),
-            hosts: queues.iter().len() as u64,
+            hosts: queues.hosts().len() as u64,
             origins_given_up: queues.given_up(),
             rules_bytes: queues.rules_bytes() as u64,
             resemblance: self.clusters.counts(),
             postponed_prefixes,
             closed_prefixes,
             saturation: self.sieve.saturation(),
+            memory: self.memory_report(),
         }
     }
 
     /// Iterates over the hosts that are remembered, each with what it was asked and how politely.
     pub fn host_reports(&self) -> impl Iterator<Item = HostReport> {
         let rules = self.sieve.queue().rules();
-        self.sieve.queue().iter().map(move |(key, host)| HostReport {
+        self.sieve.queue().hosts().iter().map(move |(key, host)| HostReport {
             host: key.clone(),
             requests: host.requests(),
             delay: host.delay(rules),
@@ -101,9 +103,9 @@ impl Frontier {
 
     /// Iterates over the origins that are away, in no particular order. Cost: a look at each host.
     pub fn away(&self) -> impl Iterator<Item = AwayReport> {
-        let hosts = self.sieve.queue().iter();
+        let hosts = self.sieve.queue().hosts().iter_if(Facts::is_away);
         hosts.flat_map(|(key, host)| {
-            host.origins().iter().filter_map(|origin| {
+            let away = host.origins().iter().filter_map(|origin| {
                 let outage = origin.outage()?;
                 Some(AwayReport {
                     origin: origin.id.origin(key)?,
@@ -112,7 +114,9 @@ impl Frontier {
                     next_probe: outage.next,
                     waiting: origin.waiting_len(),
                 })
-            })
+            });
+            // The host may be a copy that does not live on.
+            away.collect::<Vec<_>>()
         })
     }
 
@@ -126,7 +130,7 @@ impl Frontier {
     /// [`FrontierError::NotRead`] if a part of a queue cannot be read. The visitor has met all others.
     pub fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
         let queues = self.sieve.queue();
-        for (key, host) in queues.iter() {
+        for (key, host) in queues.hosts().iter() {
             if host.visit_waiting(key, queues.rules(), visit).is_break() {
                 return Ok(());
             }

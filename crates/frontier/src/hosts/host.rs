@@ -2,6 +2,8 @@
 
 pub(super) mod budget;
 mod delayed;
+#[cfg(feature = "durable")]
+mod memory;
 mod origins;
 mod politeness;
 
@@ -65,10 +67,6 @@ pub(crate) struct Host {
     /// In milliseconds; `u32::MAX` for none.
     shortest_gap: ShortestGap,
     requests: u32,
-    /// The last copy of all hosts that has it.
-    #[cfg(feature = "durable")]
-    #[serde(skip)]
-    pub(crate) copied_in: u32,
 }
 
 /// The shortest time between the end of a request and the start of the next, in milliseconds.

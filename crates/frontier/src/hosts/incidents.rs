@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::host::Host;
 use super::jitter::jitter_thousandths;
-use super::origin_queue::OriginId;
+use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
@@ -32,7 +32,7 @@ impl HostQueues {
     /// Records an answer of an origin. Returns a notice if it was away.
     pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        self.get(&key)?.find(id)?;
+        let _ = self.get(&key)?.find(id)?;
         let after = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             origin.has_answered = true;
@@ -47,7 +47,7 @@ impl HostQueues {
     pub(crate) fn reset_throttles(&mut self, leased: &LeasedEntry, now: Time) {
         let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
         let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
-        if self.get(key).is_some_and(is_throttling) {
+        if self.get(key).is_some_and(|host| is_throttling(&host)) {
             self.change_origin(&key.clone(), id, now, |host| {
                 host.origin(id).health_mut().throttles = 0;
             });
@@ -64,13 +64,15 @@ impl HostQueues {
         now: Time,
     ) -> Consequence {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let Some(origin) = self.get(&key).and_then(|host| host.find(id)) else {
+        let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered);
+        let found = self.get(&key).and_then(|host| host.find(id).map(about));
+        let Some((is_given_up, has_answered)) = found else {
             return Consequence::Counts;
         };
-        if origin.is_given_up {
+        if is_given_up {
             return Consequence::GivenUp(None);
         }
-        let limit = if origin.has_answered {
+        let limit = if has_answered {
             retries.max_host_downtime
         } else {
             retries.max_first_downtime
@@ -81,7 +83,7 @@ impl HostQueues {
             jitter: jitter_thousandths(&leased.entry.url, now.as_millis() as u32),
         };
         let page = self.traps.hash().of(&*leased.entry.url);
-        let is_first_word = !origin.has_answered && !super::is_page(&leased.entry);
+        let is_first_word = !has_answered && !super::is_page(&leased.entry);
         let failed = Failed {
             failure,
             started: leased.started,
@@ -97,7 +99,8 @@ impl HostQueues {
         });
         // A page may have spent attempts on an outage before the outage was detected.
         let has_suffered = || {
-            let origin = self.get(&key).and_then(|host| host.find(id));
+            let host = self.get(&key);
+            let origin = host.as_ref().and_then(|host| host.find(id));
             leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
         };
         match incident.unwrap_or(Incident::None) {
@@ -164,8 +167,8 @@ impl HostQueues {
 
     /// Gives up an origin, and drops its queue.
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
-        let away = self.get(key)?.find(id)?.outage();
-        let after = away.map(|away| now.since(away.since)).unwrap_or_default();
+        let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
+        let after = since.map(|since| now.since(since)).unwrap_or_default();
         let is_new = self.change_origin(key, id, now, |host| host.give_up(id));
         if is_new != Some(true) {
             return None;

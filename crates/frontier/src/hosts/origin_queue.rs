@@ -101,6 +101,16 @@ struct Rare {
     health: OriginHealth,
 }
 
+#[cfg(feature = "durable")]
+impl Rare {
+    /// Returns about how many bytes it takes.
+    fn bytes(&self) -> usize {
+        let entries = (self.sitemaps.capacity() + self.retries.capacity()) * size_of::<Entry>();
+        let texts = (self.sitemaps.len() + self.retries.len()) * Entry::BYTES_OF_TEXTS;
+        size_of::<Self>() + entries + texts + self.postponed.heap_bytes()
+    }
+}
+
 /// What happens at the turn of an origin.
 #[derive(Debug)]
 pub(crate) enum OriginTurn {
@@ -277,6 +287,13 @@ impl OriginQueue {
     pub(crate) fn waiting_len(&self) -> u64 {
         let others = |rare: &Rare| rare.sitemaps.len() as u64 + rare.retries.len() as u64 + rare.postponed.len();
         self.pages.len() + self.rare.as_deref().map_or(0, others)
+    }
+
+    /// Returns about how many bytes it takes on the heap.
+    #[cfg(feature = "durable")]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let rules = self.known.as_ref().map_or(0, |known| known.policy.bytes());
+        self.pages.heap_bytes() + rules + self.rare.as_deref().map_or(0, Rare::bytes)
     }
 
     /// Returns whether nothing is queued, except postponed pages.

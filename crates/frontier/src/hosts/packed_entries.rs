@@ -75,6 +75,19 @@ impl PackedEntries {
         self.len == 0
     }
 
+    /// Returns about how many bytes it takes on the heap, if its closed segments lie on a shelf.
+    #[cfg(feature = "durable")]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let closed = self.closed.as_ref().map_or(0, |closed| {
+            let first = match closed.front() {
+                Some(Segment::Here(bytes)) => bytes.len(),
+                _ => 0,
+            };
+            size_of::<VecDeque<Segment>>() + closed.capacity() * size_of::<Segment>() + first
+        });
+        self.open.capacity() + closed
+    }
+
     /// Appends a page. Attempts and due times, which only retries have, are not stored.
     pub(crate) fn push(&mut self, entry: &Entry, origin_ref: OriginRef<'_>) {
         if self.open.len() >= SEGMENT_BYTES {

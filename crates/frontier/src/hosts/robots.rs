@@ -2,6 +2,7 @@
 
 use super::HostQueues;
 use super::origin_queue::OriginId;
+use super::table::Facts;
 use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
@@ -76,9 +77,9 @@ impl HostQueues {
     }
 
     /// Returns the rules of an origin, even if they have expired.
-    pub(crate) fn known(&self, origin: &Origin) -> Option<&KnownRules> {
+    pub(crate) fn known(&self, origin: &Origin) -> Option<KnownRules> {
         let host = self.hosts.get(origin.host().as_str())?;
-        host.find(OriginId::of(origin.as_str()))?.known.as_ref()
+        host.find(OriginId::of(origin.as_str()))?.known.clone()
     }
 
     /// Forgets a host and its rules.
@@ -94,10 +95,10 @@ impl HostQueues {
     /// Rules that were used go first, the oldest first. Then go unused rules, the newest first, except the oldest: it is used at its
     /// next turn, so that the crawl makes progress. Dropped rules are fetched again before anything else of their origins.
     ///
-    /// Cost: a scan of all hosts, amortised over the bytes of new rules.
+    /// Cost: a scan of all hosts, and a look at those with rules, amortised over the bytes of new rules.
     fn make_room(&mut self, now: Time) {
         let (mut used, mut fresh) = (Vec::new(), Vec::new());
-        for (key, host) in self.hosts.iter() {
+        for (key, host) in self.hosts.iter_if(Facts::has_rules) {
             for origin in host.origins() {
                 let Some(known) = origin.known.as_ref().filter(|known| known.policy.bytes() > 0) else {
                     continue;

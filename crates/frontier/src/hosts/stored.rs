@@ -3,16 +3,26 @@
 //! The stored times and rounds are those of the configuration before. If it has changed, all hosts are placed anew.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use super::host::HostState;
-use super::table::HostTable;
+use super::table::{HostTable, RowSizes};
 use super::timers::Timers;
-use super::{HostQueues, HostRules};
+use super::{HostQueues, HostRules, Shelf};
 use crate::config::FrontierConfig;
 use crate::lease::NotFetched;
 use crate::rules::ParseRules;
 use crate::time::Time;
 use crate::url::HostKey;
+
+/// Where hosts lie that are not in memory.
+#[derive(Clone)]
+pub(crate) struct HostsOnDisk<'p> {
+    pub(crate) shelf: Arc<dyn Shelf>,
+    /// Makes rules of the texts of robots.txt files.
+    pub(crate) parse: &'p ParseRules,
+    pub(crate) sizes: RowSizes,
+}
 
 impl HostQueues {
     /// Returns the hosts, to copy them.
@@ -20,28 +30,47 @@ impl HostQueues {
         &mut self.hosts
     }
 
-    /// Makes queues usable that were read from a store.
-    pub(crate) fn configure(&mut self, rules: HostRules, config: &FrontierConfig, parse: &ParseRules) {
+    /// Makes queues usable that were read from a store, with hosts that were read, too.
+    pub(crate) fn configure(
+        &mut self,
+        rules: HostRules,
+        config: &FrontierConfig,
+        mut hosts: HostTable,
+        on_disk: HostsOnDisk<'_>,
+    ) {
         self.addresses.configure(rules.per_host, rules.delay);
         self.traps.configure(config);
-        self.rules = rules;
-        self.hosts.for_each_mut(|host| host.parse_rules(parse));
+        self.rules = HostRules {
+            shelf: Some(Arc::clone(&on_disk.shelf)),
+            ..rules
+        };
+        hosts.configure(
+            self.rules.clone(),
+            on_disk.shelf,
+            Arc::clone(on_disk.parse),
+            on_disk.sizes,
+        );
+        self.hosts = hosts;
         self.share_names();
     }
 
     /// Places all hosts anew, after the configuration has changed: when they are due, and which share an address now. Drops what exceeds
     /// a budget.
     ///
-    /// The hosts that were due keep their order; the others follow by name. Cost: O(hosts log hosts).
+    /// The hosts that were due keep their order; the others follow by their times and names. Cost: O(hosts log hosts).
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
         self.traps.limits_changed(before, after);
         let mut keys: Vec<HostKey> = self.due.drain(..).collect();
         keys.extend(self.addresses.take_waiting());
-        let is_in_round = |state| matches!(state, HostState::Due | HostState::WaitingForAddress);
-        let others = self.hosts.iter().filter(|(_, host)| !is_in_round(host.state));
-        let mut others: Vec<HostKey> = others.map(|(key, _)| key.clone()).collect();
+        // Those that wait by their times, as they were evicted: rows are read one after the other.
+        let others = self.hosts.states().filter_map(|(key, state)| match state {
+            HostState::Due | HostState::WaitingForAddress => None,
+            HostState::Waiting(time) | HostState::Resting(time) => Some((time, key.clone())),
+            HostState::WaitingForSettlement | HostState::Idle => Some((Time::EPOCH, key.clone())),
+        });
+        let mut others: Vec<(Time, HostKey)> = others.collect();
         others.sort_unstable();
-        keys.append(&mut others);
+        keys.extend(others.into_iter().map(|(_, key)| key));
         self.waiting.clear();
         self.resting.clear();
         for key in &keys {
@@ -49,8 +78,6 @@ impl HostQueues {
                 host.state = HostState::Idle;
                 host.apply_rules(now, &self.rules);
             }
-        }
-        for key in &keys {
             self.update_state(key, now);
             if self
                 .hosts

@@ -1,153 +1,227 @@
-//! All hosts by name. All changes of hosts go through this table, so that it can be copied while it changes.
+//! All hosts by name. All changes of hosts go through this table, so that it can be copied while it changes, and so that hosts can lie
+//! on disk that were not used for long.
+//!
+//! A host is either **resident**, on the workbench, or **evicted**: a row on the shelf has it, with its neighbours of that time. Every
+//! access brings it back. Where a host lies decides nothing.
 
-use std::collections::HashMap;
+#[cfg(feature = "durable")]
+mod copy;
+#[cfg(feature = "durable")]
+mod eviction;
+mod facts;
+#[cfg(not(feature = "durable"))]
+mod in_memory;
+mod reference;
+#[cfg(feature = "durable")]
+mod rows;
+#[cfg(feature = "durable")]
+mod workbench;
 
-use super::host::Host;
+use indexmap::IndexMap;
+
+use super::HostRules;
+use super::host::{Host, HostState};
 use crate::url::HostKey;
+#[cfg(feature = "durable")]
+pub(crate) use copy::{HostReader, HostsError};
+pub(crate) use facts::Facts;
+#[cfg(not(feature = "durable"))]
+use in_memory::{Evicted, HostCopy, Resident, Rows, Workbench};
+pub(crate) use reference::HostRef;
+#[cfg(feature = "durable")]
+pub(crate) use rows::RowSizes;
+#[cfg(feature = "durable")]
+use {copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct HostTable {
-    // Boxed, because a table of large values wastes memory in its free slots.
-    hosts: HashMap<HostKey, Box<Host>>,
-    #[cfg(feature = "durable")]
+    // Its slots have an order, so that it can be copied in slices; and its hashes are kept, so that it grows in a moment.
+    slots: IndexMap<HostKey, Slot>,
+    workbench: Workbench,
+    rows: Rows,
     copy: HostCopy,
+    rules: HostRules,
+    /// What is changed instead of a host that cannot be read. The call fails then.
+    unread: Host,
+}
+
+/// Where a host is.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "no host is evicted"))]
+enum Slot {
+    // Boxed, because a table of large values wastes memory in its free slots.
+    Resident(Box<Resident>),
+    Evicted(Evicted),
 }
 
 impl HostTable {
+    pub(crate) fn new(rules: HostRules) -> Self {
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.hosts.len()
+        self.slots.len()
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.hosts.contains_key(name)
+        self.slots.contains_key(name)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Host> {
-        self.hosts.get(name).map(|host| &**host)
+    /// Returns a host to look at. Cost: for an evicted one, a look at its row.
+    pub(crate) fn get(&self, name: &str) -> Option<HostRef<'_>> {
+        match self.slots.get(name)? {
+            Slot::Resident(resident) => Some(HostRef::Here(&resident.host)),
+            Slot::Evicted(evicted) => {
+                let host = self.rows.read(name, evicted)?;
+                Some(HostRef::Read(Box::new(host)))
+            }
+        }
+    }
+
+    /// Returns the state of a host.
+    pub(crate) fn state(&self, name: &str) -> Option<HostState> {
+        self.slots.get(name).map(Slot::state)
+    }
+
+    /// Returns what decides about most links, wherever the host is.
+    pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
+        Some(match self.slots.get(name)? {
+            Slot::Resident(resident) => Facts::of(&resident.host, &self.rules),
+            Slot::Evicted(evicted) => evicted.facts(),
+        })
     }
 
     /// Returns the copy of a name that all references to the host share.
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
-        self.hosts
+        self.slots
             .get_key_value(key)
             .map_or_else(|| key.clone(), |(own, _)| own.clone())
     }
 
     pub(crate) fn get_mut(&mut self, key: &HostKey) -> Option<&mut Host> {
-        let host = self.hosts.get_mut(key)?;
-        #[cfg(feature = "durable")]
-        self.copy.before_change(key, host);
-        Some(host)
+        self.make_room();
+        let index = self.slots.get_index_of(key)?;
+        self.bring_here(index)?;
+        self.touch(index)
     }
 
     /// Finds or creates a host.
     pub(crate) fn get_or_insert(&mut self, key: &HostKey) -> &mut Host {
-        let host = self.hosts.entry(key.clone()).or_insert_with(|| {
-            #[cfg_attr(not(feature = "durable"), expect(unused_mut, reason = "it is in no copy"))]
-            let mut host = Box::<Host>::default();
-            #[cfg(feature = "durable")]
-            self.copy.is_new(&mut host);
-            host
-        });
-        #[cfg(feature = "durable")]
-        self.copy.before_change(key, host);
-        host
-    }
-
-    pub(crate) fn remove(&mut self, key: &HostKey) -> Option<Box<Host>> {
-        #[cfg_attr(not(feature = "durable"), expect(unused_mut, reason = "it is in no copy"))]
-        let mut host = self.hosts.remove(key)?;
-        #[cfg(feature = "durable")]
-        self.copy.before_change(key, &mut host);
-        Some(host)
-    }
-
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&HostKey, &Host)> {
-        self.hosts.iter().map(|(key, host)| (key, &**host))
-    }
-}
-
-/// A copy of all hosts as they were when it began. A host is copied just before it changes, and the others one after the other.
-#[cfg(feature = "durable")]
-#[derive(Debug, Default)]
-struct HostCopy {
-    /// The number of the copy that is made, or of the last one.
-    number: u32,
-    /// Hosts that may not be copied yet; none if no copy is made.
-    left: Vec<HostKey>,
-    /// What is copied, as bytes.
-    copied: Vec<u8>,
-    error: Option<postcard::Error>,
-}
-
-#[cfg(feature = "durable")]
-impl HostCopy {
-    fn is_new(&self, host: &mut Host) {
-        host.copied_in = self.number;
-    }
-
-    fn before_change(&mut self, key: &HostKey, host: &mut Host) {
-        if host.copied_in == self.number || self.left.is_empty() {
-            return;
+        self.make_room();
+        let index = match self.slots.get_index_of(key) {
+            Some(index) => index,
+            None => self.insert(key.clone(), Host::default()),
+        };
+        if self.bring_here(index).is_none() {
+            self.unread = Host::default();
+            return &mut self.unread;
         }
-        host.copied_in = self.number;
-        match postcard::to_extend(&(key, &*host), std::mem::take(&mut self.copied)) {
-            Ok(copied) => self.copied = copied,
-            Err(error) => self.error = Some(error),
+        match self.slots.get_index_mut(index) {
+            Some((key, slot)) => {
+                self.copy.before_change(key, slot);
+                match slot {
+                    Slot::Resident(resident) => self.workbench.touch(resident),
+                    Slot::Evicted(_) => &mut self.unread,
+                }
+            }
+            None => &mut self.unread,
         }
     }
-}
 
-#[cfg(feature = "durable")]
-impl HostTable {
-    /// Begins a copy of all hosts as they are now. A copy that was not finished is dropped.
-    ///
-    /// Cost: a reference to each host.
-    pub(crate) fn begin_copy(&mut self) {
-        self.copy.number = self.copy.number.wrapping_add(1);
-        self.copy.left = self.hosts.keys().cloned().collect();
-        self.copy.copied.clear();
+    fn insert(&mut self, key: HostKey, host: Host) -> usize {
+        let mut resident = Resident::new(host, self.copy.number());
+        if self.rows.are_used() {
+            self.workbench.add(&key, &mut resident);
+        }
+        self.slots.insert_full(key, Slot::Resident(Box::new(resident))).0
     }
 
-    /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call, and whether
-    /// that was the rest.
-    ///
-    /// # Errors
-    ///
-    /// A host that cannot be written as bytes.
-    pub(crate) fn copy_more(&mut self, bytes: usize) -> Result<(Vec<u8>, bool), postcard::Error> {
-        while self.copy.copied.len() < bytes {
-            let Some(key) = self.copy.left.pop() else { break };
-            if let Some(host) = self.hosts.get_mut(&key) {
-                // The last one, too.
-                self.copy.left.push(key.clone());
-                self.copy.before_change(&key, host);
-                self.copy.left.pop();
+    /// Marks a resident host as used, before it changes.
+    fn touch(&mut self, index: usize) -> Option<&mut Host> {
+        let (key, slot) = self.slots.get_index_mut(index)?;
+        self.copy.before_change(key, slot);
+        match slot {
+            Slot::Resident(resident) => Some(self.workbench.touch(resident)),
+            Slot::Evicted(_) => None,
+        }
+    }
+
+    /// Brings an evicted host back; `None` if it cannot be read.
+    fn bring_here(&mut self, index: usize) -> Option<()> {
+        let (key, slot) = self.slots.get_index_mut(index)?;
+        let Slot::Evicted(evicted) = slot else { return Some(()) };
+        let host = self.rows.read(key.as_str(), evicted)?;
+        self.rows.leave(evicted);
+        self.copy.before_change(key, slot);
+        let mut resident = Resident::new(host, slot.copied_in());
+        self.workbench.add(key, &mut resident);
+        *slot = Slot::Resident(Box::new(resident));
+        Some(())
+    }
+
+    /// Removes a host. Returns it, unless it is evicted and has no rules of robots.txt.
+    pub(crate) fn remove(&mut self, key: &HostKey) -> Option<Host> {
+        let index = self.slots.get_index_of(key)?;
+        if self.facts(key.as_str())?.has_rules() {
+            self.bring_here(index)?;
+        }
+        self.copy.before_removal(&mut self.slots, index);
+        match self.slots.swap_remove_index(index)? {
+            (_, Slot::Resident(resident)) => {
+                self.workbench.remove(&resident);
+                Some(resident.host)
+            }
+            (_, Slot::Evicted(evicted)) => {
+                self.rows.leave(&evicted);
+                None
             }
         }
-        match self.copy.error.take() {
-            Some(error) => Err(error),
-            None => Ok((std::mem::take(&mut self.copy.copied), self.copy.left.is_empty())),
+    }
+
+    /// Iterates over all hosts, those of one row after the other. Cost: each row is read once, and one at a time is in memory.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
+        self.iter_if(|_| true)
+    }
+
+    /// Iterates over the hosts with these facts. Cost: a look at each host, and each row is read once that has such a host.
+    pub(crate) fn iter_if(&self, is_wanted: fn(Facts) -> bool) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
+        let here = self.slots.iter().filter_map(move |(key, slot)| match slot {
+            Slot::Resident(resident) if is_wanted(Facts::of(&resident.host, &self.rules)) => {
+                Some((key, HostRef::Here(&resident.host)))
+            }
+            _ => None,
+        });
+        let evicted = self.slots.values().filter_map(move |slot| match slot {
+            Slot::Evicted(evicted) if is_wanted(evicted.facts()) => Some(evicted),
+            _ => None,
+        });
+        let rows = self.rows.rows_of(evicted);
+        let read = rows.into_iter().flat_map(|row| self.rows.read_row(row, &self.slots));
+        here.chain(read.filter(move |(_, host)| is_wanted(Facts::of(host, &self.rules))))
+    }
+
+    /// Iterates over the states of all hosts. Nothing is read.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&HostKey, HostState)> {
+        self.slots.iter().map(|(key, slot)| (key, slot.state()))
+    }
+}
+
+impl Slot {
+    fn state(&self) -> HostState {
+        match self {
+            Self::Resident(resident) => resident.host.state,
+            Self::Evicted(evicted) => evicted.state(),
         }
     }
 
-    /// Adds the hosts of a copy.
-    ///
-    /// # Errors
-    ///
-    /// Bytes that are no copy.
-    pub(crate) fn read_copy(&mut self, mut copied: &[u8]) -> Result<(), postcard::Error> {
-        while !copied.is_empty() {
-            let ((key, host), rest) = postcard::take_from_bytes::<(HostKey, Box<Host>)>(copied)?;
-            self.hosts.insert(key, host);
-            copied = rest;
+    fn copied_in(&self) -> u32 {
+        match self {
+            Self::Resident(resident) => resident.copied_in,
+            Self::Evicted(evicted) => evicted.copied_in(),
         }
-        Ok(())
-    }
-
-    /// Changes all hosts, before the first copy.
-    pub(crate) fn for_each_mut(&mut self, change: impl FnMut(&mut Host)) {
-        self.hosts.values_mut().map(|host| &mut **host).for_each(change);
     }
 }

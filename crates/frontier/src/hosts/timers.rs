@@ -23,11 +23,7 @@ impl HostQueues {
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.waiting.peek() {
-            if self
-                .hosts
-                .get(key.as_str())
-                .is_some_and(|host| host.state == HostState::Waiting(*time))
-            {
+            if self.hosts.state(key.as_str()) == Some(HostState::Waiting(*time)) {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
             self.waiting.pop();
@@ -58,10 +54,8 @@ impl HostQueues {
     /// Adds the hosts whose timers are due to the round, and forgets hosts without state if there are many.
     pub(super) fn wake(&mut self, now: Time) {
         while let Some((time, key)) = pop_until(&mut self.waiting, now) {
-            if let Some(host) = self
-                .hosts
-                .get_mut(&key)
-                .filter(|host| host.state == HostState::Waiting(time))
+            if self.hosts.state(key.as_str()) == Some(HostState::Waiting(time))
+                && let Some(host) = self.hosts.get_mut(&key)
             {
                 host.state = HostState::Idle;
                 self.update_state(&key, now);
@@ -74,11 +68,7 @@ impl HostQueues {
         while self.hosts.len() > kept
             && let Some((time, key)) = pop_until(&mut self.resting, now)
         {
-            if self
-                .hosts
-                .get(key.as_str())
-                .is_some_and(|host| host.state == HostState::Resting(time))
-            {
+            if self.hosts.state(key.as_str()) == Some(HostState::Resting(time)) {
                 self.forget(&key);
             }
         }
@@ -88,8 +78,8 @@ impl HostQueues {
 /// Returns one timer for each host whose state has a time of the wanted kind.
 fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts
-        .iter()
-        .filter_map(|(key, host)| Some(Reverse((time_of(host.state)?, key.clone()))));
+        .states()
+        .filter_map(|(key, state)| Some(Reverse((time_of(state)?, key.clone()))));
     marks.collect()
 }
 

@@ -53,7 +53,7 @@ impl HostQueues {
         } else if known.is_none() && self.rules.ask_robots {
             Wait::Robots
         } else {
-            self.wait_at_address(host, now)
+            self.wait_at_address(&host, now)
         }))
     }
 

@@ -127,6 +127,12 @@ impl Clusters {
         }
     }
 
+    /// Returns about how many bytes it takes, with URLs of 100 bytes.
+    #[cfg(feature = "durable")]
+    pub(crate) fn bytes(&self) -> u64 {
+        300 * (self.in_order.len() + self.leaders.len()) as u64
+    }
+
     /// Finds the earlier pages that a page is similar to, and remembers it.
     ///
     /// A page with an empty fingerprint is similar to no page, and is neither counted nor remembered.

@@ -95,11 +95,12 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
     Ok((answer, leased))
 }
 
-/// All that a frontier says of itself. The memory of an exact seen-set is another one in a directory.
+/// All that a frontier says of itself, except where it lies. The memory of an exact seen-set is another one in a directory.
 pub(crate) fn picture(frontier: &Frontier) -> String {
+    let mut report = frontier.report();
+    report.memory = None;
     let mut hosts: Vec<_> = frontier.host_reports().map(|host| format!("{host:?}")).collect();
     hosts.sort();
-    let mut report = frontier.report();
     if report.saturation.capacity.is_none() {
         report.saturation.memory_bytes = 0;
     }

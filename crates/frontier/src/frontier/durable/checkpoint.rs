@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::keys::{KEY_SIZES, KeySizes};
 use super::removal::Removal;
 use super::state::EncodedState;
-use crate::config::FrontierConfig;
-use crate::hosts::HostTable;
+use crate::config::{DEFAULT_HOST_MEMORY, FrontierConfig};
+use crate::hosts::{HostTable, RowSizes};
 use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
@@ -20,18 +20,34 @@ pub(super) const MANIFEST: u64 = 0;
 pub(super) struct Sizes {
     /// The journal is never shorter than this when a checkpoint is due, in bytes. It bounds the work of opening a small frontier.
     pub(super) min_journal_bytes: u64,
+    /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
+    /// again than a checkpoint of the same length takes to read.
+    pub(super) journal_share: u64,
     /// The size of a part, in bytes.
     pub(super) part_bytes: usize,
     /// The parts that are written with one row.
     pub(super) parts_at_once: usize,
     pub(super) keys: KeySizes,
+    /// How evicted hosts lie on disk.
+    pub(super) rows: RowSizes,
+    /// The bytes of hosts in memory, if the configuration has no bound.
+    pub(super) resident_bytes: u64,
+    /// The bytes of new segments that wait in memory while the calls of the journal are made again.
+    pub(super) fresh_bytes: usize,
 }
 
 pub(super) const SIZES: Sizes = Sizes {
     min_journal_bytes: 16 << 20,
+    journal_share: 4,
     part_bytes: 256 << 10,
     parts_at_once: 8,
     keys: KEY_SIZES,
+    rows: RowSizes {
+        row_bytes: 16 << 10,
+        holes: 4096,
+    },
+    resident_bytes: DEFAULT_HOST_MEMORY,
+    fresh_bytes: 8 << 20,
 };
 
 /// What a checkpoint consists of.
@@ -139,6 +155,10 @@ impl Checkpointer {
         }
     }
 
+    pub(super) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
     /// Continues after the checkpoint of a store, and the journal since. What they replaced is removed with the next
     /// commit.
     pub(super) fn resume(&mut self, manifest: &Manifest, checkpoint_bytes: u64, journal_bytes: u64) {
@@ -158,9 +178,11 @@ impl Checkpointer {
         self.journal_bytes += bytes as u64;
     }
 
-    /// Returns whether a checkpoint is due: the journal is as long as the last one.
+    /// Returns whether a checkpoint is due: the journal has its share of the length of the last one.
     pub(super) fn is_due(&self) -> bool {
-        self.writing.is_none() && self.journal_bytes >= self.checkpoint_bytes.max(self.sizes.min_journal_bytes)
+        self.writing.is_none()
+            && self.journal_bytes
+                >= (self.checkpoint_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
     }
 
     /// Begins a checkpoint of this state and these hosts, which contain the rows up to `covered`. One that was not finished is dropped.

@@ -12,6 +12,7 @@ use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
+use crate::hosts::{HostReader, RowSizes};
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
@@ -86,10 +87,23 @@ fn store() -> SharedStore {
     SharedStore::new(Box::new(Empty))
 }
 
-fn decode(encoded: &EncodedState) -> Option<Frontier> {
+fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
+    let parse = parse();
+    let mut reader = HostReader::new(&parse);
+    reader.read(hosts).ok()?;
+    let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), true, KEY_SIZES);
-    let decoded = Frontier::decode_state(encoded, &config(), &parse(), &store(), Some(keys));
+    let sizes = RowSizes::default();
+    let decoded = Frontier::decode_state(encoded, hosts, &config(), &parse, &store(), Some(keys), sizes);
     decoded.ok().map(|(frontier, _)| frontier)
+}
+
+fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
+    let state = frontier.encode_state(0).ok()?;
+    let hosts = frontier.hosts().table_mut();
+    hosts.begin_copy();
+    let (hosts, _) = hosts.copy_more(usize::MAX).ok()?;
+    Some((state, hosts))
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -146,19 +160,18 @@ pub fn read_state(bytes: &[u8]) -> bool {
     let encoded = EncodedState {
         state: state.to_vec(),
         seen_set: vec![0],
-        hosts: hosts.to_vec(),
     };
-    let again = decode(&encoded).and_then(|mut frontier| frontier.encode_all(0).ok());
-    again.is_some_and(|again| decode(&again).is_some())
+    let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier));
+    again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
 }
 
 /// Reads a seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
-    let Some(mut state) = prepared().and_then(|(mut frontier, _)| frontier.encode_all(0).ok()) else {
+    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier)) else {
         return false;
     };
     state.seen_set = seen_set.to_vec();
-    decode(&state).is_some()
+    decode(&state, &hosts).is_some()
 }
 
 /// Reads the records of a row. Returns whether it could.
@@ -171,8 +184,8 @@ pub fn read_records(records: &[u8]) -> bool {
 /// Returns rows, states, seen-sets and records that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
-    let state = frontier.encode_all(0).ok()?;
-    let with_hosts = [&*state.state, &[0; 8], &*state.hosts].concat();
+    let (state, hosts) = encode(&mut frontier)?;
+    let with_hosts = [&*state.state, &[0; 8], &*hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
         let mut bytes = Vec::new();

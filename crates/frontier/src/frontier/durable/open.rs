@@ -11,8 +11,9 @@ use super::shelf::{SharedStore, StoreShelf};
 use super::state::{EncodedState, StateError};
 use super::{Durable, options};
 use crate::config::{ConfigError, FrontierConfig};
+use crate::hosts::{HostReader, HostTable, HostsError};
 use crate::rules::ParseRules;
-use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 use crate::time::Time;
 
 /// Why a directory cannot be opened.
@@ -111,11 +112,14 @@ pub(super) fn open(
     parse: &ParseRules,
     sizes: Sizes,
 ) -> Result<Opened, OpenError> {
+    let config = config.with_shares()?;
     let store = SharedStore::new(store);
-    let Some(restored) = restore(&store, parse, sizes)? else {
-        let mut fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
+    let Some(restored) = restore(&store, parse, sizes, true)? else {
+        let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), config.exact, sizes.keys));
-        let (mut frontier, shelf) = Frontier::decode_state(&fresh.encode_all(0)?, &config, parse, &store, keys)?;
+        let (state, empty) = (fresh.encode_state(0)?, HostTable::default());
+        let (mut frontier, shelf) = Frontier::decode_state(&state, empty, &config, parse, &store, keys, sizes.rows)?;
+        frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
         frontier.checkpoint(&[], now)?;
         return Ok(Opened {
@@ -127,18 +131,21 @@ pub(super) fn open(
         });
     };
     let config = options::next_run(&restored.config, config)?;
-    let is_changed = config != restored.config;
+    // Where hosts lie decides nothing.
+    let is_changed = config.without_memory() != restored.config.without_memory();
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
     let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
     let (mut frontier, mut shelf) = (restored.frontier, restored.shelf);
     // If the clock was set back, no host may be asked too early.
     let now = now.max(frontier.latest);
     if is_changed {
-        let state = frontier.encode_all(shelf.next())?;
+        let state = frontier.encode_state(shelf.next())?;
+        let hosts = std::mem::take(frontier.hosts().table_mut());
         let before = shelf;
         let keys = frontier.sieve.filter().keys().cloned();
-        (frontier, shelf) = Frontier::decode_state(&state, &config, parse, &store, keys)?;
+        (frontier, shelf) = Frontier::decode_state(&state, hosts, &config, parse, &store, keys, sizes.rows)?;
         shelf.continue_from(&before);
+        frontier.share_memory(&config, sizes);
     }
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
@@ -170,7 +177,7 @@ pub(super) fn open(
 
 /// Reads a store, and leaves it as it is.
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let restored = restore(&SharedStore::new(store), parse, SIZES)?;
+    let restored = restore(&SharedStore::new(store), parse, SIZES, false)?;
     let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
         now: restored.frontier.latest,
@@ -181,8 +188,13 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
     })
 }
 
-/// Restores the frontier of a store; `None` if there is none yet.
-fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Option<Restored>, OpenError> {
+/// Restores the frontier of a store; `None` if there is none yet. If it may write, it writes what no checkpoint needs.
+fn restore(
+    shared: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    may_write: bool,
+) -> Result<Option<Restored>, OpenError> {
     let store = shared.lock();
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
         return Ok(None);
@@ -196,13 +208,8 @@ fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Opt
     let state = EncodedState {
         state: parts(&**store, &manifest, 0, manifest.state_parts)?,
         seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
-        hosts: parts(
-            &**store,
-            &manifest,
-            manifest.state_parts + manifest.seen_set_parts,
-            manifest.host_parts,
-        )?,
     };
+    let (hosts, host_bytes) = hosts(&**store, &manifest, parse)?;
     // The calls of the journal read segments and keys.
     drop(store);
     let keys = if stores_keys(&config) {
@@ -211,7 +218,10 @@ fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Opt
     } else {
         None
     };
-    let (frontier, shelf) = Frontier::decode_state(&state, &config, parse, shared, keys)?;
+    let (mut frontier, shelf) = Frontier::decode_state(&state, hosts, &config, parse, shared, keys, sizes.rows)?;
+    if may_write {
+        frontier.share_memory(&config, sizes);
+    }
     let mut restored = Restored {
         frontier,
         shelf,
@@ -219,7 +229,7 @@ fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Opt
         attachment: manifest.attachment.clone(),
         next_row: manifest.covered + 1,
         journal_bytes: 0,
-        checkpoint_bytes: state.bytes(),
+        checkpoint_bytes: state.bytes() + host_bytes,
         manifest,
     };
     drop(state);
@@ -231,6 +241,9 @@ fn restore(shared: &SharedStore, parse: &ParseRules, sizes: Sizes) -> Result<Opt
         }
         for (key, row) in rows {
             restored.make_calls(key, &row, parse)?;
+        }
+        if may_write {
+            restored.write_segments(shared, sizes)?;
         }
     }
     restored.frontier.sieve.set_silent(false);
@@ -276,23 +289,66 @@ impl Manifest {
     }
 }
 
+impl Restored {
+    /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, the next one removes
+    /// them.
+    fn write_segments(&self, store: &SharedStore, sizes: Sizes) -> Result<(), StoreError> {
+        if self.shelf.fresh_bytes() < sizes.fresh_bytes {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        self.shelf.write(&mut batch);
+        store.lock().commit(&batch, false)
+    }
+}
+
 /// Joins parts of a checkpoint.
 fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
+    visit_parts(store, manifest, first, count, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Reads the hosts of a checkpoint, and returns their bytes, too.
+fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
+    let mut reader = HostReader::new(parse);
+    let mut bytes = 0;
+    let first = manifest.state_parts + manifest.seen_set_parts;
+    visit_parts(store, manifest, first, manifest.host_parts, &mut |part| {
+        bytes += part.len() as u64;
+        reader.read(part)
+    })?;
+    let hosts = reader.finish().map_err(StateError::from)?;
+    Ok((hosts, bytes))
+}
+
+/// Visits parts of a checkpoint.
+fn visit_parts(
+    store: &dyn Store,
+    manifest: &Manifest,
+    first: u64,
+    count: u64,
+    visit: &mut dyn FnMut(&[u8]) -> Result<(), HostsError>,
+) -> Result<(), OpenError> {
     let Some(last) = count.checked_sub(1) else {
-        return Ok(bytes);
+        return Ok(());
     };
     let key = |part| Manifest::key(manifest.generation, part);
     let mut next = key(first);
+    let mut visited = Ok(());
     store.range(Space::Checkpoint, key(first)..=key(first + last), &mut |at, part| {
-        if at == next {
-            bytes.extend_from_slice(&part);
+        if at == next && visited.is_ok() {
+            visited = visit(&part);
             next += 1;
         }
         Ok(())
     })?;
+    visited.map_err(StateError::from)?;
     if next == key(first + count) {
-        Ok(bytes)
+        Ok(())
     } else {
         Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned()))
     }

@@ -1,15 +1,18 @@
-//! Closed segments of queues, in the store.
+//! Closed segments of queues and rows of evicted hosts, in the store.
 //!
-//! A segment is written with the row of the call that closed it. Its number is the next one, so the same calls give it the same number
-//! again. A segment that was taken is removed when no checkpoint needs it any more: at once if it is younger than the last checkpoint that
-//! was begun, because the journal makes it again; else with the first checkpoint that is begun after it was taken.
+//! A segment is written with the row of the call that closed it. Its number is the next one. A segment that was taken is removed when no
+//! checkpoint needs it any more: at once if it is younger than the last checkpoint that was begun, because the journal makes it again; else
+//! with the first checkpoint that is begun after it was taken.
+//!
+//! A run that continues after a crash may evict other hosts, so its segments may have other numbers. It removes the young segments of the
+//! run before, which nothing needs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hosts::Shelf;
-use crate::store::{Batch, Space, Store, StoreError};
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
 /// A store that the frontier writes and the shelf reads.
 #[derive(Debug, Clone)]
@@ -46,6 +49,10 @@ struct Segments {
     taken_old: Vec<u64>,
     /// Those that are removed when the checkpoint is finished that is being written.
     replaced: Vec<u64>,
+    /// What is in the store from this number on is of a run that has ended, and of no use.
+    useless_from: Option<u64>,
+    /// The bytes of those that are not written yet.
+    fresh_bytes: usize,
     error: Option<StoreError>,
 }
 
@@ -55,6 +62,7 @@ impl StoreShelf {
         let segments = Segments {
             next,
             first_young: next,
+            useless_from: Some(next),
             ..Segments::default()
         };
         Self {
@@ -65,6 +73,11 @@ impl StoreShelf {
 
     fn segments(&self) -> MutexGuard<'_, Segments> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the bytes that the next [`write`](Self::write) writes.
+    pub(super) fn fresh_bytes(&self) -> usize {
+        self.segments().fresh_bytes
     }
 
     /// Returns the number of the next segment.
@@ -86,6 +99,10 @@ impl StoreShelf {
     /// Adds new segments to a batch, and the removal of young ones that were taken.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
+        if let Some(first) = segments.useless_from.take() {
+            batch.delete(Space::Segment, first..=MAX_KEY);
+        }
+        segments.fresh_bytes = 0;
         for (number, segment) in std::mem::take(&mut segments.fresh) {
             batch.put(Space::Segment, number, segment);
         }
@@ -118,6 +135,27 @@ fn remove(numbers: &mut Vec<u64>, batch: &mut Batch) {
 }
 
 impl Segments {
+    /// Removes a segment that is not written yet.
+    fn take_fresh(&mut self, number: u64) -> Option<Box<[u8]>> {
+        let segment = self.fresh.remove(&number)?;
+        self.fresh_bytes -= segment.len();
+        Some(segment)
+    }
+
+    /// Records that a segment in the store is not needed any more, except by a checkpoint.
+    fn is_taken(&mut self, number: u64) {
+        if number >= self.first_young {
+            self.taken_young.push(number);
+        } else {
+            self.taken_old.push(number);
+        }
+    }
+
+    fn damaged(&mut self, number: u64, what: &str) {
+        let what = format!("segment {number} {what}");
+        self.error = Some(StoreError::damaged(Path::new("the store"), what));
+    }
+
     fn find(&mut self, number: u64, store: &SharedStore) -> Option<Box<[u8]>> {
         if let Some(fresh) = self.fresh.get(&number) {
             return Some(fresh.clone());
@@ -126,8 +164,7 @@ impl Segments {
         match found {
             Ok(Some((at, segment))) if at == number => Some(segment.into_boxed_slice()),
             Ok(_) => {
-                let what = format!("segment {number} is missing");
-                self.error = Some(StoreError::damaged(Path::new("the store"), what));
+                self.damaged(number, "is missing");
                 None
             }
             Err(error) => {
@@ -143,22 +180,30 @@ impl Shelf for StoreShelf {
         let mut segments = self.segments();
         let number = segments.next;
         segments.next += 1;
+        segments.fresh_bytes += segment.len();
         segments.fresh.insert(number, segment);
         number
     }
 
     fn take(&self, number: u64) -> Option<Box<[u8]>> {
         let mut segments = self.segments();
-        if let Some(fresh) = segments.fresh.remove(&number) {
+        if let Some(fresh) = segments.take_fresh(number) {
             return Some(fresh);
         }
         let found = segments.find(number, &self.store)?;
-        if number >= segments.first_young {
-            segments.taken_young.push(number);
-        } else {
-            segments.taken_old.push(number);
-        }
+        segments.is_taken(number);
         Some(found)
+    }
+
+    fn discard(&self, number: u64) {
+        let mut segments = self.segments();
+        if segments.take_fresh(number).is_none() {
+            segments.is_taken(number);
+        }
+    }
+
+    fn set_damaged(&self, number: u64) {
+        self.segments().damaged(number, "is not a row of hosts");
     }
 
     fn read(&self, number: u64) -> Option<Box<[u8]>> {

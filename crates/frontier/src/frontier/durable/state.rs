@@ -16,7 +16,7 @@ use super::keys::SharedKeys;
 use super::seen::Seen;
 use super::shelf::{SharedStore, StoreShelf};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, HostRules, LeasedEntry, Shelf};
+use crate::hosts::{HostQueues, HostTable, HostsError, HostsOnDisk, LeasedEntry, RowSizes, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
@@ -26,17 +26,16 @@ use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
 
-/// A state as bytes. The hosts are apart, because they are copied one after the other.
+/// A state as bytes, without the hosts, which are copied one after the other.
 #[derive(Debug)]
 pub(super) struct EncodedState {
     pub(super) state: Vec<u8>,
     pub(super) seen_set: Vec<u8>,
-    pub(super) hosts: Vec<u8>,
 }
 
 impl EncodedState {
     pub(super) fn bytes(&self) -> u64 {
-        (self.state.len() + self.seen_set.len() + self.hosts.len()) as u64
+        (self.state.len() + self.seen_set.len()) as u64
     }
 }
 
@@ -47,6 +46,8 @@ pub(super) enum StateError {
     State(#[from] postcard::Error),
     #[error("its seen-set cannot be read: {0}")]
     SeenSet(#[from] sieve::snapshot::SnapshotError),
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("its seen-set cannot be written: {0}")]
@@ -117,37 +118,30 @@ impl Frontier {
         Ok(EncodedState {
             state,
             seen_set: encode_seen_set(self.sieve.filter().filter())?,
-            hosts: Vec::new(),
         })
     }
 
-    /// Returns the whole state as bytes. Cost: a copy of all of it.
-    pub(super) fn encode_all(&mut self, next_segment: u64) -> Result<EncodedState, StateError> {
-        let mut encoded = self.encode_state(next_segment)?;
-        let hosts = self.hosts().table_mut();
-        hosts.begin_copy();
-        (encoded.hosts, _) = hosts.copy_more(usize::MAX)?;
-        Ok(encoded)
-    }
-
-    /// Makes a frontier of a state and the digests of its keys, under a configuration that fits it. Returns the shelf of its queues, too.
+    /// Makes a frontier of a state, its hosts and the digests of its keys, under a configuration that fits them. Returns the shelf of its
+    /// queues, too.
     pub(super) fn decode_state(
         encoded: &EncodedState,
+        hosts: HostTable,
         config: &FrontierConfig,
         parse: &ParseRules,
         store: &SharedStore,
         keys: Option<SharedKeys>,
+        sizes: RowSizes,
     ) -> Result<(Self, Arc<StoreShelf>), StateError> {
         let mut state: State = postcard::from_bytes(&encoded.state)?;
         let seen_set = decode_seen_set(&encoded.seen_set, config, keys)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
-        state.queues.table_mut().read_copy(&encoded.hosts)?;
         let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment));
-        let rules = HostRules {
-            shelf: Some(Arc::clone(&shelf) as Arc<dyn Shelf>),
-            ..Self::host_rules(config)
+        let on_disk = HostsOnDisk {
+            shelf: Arc::clone(&shelf) as Arc<dyn Shelf>,
+            parse,
+            sizes,
         };
-        state.queues.configure(rules, config, parse);
+        state.queues.configure(Self::host_rules(config), config, hosts, on_disk);
         state.sitemaps.configure(config.max_sitemaps);
         state.clusters.configure(config.max_fingerprints);
         frontier.sieve = Sieve::from_parts(seen_set, state.queues)

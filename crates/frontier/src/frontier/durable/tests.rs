@@ -7,6 +7,7 @@ mod common;
 mod crash_images;
 mod damage;
 mod each_option;
+mod eviction;
 mod growth;
 mod keys;
 mod removal;
@@ -27,12 +28,13 @@ mod settlements;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
+use super::checkpoint::Sizes;
 use crate as frontier;
 use calls::settings;
 use pair::{Pair, events};
 use seen_sets::seen_sets;
 use settlements::config;
-use stores::Recorder;
+use stores::{Recorder, SMALL, SizedStore};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
@@ -41,9 +43,11 @@ proptest! {
     fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(
         setting in settings(),
         seen_set in seen_sets(),
+        resident_bytes in prop_oneof![2 => Just(1_u64), 1 => 1_u64..2_000, 1 => Just(u64::MAX)],
         events in prop::collection::vec(events(), 1..160),
     ) {
         let config = seen_set.config(config(&setting));
-        Pair::new(config, Recorder::default()).run(events);
+        let sizes = Sizes { resident_bytes, ..SMALL };
+        Pair::new(config, SizedStore(Recorder::default(), sizes)).run(events);
     }
 }

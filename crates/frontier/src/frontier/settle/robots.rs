@@ -197,7 +197,7 @@ impl Frontier {
 
     /// Gives up on a robots.txt for now: extends its last rules, or closes the origin for a while.
     fn close(&mut self, origin: &Origin, cause: &Arc<Failure>, notices: &mut Vec<Notice>, now: Time) -> Fate {
-        let (policy, rest) = without_robots(self.sieve.queue().known(origin), Arc::clone(cause));
+        let (policy, rest) = without_robots(self.sieve.queue().known(origin).as_ref(), Arc::clone(cause));
         let (origin_said, cause) = (origin.clone(), Arc::clone(cause));
         notices.push(match &policy {
             Policy::Closed(..) => Notice::Closed {

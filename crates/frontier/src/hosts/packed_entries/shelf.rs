@@ -1,16 +1,24 @@
-//! Where closed segments lie, if not in memory.
+//! Where closed segments lie, and rows of hosts, if not in memory.
 
 use std::fmt;
 
-/// Keeps closed segments apart from the queue that they belong to, such as on disk.
+/// Keeps closed segments apart from the queue that they belong to, and hosts that were not used for long, such as on disk. A row of hosts
+/// is a segment, too.
 ///
 /// It never fails: what cannot be read is `None`, and the owner of the shelf learns the reason.
+#[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "nothing is on a shelf"))]
 pub(crate) trait Shelf: fmt::Debug + Send + Sync {
     /// Puts a segment on the shelf and returns its number.
     fn put(&self, segment: Box<[u8]>) -> u64;
 
     /// Takes a segment from the shelf.
     fn take(&self, number: u64) -> Option<Box<[u8]>>;
+
+    /// Removes a segment from the shelf.
+    fn discard(&self, number: u64);
+
+    /// Records that the bytes of a segment cannot be what was put there.
+    fn set_damaged(&self, number: u64);
 
     /// Returns whether a segment could not be read.
     fn is_broken(&self) -> bool;

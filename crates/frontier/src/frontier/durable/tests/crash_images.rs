@@ -6,7 +6,7 @@ use super::common::START;
 use super::pair::{Step, make};
 use super::run::{Run, config_of, is_checkpoint, steps_of};
 use super::seen_sets::SeenSet;
-use super::stores::{Recorder, open_store, read_store};
+use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
 use crate::store::{FailingStore, Failure, MemoryStore, Space};
 use crate::{Frontier, FrontierError, OpenError, PageRecord};
 
@@ -111,7 +111,9 @@ fn check_all_commits(run: &Run) {
 fn run_until_failure(run: &Run, calls_before: u64, failure: Failure) -> Option<(usize, usize, MemoryStore)> {
     let recorder = Recorder::default();
     let store = FailingStore::new(recorder.clone(), calls_before, failure);
-    let (persisted, made) = match open_store(store, run.config.clone(), START) {
+    // Only some of the calls that read hosts fail: each costs a run.
+    let sizes = if failure == Failure::Io { SMALL } else { ALL_RESIDENT };
+    let (persisted, made) = match open_sized(store, run.config.clone(), START, sizes) {
         Ok(opened) => {
             let mut frontier = opened.frontier;
             let ended = run.drive(&mut frontier);

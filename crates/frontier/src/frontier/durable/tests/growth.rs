@@ -23,6 +23,7 @@ const SIZES: Sizes = Sizes {
         fresh_digests: 500,
         parts_at_once: 4,
     },
+    ..super::stores::SMALL
 };
 
 fn growing() -> FrontierConfig {

@@ -85,7 +85,7 @@ impl Run {
             error: None,
         };
         for (step, now) in &self.steps {
-            // An exact seen-set reads in the middle of a call.
+            // What is not in memory is read in the middle of a call.
             if let Err(error) = try_make(frontier, step, *now) {
                 ended.error = Some(error);
                 return ended;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::common::{START, config, url};
-use super::stores::{Recorder, open_store};
+use super::stores::{ALL_RESIDENT, Recorder, open_sized};
 use crate::config::FrontierConfig;
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
@@ -21,7 +21,9 @@ fn config_of_many() -> FrontierConfig {
 /// A frontier with a queue of several segments, in a checkpoint.
 fn long_queue() -> (Recorder, Frontier) {
     let recorder = Recorder::default();
-    let mut frontier = open_store(recorder.clone(), config_of_many(), START).unwrap().frontier;
+    let mut frontier = open_sized(recorder.clone(), config_of_many(), START, ALL_RESIDENT)
+        .unwrap()
+        .frontier;
     let page = |n: usize| format!("http://site.example/{:040}/{n}", n * 7_919 % 10_007);
     let link = |n| Link::found(url(&page(n)), 1, "http://site.example/".into());
     frontier
@@ -43,7 +45,7 @@ fn without_segments(image: &MemoryStore) -> MemoryStore {
 fn a_segment_that_is_missing_when_its_turn_comes_ends_the_call_with_an_error() {
     let (recorder, _) = long_queue();
     let damaged = Recorder::from(without_segments(&recorder.image()));
-    let mut opened = open_store(damaged, config_of_many(), START).unwrap();
+    let mut opened = open_sized(damaged, config_of_many(), START, ALL_RESIDENT).unwrap();
     let error = opened.frontier.lease(START, PAGES).unwrap_err();
     assert!(
         matches!(&error, FrontierError::NotSaved(why) if why.contains("segment 0 is missing")),
@@ -69,7 +71,12 @@ fn a_segment_that_is_missing_for_the_journal_is_an_error_that_names_it() {
     frontier.persist(b"", START).unwrap();
     let image = recorder.image();
     assert!(!image.space(Space::Journal).is_empty(), "the calls are made again");
-    let opened = open_store(Recorder::from(without_segments(&image)), config_of_many(), START);
+    let opened = open_sized(
+        Recorder::from(without_segments(&image)),
+        config_of_many(),
+        START,
+        ALL_RESIDENT,
+    );
     let error = opened.unwrap_err();
     let is_named = |what: &str| what.contains("segment 0 is missing");
     assert!(

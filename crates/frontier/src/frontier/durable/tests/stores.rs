@@ -9,13 +9,15 @@ use super::super::open;
 use super::common::parse;
 use super::pair::Place;
 use crate::config::FrontierConfig;
+use crate::hosts::RowSizes;
 use crate::rules::ParseRules;
 use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
 use crate::{OpenError, Opened, Time};
 
-/// A checkpoint is due every few rows, and takes several rows to write.
+/// A checkpoint is due every few rows, and takes several rows to write. Hosts are evicted whenever they can be.
 pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
+    journal_share: 1,
     part_bytes: 500,
     parts_at_once: 1,
     keys: KeySizes {
@@ -23,12 +25,34 @@ pub(super) const SMALL: Sizes = Sizes {
         fresh_digests: 12,
         parts_at_once: 1,
     },
+    rows: RowSizes {
+        row_bytes: 300,
+        holes: 3,
+    },
+    resident_bytes: 1_500,
+    fresh_bytes: 300,
+};
+
+/// As [`SMALL`], but all hosts are in memory.
+pub(super) const ALL_RESIDENT: Sizes = Sizes {
+    resident_bytes: u64::MAX,
+    ..SMALL
 };
 
 /// Opens a store with small sizes.
 pub(super) fn open_store(store: impl Store + 'static, config: FrontierConfig, now: Time) -> Result<Opened, OpenError> {
+    open_sized(store, config, now, SMALL)
+}
+
+/// Opens a store.
+pub(super) fn open_sized(
+    store: impl Store + 'static,
+    config: FrontierConfig,
+    now: Time,
+    sizes: Sizes,
+) -> Result<Opened, OpenError> {
     let parse: ParseRules = Arc::new(parse);
-    open::open(Box::new(store), config, now, &parse, SMALL)
+    open::open(Box::new(store), config, now, &parse, sizes)
 }
 
 /// Reads a store.
@@ -109,8 +133,11 @@ impl Store for Recorder {
     }
 }
 
-impl Place for Recorder {
+/// A store that is opened with these sizes.
+pub(super) struct SizedStore(pub(super) Recorder, pub(super) Sizes);
+
+impl Place for SizedStore {
     fn open(&self, config: FrontierConfig, now: Time) -> Opened {
-        open_store(self.clone(), config, now).unwrap()
+        open_sized(self.0.clone(), config, now, self.1).unwrap()
     }
 }

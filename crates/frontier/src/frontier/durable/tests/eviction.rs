@@ -1,0 +1,171 @@
+//! More hosts than may be in memory: answers are those of a frontier that has all of them there.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::common::{self, START, config, url};
+use super::pair::picture;
+use super::stores::{Recorder, open_store, read_store};
+use crate::link::Link;
+use crate::store::{Batch, MemoryStore, Space, Store as _};
+use crate::{Frontier, FrontierError, Lease, Leasing, OpenError, Outcome, StoreError, Task, Time};
+
+const HOSTS: usize = 300;
+const PAGES: usize = 3;
+
+fn pages() -> Vec<Link> {
+    let page = |n: usize| format!("http://host{}.example/{n}", n % HOSTS);
+    let link = |n| Link::found(url(&page(n)), 1, "http://host0.example/".into());
+    (0..HOSTS * PAGES).map(link).collect()
+}
+
+/// A frontier with many hosts, of which few fit into memory, in a checkpoint; and one in memory.
+fn many_hosts() -> (Recorder, Frontier, Frontier) {
+    let recorder = Recorder::default();
+    let mut durable = open_store(recorder.clone(), config(), START).unwrap().frontier;
+    let mut model = common::frontier(config());
+    for part in pages().chunks(50) {
+        assert_eq!(durable.offer(part, START).unwrap(), model.offer(part, START).unwrap());
+        durable.persist(b"", START).unwrap();
+    }
+    durable.checkpoint(b"", START).unwrap();
+    (recorder, durable, model)
+}
+
+fn rows(recorder: &Recorder) -> usize {
+    recorder.image().space(Space::Segment).len()
+}
+
+fn ready(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
+    match frontier.lease(now, 7).unwrap() {
+        Leasing::Ready(leases) => leases,
+        Leasing::Drained => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn settle(frontier: &mut Frontier, leases: &[Lease], now: Time) {
+    let settle = |lease: &Lease| match lease.task() {
+        Task::Page(page) => page.settle(Outcome::Done),
+        other => panic!("{other:?}"),
+    };
+    let settlements: Vec<_> = leases.iter().map(settle).collect();
+    frontier.settle(&settlements, now).unwrap();
+}
+
+#[test]
+fn hosts_that_were_evicted_are_leased_in_the_order_of_hosts_in_memory() {
+    let (recorder, mut durable, mut model) = many_hosts();
+    assert!(rows(&recorder) > HOSTS / 4, "{}", rows(&recorder));
+    for round in 0.. {
+        if round % 40 == 7 {
+            durable.persist(b"", START).unwrap();
+            drop(durable);
+            durable = open_store(recorder.clone(), config(), START).unwrap().frontier;
+        }
+        let (leases, expected) = (ready(&mut durable, START), ready(&mut model, START));
+        assert_eq!(leases, expected);
+        settle(&mut durable, &leases, START);
+        settle(&mut model, &leases, START);
+        durable.persist(b"", START).unwrap();
+        if leases.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(picture(&durable), picture(&model));
+    durable.checkpoint(b"", START).unwrap();
+}
+
+#[test]
+fn rows_of_evicted_hosts_do_not_pile_up() {
+    let (recorder, mut durable, mut model) = many_hosts();
+    let before = rows(&recorder);
+    // Every fourth host again and again: the others keep their rows from being empty.
+    for round in 0..60 {
+        let page = |n: usize| url(&format!("http://host{}.example/again-{round}-{n}", n * 4 + round % 4));
+        let links: Vec<_> = (0..HOSTS / 4)
+            .map(|n| Link::found(page(n), 1, "http://a.example/".into()))
+            .collect();
+        assert_eq!(
+            durable.offer(&links, START).unwrap(),
+            model.offer(&links, START).unwrap()
+        );
+        durable.persist(b"", START).unwrap();
+    }
+    durable.checkpoint(b"", START).unwrap();
+    durable.checkpoint(b"", START).unwrap();
+    let after = rows(&recorder);
+    assert!(after < before * 4, "{before} rows, then {after}");
+    assert_eq!(picture(&durable), picture(&model));
+}
+
+#[test]
+fn a_frontier_that_is_only_read_shows_what_waits_at_evicted_hosts() {
+    let (recorder, _, model) = many_hosts();
+    let image = recorder.image();
+    let read = read_store(image.clone()).unwrap().frontier;
+    let mut waiting = HashSet::new();
+    let mut visit = |entry: crate::entry::Entry| {
+        waiting.insert(entry.url);
+        ControlFlow::Continue(())
+    };
+    read.visit_waiting(&mut visit).unwrap();
+    assert_eq!(waiting.len(), HOSTS * PAGES);
+    assert_eq!(picture(&read), picture(&model));
+    let why = read.why(&url("http://host17.example/17"), START);
+    assert_eq!(why, model.why(&url("http://host17.example/17"), START));
+    assert_eq!(recorder.image(), image, "nothing was written");
+}
+
+fn without_rows(image: &MemoryStore) -> Recorder {
+    let (mut copy, mut batch) = (image.clone(), Batch::default());
+    batch.delete(Space::Segment, 0..=u64::MAX);
+    copy.commit(&batch, false).unwrap();
+    Recorder::from(copy)
+}
+
+#[test]
+fn a_row_of_hosts_that_is_missing_ends_the_call_that_needs_it_with_an_error() {
+    let (recorder, ..) = many_hosts();
+    let damaged = without_rows(&recorder.image());
+    let mut opened = open_store(damaged, config(), START).unwrap().frontier;
+    let error = opened.lease(START, HOSTS).unwrap_err();
+    assert!(
+        matches!(&error, FrontierError::NotSaved(why) if why.contains("is missing")),
+        "{error}"
+    );
+    assert_eq!(opened.lease(START, 1), Err(FrontierError::Poisoned));
+}
+
+#[test]
+fn a_row_of_hosts_that_is_missing_for_the_journal_is_an_error_that_names_it() {
+    let (recorder, mut durable, _) = many_hosts();
+    let leases = ready(&mut durable, START);
+    settle(&mut durable, &leases, START);
+    durable.persist(b"", START).unwrap();
+    let error = open_store(without_rows(&recorder.image()), config(), START).unwrap_err();
+    let is_named = |what: &str| what.contains("segment") && what.contains("is missing");
+    assert!(
+        matches!(&error, OpenError::Store(StoreError::Damaged { what, .. }) if is_named(what)),
+        "{error}"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_row_of_hosts_are_an_error() {
+    let (recorder, ..) = many_hosts();
+    for rubbish in [&b""[..], &[0; 9], &[7; 900]] {
+        let (mut image, mut batch) = (recorder.image(), Batch::default());
+        let rows: Vec<u64> = image.space(Space::Segment).keys().copied().collect();
+        for row in rows {
+            batch.put(Space::Segment, row, rubbish);
+        }
+        image.commit(&batch, false).unwrap();
+        let mut opened = open_store(Recorder::from(image), config(), START).unwrap().frontier;
+        let error = opened.lease(START, HOSTS).unwrap_err();
+        assert!(
+            matches!(&error, FrontierError::NotSaved(why) if why.contains("is not a row of hosts")),
+            "{error}"
+        );
+    }
+}

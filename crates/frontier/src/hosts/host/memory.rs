@@ -1,0 +1,29 @@
+//! What a host takes in memory: an estimate, which bounds the workbench.
+
+use super::super::origin_queue::{OriginId, OriginQueue};
+use super::delayed::Delayed;
+use super::{Host, Rare};
+use crate::entry::Entry;
+use crate::time::Time;
+
+/// What an allocator adds to each allocation, about.
+const OVERHEAD: usize = 16;
+
+impl Host {
+    /// Returns about how many bytes it takes. Cost: O(origins).
+    pub(crate) fn bytes(&self) -> usize {
+        let origins: usize = self.origins.iter().map(OriginQueue::heap_bytes).sum();
+        let of_origins = self.origins.capacity() * size_of::<OriginQueue>() + 2 * OVERHEAD;
+        size_of::<Self>() + of_origins + origins + self.rare.as_deref().map_or(0, Rare::bytes)
+    }
+}
+
+impl Rare {
+    fn bytes(&self) -> usize {
+        let delayed = self.delayed.capacity() * size_of::<Delayed>();
+        let urgent = self.urgent.capacity() * size_of::<Entry>();
+        let timed = self.timed.capacity() * size_of::<(Time, OriginId)>();
+        let texts = (self.delayed.len() + self.urgent.len()) * Entry::BYTES_OF_TEXTS;
+        size_of::<Self>() + OVERHEAD + delayed + urgent + timed + texts
+    }
+}
