@@ -22,7 +22,9 @@ impl Frontier {
             return Ok(());
         }
         let built = keys.lock().take_layer();
-        if let Some(layer) = built {
+        // If more keys have come meanwhile than it has room for, a larger one is built.
+        let has_room = |layer: &BloomFilter| layer.sizing().capacity() >= keys.lock().len();
+        if let Some(layer) = built.filter(has_room) {
             let capacity = layer.sizing().capacity();
             self.replace_layers(layer);
             return durable.add(&Call::MergeLayers { capacity }, true);
