@@ -16,6 +16,7 @@ mod state;
 mod status;
 
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::process::ExitCode;
 
 use crawler::fetch::{ClientError, CookieFileError};
@@ -159,6 +160,7 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
     let mut crawl = site.options.to_crawl(random_secret()?);
+    crawl.max_memory = site.memory.map(NonZeroU64::get);
     crawl.seeds = site.all_seeds()?;
     let http = site.options.to_http();
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;

@@ -14,6 +14,10 @@ use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
+/// The bytes of [`CrawlOptions::max_memory`] for the program itself: its code, its threads and its caches.
+pub const MEMORY_BESIDE_FRONTIER: u64 = 32 << 20;
+/// The bytes of [`CrawlOptions::max_memory`] for each request that may be in flight: its connection, its page and the links on it.
+pub const MEMORY_PER_REQUEST: u64 = 512 << 10;
 /// The default of [`CrawlOptions::max_links_per_page`].
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = DEFAULT_MAX_LINKS;
 /// The default of [`SelectLimits::values`].
@@ -65,6 +69,10 @@ pub struct CrawlOptions {
     pub assets: bool,
     /// The maximum duration of one run of the crawl. After it no request starts.
     pub max_time: Option<Duration>,
+    /// The memory that the process may take, in bytes. It needs a state directory, in which hosts lie that were not used for long. The frontier
+    /// gets what [`MEMORY_BESIDE_FRONTIER`] and [`MEMORY_PER_REQUEST`] leave. Bodies that are longer than usual, and what observers keep,
+    /// come on top.
+    pub max_memory: Option<u64>,
     /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
     pub sitemaps: bool,
     /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
@@ -105,6 +113,7 @@ impl Default for CrawlOptions {
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
             assets: false,
             max_time: None,
+            max_memory: None,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
@@ -193,6 +202,12 @@ impl CrawlConfig {
             product_token,
             link_options,
         })
+    }
+
+    /// Returns the bytes of memory that are not for the frontier.
+    pub(crate) fn memory_beside_frontier(&self) -> u64 {
+        let requests = self.options.concurrency.get() as u64;
+        MEMORY_BESIDE_FRONTIER.saturating_add(requests.saturating_mul(MEMORY_PER_REQUEST))
     }
 
     /// Returns the seeds.

@@ -113,8 +113,11 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// # Errors
     ///
-    /// Fails if the frontier cannot be set up.
+    /// Fails if the frontier cannot be set up, or if [`max_memory`](crate::CrawlOptions::max_memory) is set.
     pub fn with_fetcher(config: CrawlConfig, fetcher: S) -> Result<Self, StartError> {
+        if config.options().max_memory.is_some() {
+            return Err(StartError::MemoryWithoutState);
+        }
         let frontier = Frontier::in_memory(Self::frontier_options(&config))?;
         Ok(Self::with_parts(config, frontier, fetcher))
     }
@@ -123,6 +126,9 @@ impl<S: Fetcher> Crawl<S> {
         let mut options = config.options().frontier.clone();
         if config.options().fingerprints {
             options.compare_one_of = NonZeroU32::MIN;
+        }
+        if let Some(most) = config.options().max_memory {
+            options.max_memory = Some(most.saturating_sub(config.memory_beside_frontier()));
         }
         options
     }

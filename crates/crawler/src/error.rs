@@ -16,6 +16,17 @@ pub enum StartError {
     /// The frontier cannot be built.
     #[error(transparent)]
     Frontier(#[from] frontier::ConfigError),
+    /// The memory is bounded, and there is no state directory.
+    #[error("the memory can be bounded only with a state directory, in which the rest lies")]
+    MemoryWithoutState,
+    /// The bound of the memory is too small.
+    #[error("{most} bytes of memory are too few: at least {least} are needed, with this capacity and concurrency")]
+    TooLittleMemory {
+        /// The bound.
+        most: u64,
+        /// The least bound.
+        least: u64,
+    },
     /// The state directory cannot be opened.
     #[cfg(feature = "durable")]
     #[error(transparent)]

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::Args;
 use url::{Host, Url};
 
 use super::Options;
+use super::values::parse_size;
 
 #[derive(Debug, Args)]
 pub(crate) struct Site {
@@ -38,6 +40,13 @@ pub(crate) struct Site {
     /// time of one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
+    /// Keep the memory of the process below this size, whatever the crawl grows to.
+    ///
+    /// Hosts that were not used for long lie in the state directory. The seen-set may take a quarter: beyond that it wrongly drops more
+    /// and more new pages, and warns. The size has room for pages in flight of usual length; --max-body bounds the others. Without it the
+    /// seen-set and the names of hosts grow, and hosts in memory take 160 MiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>, requires = "state", help_heading = "Limits")]
+    pub(crate) memory: Option<NonZeroU64>,
     /// The arguments as they were given, without those of a configuration file.
     #[arg(skip)]
     pub(crate) given: Vec<OsString>,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bytesize::ByteSize;
 use crawler::{Ending, SavedCrawl};
-use frontier::{AwayReport, Frontier, LockHolder, Time};
+use frontier::{AwayReport, Frontier, LockHolder, MemoryReport, Time};
 use serde_json::{Value, json};
 
 use super::text::{Rows, counted, duration, grouped, listed, rfc3339};
@@ -86,8 +86,20 @@ impl<'a> Status<'a> {
             rows.add(if at == 0 { "seen-set" } else { "" }, part);
         }
         rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
+        if let Some(memory) = self.memory() {
+            for (at, part) in memory.to_string().split("; ").enumerate() {
+                rows.add(if at == 0 { "memory" } else { "" }, part);
+            }
+        }
         rows.add("disk", ByteSize(self.disk_bytes));
         rows.text
+    }
+
+    /// What the frontier takes; a crawl that runs may have other hosts in memory.
+    fn memory(&self) -> Option<MemoryReport> {
+        let mut memory = self.crawl.summary.report.memory?;
+        memory.bound = self.crawl.config.max_memory;
+        Some(memory)
     }
 
     fn add_away(&self, rows: &mut Rows) {
@@ -176,6 +188,7 @@ impl<'a> Status<'a> {
             "rate": saturation.rate,
             "lost": saturation.lost,
             "memory_bytes": saturation.memory_bytes,
+            "memory": self.memory(),
             "disk_bytes": self.disk_bytes,
         })
     }

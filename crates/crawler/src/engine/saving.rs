@@ -64,6 +64,19 @@ impl Crawl {
     }
 }
 
+/// Checks that the memory is enough for all parts.
+fn check_memory(config: &CrawlConfig) -> Result<(), StartError> {
+    let Some(most) = config.options().max_memory else {
+        return Ok(());
+    };
+    let of_frontier = config.options().frontier.least_memory()?;
+    let least = of_frontier.saturating_add(config.memory_beside_frontier());
+    if most < least {
+        return Err(StartError::TooLittleMemory { most, least });
+    }
+    Ok(())
+}
+
 impl<S: Fetcher> Crawl<S> {
     /// Starts or continues a crawl as [`open`](Crawl::open) does, with a fetcher of your own.
     ///
@@ -71,6 +84,7 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// Fails if the directory cannot be opened, is in use, or has the state of another program.
     pub fn open_with_fetcher(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Self, StartError> {
+        check_memory(&config)?;
         let rules = SavedRules::of(&config);
         let clock = Clock::start();
         let open = |rules: &SavedRules| {

@@ -99,6 +99,11 @@ impl Summary {
             "seen-set memory",
             format_args!("{}", ByteSize(report.saturation.memory_bytes)),
         )?;
+        if let Some(memory) = &report.memory {
+            for (at, part) in memory.to_string().split("; ").enumerate() {
+                row(f, if at == 0 { "memory" } else { "" }, format_args!("{part}"))?;
+            }
+        }
         match self.peak_memory_bytes {
             Some(bytes) => row(f, "peak memory", format_args!("{}", ByteSize(bytes))),
             None => Ok(()),
