@@ -35,7 +35,7 @@ const START: Time = Time::from_millis(1_700_000_000_000);
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        capacity: 10_000,
+        capacity: 200_000,
         hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: Duration::ZERO,
         ask_robots: false,
@@ -43,7 +43,6 @@ fn config() -> FrontierConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
         },
-        on_saturation: sieve::OnSaturation::Grow,
         max_memory: Some(BOUND as u64),
         ..FrontierConfig::default()
     }

@@ -4,11 +4,14 @@ use sieve::Filter as _;
 
 use super::super::Frontier;
 use super::checkpoint::Sizes;
+use super::open::stores_keys;
 use crate::config::{ConfigError, FrontierConfig};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
 const STORE_BYTES: u64 = 24 << 20;
+/// The digests of the last keys and where the others lie, if the seen-set needs its keys.
+const KEY_BYTES: u64 = 32 << 20;
 /// The fewest bytes for hosts in memory.
 const LEAST_HOST_BYTES: u64 = 8 << 20;
 
@@ -20,7 +23,8 @@ impl FrontierConfig {
     ///
     /// A seen-set that cannot be built.
     pub fn least_memory(&self) -> Result<u64, ConfigError> {
-        Ok(STORE_BYTES + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
+        let keys = if stores_keys(self) { KEY_BYTES } else { 0 };
+        Ok(STORE_BYTES + keys + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
     }
 
     /// Checks the bound of the memory, and gives the seen-set its share: a quarter, and what it takes at its capacity at least.
@@ -76,13 +80,14 @@ impl Frontier {
 
     fn memory_report_of(&self, bound: Option<u64>) -> MemoryReport {
         let hosts = self.sieve.queue().hosts().memory();
+        let keys = self.sieve.filter().keys().map_or(0, |_| KEY_BYTES);
         MemoryReport {
             bound,
             seen_set: self.sieve.filter().load().memory_bytes,
             hosts: hosts.residents,
             host_names: hosts.names,
             fingerprints: self.clusters.bytes(),
-            store: STORE_BYTES,
+            store: STORE_BYTES + keys,
             hosts_on_disk: hosts.evicted,
         }
     }

@@ -205,3 +205,164 @@ impl<'p> HostReader<'p> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+
+    use proptest::prelude::*;
+    use url::Url;
+
+    use super::*;
+    use crate::hosts::{HostRules, RowSizes, Shelf};
+    use crate::time::Time;
+
+    /// A shelf that keeps what a copy may name, and nothing else that was discarded.
+    #[derive(Debug, Default)]
+    struct TestShelf(Mutex<Rows>);
+
+    #[derive(Debug, Default)]
+    struct Rows {
+        next: u64,
+        first_young: u64,
+        rows: BTreeMap<u64, Box<[u8]>>,
+    }
+
+    impl Shelf for TestShelf {
+        fn put(&self, row: Box<[u8]>) -> u64 {
+            let mut rows = self.0.lock().unwrap();
+            let number = rows.next;
+            rows.next += 1;
+            rows.rows.insert(number, row);
+            number
+        }
+
+        fn take(&self, _number: u64) -> Option<Box<[u8]>> {
+            unreachable!("queues are short")
+        }
+
+        fn discard(&self, number: u64) {
+            let mut rows = self.0.lock().unwrap();
+            if number >= rows.first_young {
+                rows.rows.remove(&number);
+            }
+        }
+
+        fn set_damaged(&self, number: u64) {
+            panic!("row {number} is damaged");
+        }
+
+        fn is_broken(&self) -> bool {
+            false
+        }
+
+        fn read(&self, number: u64) -> Option<Box<[u8]>> {
+            self.0.lock().unwrap().rows.get(&number).cloned()
+        }
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        /// Changes a host, or makes it.
+        Change(u8),
+        Remove(u8),
+        Copy(usize),
+        /// Begins another copy.
+        Begin,
+    }
+
+    fn steps() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => any::<u8>().prop_map(Step::Change),
+            4 => any::<u8>().prop_map(Step::Remove),
+            3 => (1_usize..200).prop_map(Step::Copy),
+            1 => Just(Step::Begin),
+        ]
+    }
+
+    fn name(host: u8) -> HostKey {
+        HostKey::of(&Url::parse(&format!("http://host{}.example", host % 24)).unwrap()).unwrap()
+    }
+
+    fn configured(mut table: HostTable, shelf: &Arc<TestShelf>, most: u64) -> HostTable {
+        let sizes = RowSizes {
+            row_bytes: 150,
+            holes: 2,
+        };
+        let shelf = Arc::clone(shelf) as Arc<dyn Shelf>;
+        table.configure(HostRules::default(), shelf, Arc::new(|_| unreachable!()), sizes);
+        table.set_most_resident(most);
+        table
+    }
+
+    fn content(table: &HostTable) -> BTreeMap<HostKey, Time> {
+        let all: Vec<_> = table
+            .iter()
+            .map(|(key, host)| (key.clone(), host.blocked_until()))
+            .collect();
+        assert_eq!(all.len(), table.len(), "each host is met once");
+        all.into_iter().collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_copy_has_all_hosts_as_they_were_when_it_began(
+            most in prop_oneof![Just(0_u64), 0_u64..6_000, Just(u64::MAX)],
+            before in prop::collection::vec(any::<u8>(), 0..60),
+            steps in prop::collection::vec(steps(), 0..120),
+        ) {
+            let shelf = Arc::new(TestShelf::default());
+            let mut table = configured(HostTable::default(), &shelf, most);
+            let mut now = 0;
+            let mut model = BTreeMap::new();
+            let mut change = |table: &mut HostTable, model: &mut BTreeMap<_, _>, host| {
+                now += 1;
+                let time = Time::from_millis(now);
+                table.get_or_insert(&name(host)).block(time);
+                model.insert(name(host), time);
+            };
+            for host in before {
+                change(&mut table, &mut model, host);
+            }
+            let begin = |table: &mut HostTable| {
+                let mut rows = shelf.0.lock().unwrap();
+                rows.first_young = rows.next;
+                table.begin_copy();
+            };
+            let mut expected = content(&table);
+            begin(&mut table);
+            let (mut copied, mut is_all) = (Vec::new(), false);
+            for step in steps.into_iter().chain([Step::Copy(usize::MAX)]) {
+                match step {
+                    Step::Change(host) => change(&mut table, &mut model, host),
+                    Step::Remove(host) => {
+                        table.remove(&name(host));
+                        model.remove(&name(host));
+                    }
+                    Step::Copy(_) if is_all => {}
+                    Step::Copy(bytes) => {
+                        let (more, is_rest) = table.copy_more(bytes).unwrap();
+                        copied.extend(more);
+                        is_all = is_rest;
+                    }
+                    Step::Begin => {
+                        expected = content(&table);
+                        begin(&mut table);
+                        copied.clear();
+                        is_all = false;
+                    }
+                }
+            }
+            prop_assert!(is_all);
+            prop_assert_eq!(content(&table), model);
+            let parse: ParseRules = Arc::new(|_| unreachable!());
+            let mut reader = HostReader::new(&parse);
+            for part in copied.chunks(17) {
+                reader.read(part).unwrap();
+            }
+            let read = configured(reader.finish().unwrap(), &shelf, u64::MAX);
+            prop_assert_eq!(content(&read), expected);
+        }
+    }
+}
