@@ -1,7 +1,8 @@
 //! The store of a durable frontier: what each commit costs in time, memory and disk.
 //!
 //! `cargo bench -p frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
-//! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`.
+//! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`. The seen-set is of fixed
+//! size, or as one of these words says: `growing` from a million URLs, `exact`, `recall`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
@@ -125,7 +126,23 @@ fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time)
         },
         ..FrontierConfig::default()
     };
+    let config = with_seen_set(config);
     Ok(Frontier::open(dir, config, now, Arc::new(no_rules))?.frontier)
+}
+
+/// Returns the configuration with the seen-set that the arguments name.
+fn with_seen_set(config: FrontierConfig) -> FrontierConfig {
+    let is_given = |word| std::env::args().any(|argument| argument == word);
+    let growing = |config| FrontierConfig {
+        capacity: 1_000_000,
+        on_saturation: sieve::OnSaturation::Grow,
+        ..config
+    };
+    FrontierConfig {
+        exact: is_given("exact"),
+        recall: is_given("recall"),
+        ..if is_given("growing") { growing(config) } else { config }
+    }
 }
 
 /// Makes URLs by their number, and links to those that were never offered.

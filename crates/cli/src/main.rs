@@ -162,6 +162,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     let mut crawl = site.options.to_crawl(random_secret()?);
     crawl.max_memory = site.memory.map(NonZeroU64::get);
     crawl.seeds = site.all_seeds()?;
+    crawl.frontier.recall = site.recall;
     let http = site.options.to_http();
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if !summary.has_pages() {

@@ -194,7 +194,9 @@ impl Summary {
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
         let saturation = &report.saturation;
-        if saturation.may_have_lost() {
+        // At the end, a recall has looked up all that was dropped.
+        let is_recalled = self.ending == Ending::Drained && report.to_recall == Some(0);
+        if saturation.may_have_lost() && !is_recalled {
             missing.push(Missing::Dropped {
                 at_least: saturation.lost_at_least(),
                 enough: rounded_up((saturation.estimated * 2.0) as u64),

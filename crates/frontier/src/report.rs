@@ -46,6 +46,8 @@ pub struct LinkCounts {
     pub queued: u64,
     /// Links to URLs that were seen before, or were wrongly taken for seen.
     pub seen: u64,
+    /// Links that were taken for seen, but were found to be new later, and queued or refused then: they count there, too.
+    pub recalled: u64,
     /// Links that were refused, by reason: by the scope, or for want of room or budget.
     pub refused: BTreeMap<Refusal, u64>,
 }
@@ -111,6 +113,9 @@ pub struct Report {
     pub postponed_prefixes: u64,
     /// Path prefixes that were closed because of too many near-duplicates.
     pub closed_prefixes: u64,
+    /// Links that were taken for seen and wait to be looked up; `None` if none ever does
+    /// ([`recall`](crate::FrontierConfig::recall)). Unit: URLs.
+    pub to_recall: Option<u64>,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
     /// What a frontier with a directory takes in memory; `None` without one.

@@ -118,6 +118,10 @@ impl Summary {
             "links",
             format_args!("{offered} found, {new} new, {seen} seen before"),
         )?;
+        if links.recalled > 0 {
+            let recalled = Grouped(links.recalled);
+            row(f, "", format_args!("{recalled} first taken for seen, and recalled"))?;
+        }
         row_of_counts(f, "links refused", &named(&links.refused, |why| why.name()))?;
         let not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),

@@ -23,6 +23,7 @@ mod keys;
 mod memory;
 mod open;
 mod options;
+mod recall;
 mod record;
 mod recording;
 mod removal;
@@ -151,6 +152,7 @@ impl Frontier {
     }
 
     fn write_row(&mut self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.recall_some(durable, now)?;
         self.tend_layers(durable)?;
         let is_sync_due = durable.is_sync_due(now);
         let is_new = !durable.calls.is_empty() || durable.attachment != attachment;

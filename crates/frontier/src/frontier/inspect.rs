@@ -83,6 +83,7 @@ impl Frontier {
             resemblance: self.clusters.counts(),
             postponed_prefixes,
             closed_prefixes,
+            to_recall: self.to_recall(),
             saturation: self.sieve.saturation(),
             memory: self.memory_report(),
         }
@@ -144,6 +145,10 @@ impl Frontier {
 
 #[cfg(not(feature = "durable"))]
 impl Frontier {
+    pub(super) fn to_recall(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the chance that the seen-set knows a key that it never met.
     fn chance_of_mistake(&self, _key: &str) -> f64 {
         self.sieve.saturation().rate

@@ -22,7 +22,7 @@ impl Frontier {
             if self.sieve.queue().has_dropped() {
                 return self.return_dropped();
             }
-            if self.is_drained() {
+            if self.has_nothing_left() {
                 return Leasing::Drained;
             }
             if self.budget_left() == 0 {

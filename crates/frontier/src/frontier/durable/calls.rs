@@ -63,6 +63,36 @@ pub(super) enum Call<'a> {
     MergeLayers {
         capacity: u64,
     },
+    /// Links that were taken for seen were found to be new.
+    Recall {
+        #[serde(borrow)]
+        links: Vec<SpooledLink<'a>>,
+        now: Time,
+    },
+}
+
+/// A link that was taken for seen.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SpooledLink<'a> {
+    #[serde(borrow)]
+    link: StoredLink<'a>,
+    is_postponed: bool,
+}
+
+impl<'a> SpooledLink<'a> {
+    pub(super) fn bytes_of(link: &Link, is_postponed: bool) -> Result<Vec<u8>, postcard::Error> {
+        let link = StoredLink::of(link, &mut None);
+        postcard::to_allocvec(&SpooledLink { link, is_postponed })
+    }
+
+    pub(super) fn of_bytes(bytes: &'a [u8]) -> Result<Self, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+
+    /// Returns the link, and whether it is postponed, unless a URL is none.
+    pub(super) fn read(&self) -> Option<(Link, bool)> {
+        Some((self.link.read(&mut None)?, self.is_postponed))
+    }
 }
 
 /// A URL with its key.

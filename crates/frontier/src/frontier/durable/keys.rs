@@ -16,6 +16,7 @@ mod compaction;
 mod list;
 mod merged_layer;
 mod run;
+mod spool;
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -26,6 +27,7 @@ use compaction::Compaction;
 use list::RunList;
 use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
+use spool::Spool;
 
 use super::removal::Removal;
 use super::shelf::SharedStore;
@@ -40,12 +42,15 @@ pub(super) struct KeySizes {
     pub(super) fresh_digests: usize,
     /// The parts that are written with one row for each run, or read, at least.
     pub(super) parts_at_once: usize,
+    /// The links that wait to be looked up, beyond which they are.
+    pub(super) spooled_links: usize,
 }
 
 pub(super) const KEY_SIZES: KeySizes = KeySizes {
     digests_of_part: 1024,
     fresh_digests: 1 << 19,
     parts_at_once: 8,
+    spooled_links: 1 << 18,
 };
 
 /// The digests that are known to be there, without looking them up again: those of many links are asked for again and again.
@@ -128,6 +133,9 @@ pub(super) struct Keys {
     layer: Option<LayerBuilder>,
     /// Runs that were merged.
     removal: Removal,
+    /// Links that were taken for seen, if they are looked up later.
+    spool: Option<Spool>,
+    spooled_of_row: usize,
     verified: Box<[u128]>,
     /// Digests that came since the last row.
     of_row: usize,
@@ -158,6 +166,8 @@ impl Keys {
             compactions: Vec::new(),
             layer: None,
             removal: Removal::default(),
+            spool: None,
+            spooled_of_row: 0,
             verified: if is_looked_up {
                 vec![0; VERIFIED].into()
             } else {
@@ -190,18 +200,12 @@ impl Keys {
     ///
     /// Cost: for one that is not in memory a part of 16 KiB of each run, the largest first, until it is found.
     pub(super) fn contains(&mut self, digest: u128) -> bool {
-        let slot = (digest as usize) % self.verified.len().max(1);
-        // Zero is an empty slot.
-        if self
-            .verified
-            .get(slot)
-            .is_some_and(|known| *known == digest && digest != 0)
-            || self.fresh.contains(digest)
-        {
+        if self.is_surely_there(digest) {
             return true;
         }
         match self.look_up(digest) {
             Ok(is_there) => {
+                let slot = self.slot(digest);
                 if let Some(known) = self.verified.get_mut(slot).filter(|_| is_there) {
                     *known = digest;
                 }
@@ -212,6 +216,18 @@ impl Keys {
                 true
             }
         }
+    }
+
+    /// Returns whether a digest is known to be there, without a look into the store.
+    fn is_surely_there(&self, digest: u128) -> bool {
+        let known = self.verified.get(self.slot(digest));
+        // Zero is an empty slot.
+        known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(digest)
+    }
+
+    /// Returns the place of a digest among those that were looked up.
+    fn slot(&self, digest: u128) -> usize {
+        (digest as usize) % self.verified.len().max(1)
     }
 
     /// Returns whether a digest was found.
@@ -310,6 +326,9 @@ impl Keys {
             self.build_layer(4 * self.sizes.parts_at_once + 4 * parts)?;
         } else {
             self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
+        }
+        if let Some(spool) = &mut self.spool {
+            spool.write(batch)?;
         }
         if std::mem::take(&mut self.is_changed) {
             self.list().write(batch)?;

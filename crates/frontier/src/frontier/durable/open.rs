@@ -116,7 +116,8 @@ pub(super) fn open(
     let store = SharedStore::new(store);
     let Some(restored) = restore(&store, parse, sizes, true)? else {
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
-        let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), config.exact, sizes.keys));
+        let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
+        open_spool(keys.as_ref(), &config)?;
         let (state, empty) = (fresh.encode_state(0)?, HostTable::default());
         let (mut frontier, shelf) = Frontier::decode_state(&state, empty, &config, parse, &store, keys, sizes.rows)?;
         frontier.share_memory(&config, sizes);
@@ -213,7 +214,7 @@ fn restore(
     // The calls of the journal read segments and keys.
     drop(store);
     let keys = if stores_keys(&config) {
-        let keys = SharedKeys::load(shared.clone(), config.exact, sizes.keys, manifest.covered)?;
+        let keys = SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered)?;
         Some(keys)
     } else {
         None
@@ -249,13 +250,27 @@ fn restore(
     restored.frontier.sieve.set_silent(false);
     if let Some(keys) = restored.frontier.sieve.filter().keys() {
         keys.lock().journal_has_ended();
+        open_spool(Some(keys), &restored.config)?;
     }
     Ok(Some(restored))
 }
 
 /// Returns whether a frontier stores the digests of its keys: to look them up, or to build a larger filter of them.
 pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
-    config.exact || config.on_saturation == OnSaturation::Grow
+    looks_up(config) || config.on_saturation == OnSaturation::Grow
+}
+
+/// Returns whether digests are looked up: what the filter takes for seen, at once or later.
+fn looks_up(config: &FrontierConfig) -> bool {
+    config.exact || config.recall
+}
+
+/// Opens the spool of what is looked up later. No replay adds to it.
+fn open_spool(keys: Option<&SharedKeys>, config: &FrontierConfig) -> Result<(), StoreError> {
+    match keys {
+        Some(keys) if config.recall && !config.exact => keys.lock().open_spool(),
+        _ => Ok(()),
+    }
 }
 
 /// Returns some rows of the journal from `first` on; none at its end.

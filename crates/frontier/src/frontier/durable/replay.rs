@@ -85,6 +85,7 @@ impl Frontier {
             Call::Block { host, until, now } => self.block(host, *until, *now).is_ok(),
             Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
             Call::MergeLayers { capacity } => self.merge_layers_again(*capacity),
+            Call::Recall { links, now } => self.recall_links(links, *now),
         })
     }
 

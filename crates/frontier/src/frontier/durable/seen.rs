@@ -3,6 +3,7 @@
 use sieve::{Digest, Filter, Load, ScalableBloomFilter, SeenSet};
 
 use super::keys::SharedKeys;
+use crate::config::FrontierConfig;
 
 /// A filter that keeps the digest of each key that it accepts, if it was given a place for them.
 ///
@@ -13,6 +14,8 @@ pub(in crate::frontier) struct Seen {
     keys: Option<SharedKeys>,
     /// Whether a "seen" of the filter is looked up.
     is_exact: bool,
+    /// Whether a "seen" of the filter is looked up later.
+    recalls: bool,
     /// The keys of an exact one.
     accepted: u64,
 }
@@ -23,6 +26,7 @@ impl From<SeenSet> for Seen {
             filter,
             keys: None,
             is_exact: false,
+            recalls: false,
             accepted: 0,
         }
     }
@@ -30,14 +34,20 @@ impl From<SeenSet> for Seen {
 
 impl Seen {
     /// Makes one of a filter and the digests of its keys.
-    pub(super) fn with_keys(filter: SeenSet, keys: SharedKeys, is_exact: bool) -> Self {
+    pub(super) fn with_keys(filter: SeenSet, keys: SharedKeys, config: &FrontierConfig) -> Self {
         let accepted = keys.lock().len();
         Self {
             filter,
             keys: Some(keys),
-            is_exact,
+            is_exact: config.exact,
+            recalls: config.recall && !config.exact,
             accepted,
         }
+    }
+
+    /// Returns whether a "seen" of the filter is looked up later.
+    pub(super) fn recalls(&self) -> bool {
+        self.recalls
     }
 
     /// Returns the filter.

@@ -182,7 +182,7 @@ fn decode_seen_set(bytes: &[u8], config: &FrontierConfig, keys: Option<SharedKey
         growing.set_max_bytes(config.max_seen_set_bytes);
     }
     Ok(match keys {
-        Some(keys) => Seen::with_keys(seen, keys, config.exact),
+        Some(keys) => Seen::with_keys(seen, keys, config),
         None => seen.into(),
     })
 }

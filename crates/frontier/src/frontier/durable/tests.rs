@@ -10,6 +10,7 @@ mod each_option;
 mod eviction;
 mod growth;
 mod keys;
+mod recall;
 mod removal;
 mod run;
 mod segments;

@@ -24,6 +24,7 @@ pub(super) const SMALL: Sizes = Sizes {
         digests_of_part: 3,
         fresh_digests: 12,
         parts_at_once: 1,
+        spooled_links: 10,
     },
     rows: RowSizes {
         row_bytes: 300,
