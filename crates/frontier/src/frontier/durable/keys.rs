@@ -53,8 +53,9 @@ pub(super) const KEY_SIZES: KeySizes = KeySizes {
     spooled_links: 1 << 18,
 };
 
-/// The digests that are known to be there, without looking them up again: those of many links are asked for again and again.
-const VERIFIED: usize = 1 << 16;
+/// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again. They
+/// take 16 MiB.
+const VERIFIED: usize = 1 << 20;
 
 /// The digests, shared by the filter that asks and the frontier that writes.
 #[derive(Debug, Clone)]
@@ -190,6 +191,7 @@ impl Keys {
     /// Adds a digest that is not there.
     pub(super) fn add(&mut self, digest: u128) {
         self.fresh.add(digest);
+        self.remember(digest);
         self.of_row += 1;
         if let Some(layer) = &mut self.layer {
             layer.add(digest);
@@ -205,9 +207,8 @@ impl Keys {
         }
         match self.look_up(digest) {
             Ok(is_there) => {
-                let slot = self.slot(digest);
-                if let Some(known) = self.verified.get_mut(slot).filter(|_| is_there) {
-                    *known = digest;
+                if is_there {
+                    self.remember(digest);
                 }
                 is_there
             }
@@ -225,7 +226,15 @@ impl Keys {
         known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(digest)
     }
 
-    /// Returns the place of a digest among those that were looked up.
+    /// Remembers that a digest is there.
+    fn remember(&mut self, digest: u128) {
+        let slot = self.slot(digest);
+        if let Some(known) = self.verified.get_mut(slot) {
+            *known = digest;
+        }
+    }
+
+    /// Returns the place of a digest among those that are known to be there.
     fn slot(&self, digest: u128) -> usize {
         (digest as usize) % self.verified.len().max(1)
     }
