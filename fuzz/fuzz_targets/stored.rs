@@ -1,6 +1,6 @@
 //! What a durable frontier reads back, of any bytes: no panic, no endless work, and no memory beyond some times the bytes.
 //!
-//! The first byte of the input says what the rest is: a row of the journal, a state, the keys of an exact seen-set, or records.
+//! The first byte of the input says what the rest is: a row of the journal, a state, a seen-set, or records.
 
 #![no_main]
 

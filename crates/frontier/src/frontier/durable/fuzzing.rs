@@ -8,7 +8,7 @@ use super::calls::{StoredSettlement, StoredUrl};
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::open::Restored;
 use super::shelf::SharedStore;
-use super::state::EncodedState;
+use super::state::{EncodedState, encode_seen_set};
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
@@ -92,7 +92,7 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
     let mut reader = HostReader::new(&parse);
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
-    let keys = SharedKeys::new(store(), true, KEY_SIZES);
+    let keys = SharedKeys::new(store(), false, KEY_SIZES);
     let sizes = RowSizes::default();
     let decoded = Frontier::decode_state(encoded, hosts, &config(), &parse, &store(), Some(keys), sizes);
     decoded.ok().map(|(frontier, _)| frontier)
@@ -150,16 +150,19 @@ pub fn read_row(row: &[u8]) -> bool {
     is_read
 }
 
-/// Reads a state and the hosts after it, which are what follows a zero of 8 bytes. Returns whether it could.
+/// Reads a state and the hosts after it, which are what follows a zero of 16 bytes. Returns whether it could.
 pub fn read_state(bytes: &[u8]) -> bool {
-    let middle = bytes.windows(8).position(|window| window == [0; 8]);
+    let middle = bytes.windows(16).position(|window| window == [0; 16]);
     let (state, hosts) = match middle {
-        Some(at) => (&bytes[..at], &bytes[at + 8..]),
+        Some(at) => (&bytes[..at], &bytes[at + 16..]),
         None => (bytes, &[][..]),
     };
+    let seen_set = bloom_filter(&config())
+        .ok()
+        .and_then(|seen| encode_seen_set(&seen).ok());
     let encoded = EncodedState {
         state: state.to_vec(),
-        seen_set: vec![0],
+        seen_set: seen_set.unwrap_or_default(),
     };
     let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier));
     again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
@@ -185,7 +188,7 @@ pub fn read_records(records: &[u8]) -> bool {
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
     let (state, hosts) = encode(&mut frontier)?;
-    let with_hosts = [&*state.state, &[0; 8], &*hosts].concat();
+    let with_hosts = [&*state.state, &[0; 16], &*hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
         let mut bytes = Vec::new();

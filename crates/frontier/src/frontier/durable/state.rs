@@ -164,7 +164,7 @@ impl Frontier {
     }
 }
 
-fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
+pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     let mut bytes = Vec::new();
     // The counters of the sieve have these counts exactly.
     seen.write_to(&Counts::default(), &mut bytes)?;
