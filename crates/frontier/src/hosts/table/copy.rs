@@ -287,7 +287,7 @@ mod tests {
 
     fn configured(mut table: HostTable, shelf: &Arc<TestShelf>, most: u64) -> HostTable {
         let sizes = RowSizes {
-            row_bytes: 150,
+            row_bytes: 1_000,
             holes: 2,
         };
         let shelf = Arc::clone(shelf) as Arc<dyn Shelf>;

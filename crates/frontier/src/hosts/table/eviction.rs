@@ -7,12 +7,13 @@ use super::workbench::{HostMemory, Seat};
 use super::{HostTable, Resident, Slot};
 use crate::hosts::{HostRules, Shelf};
 use crate::rules::ParseRules;
+use crate::url::HostKey;
 
 /// The hosts that are looked at for one access, of which some stay.
 const LOOKS: usize = 512;
 
-/// The rows whose last hosts are moved when hosts are evicted.
-const ROWS_CLEANED: usize = 4;
+/// The most rows whose last hosts are moved when hosts are evicted.
+const ROWS_CLEANED: usize = 16;
 
 impl HostTable {
     /// Sets where rows lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
@@ -90,22 +91,20 @@ impl HostTable {
         self.rows.put(row, &mut self.slots, &self.rules, gone);
     }
 
-    /// Moves the hosts of the oldest rows to new ones, once most of all rows are holes.
+    /// Moves the hosts of the oldest rows to a new one, once most of all rows are holes.
     fn clean(&mut self) {
+        if self.rows.holes() <= self.rows.live() + self.rows.sizes.holes {
+            return;
+        }
         let mut row = NewRow::default();
-        for _ in 0..ROWS_CLEANED {
-            let Some(oldest) = self.rows.oldest() else { break };
-            if self.rows.holes() <= self.rows.live() + self.rows.sizes.holes {
+        for oldest in self.rows.oldest(ROWS_CLEANED) {
+            let copy = &mut self.copy;
+            let before = |key: &HostKey, slot: &mut Slot| copy.before_change(key, slot);
+            let is_read = self.rows.move_to(&mut row, oldest, &mut self.slots, before);
+            if !is_read || row.len() >= self.rows.sizes.row_bytes {
                 break;
             }
-            let copy = &mut self.copy;
-            let is_read = self.rows.move_to(&mut row, oldest, &mut self.slots, |key, slot| {
-                copy.before_change(key, slot);
-            });
-            if !is_read {
-                return;
-            }
-            self.close(std::mem::take(&mut row));
         }
+        self.close(row);
     }
 }

@@ -214,9 +214,9 @@ impl Rows {
         self.total - self.live
     }
 
-    /// Returns the oldest row.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.counts.keys().next().copied()
+    /// Returns the oldest rows.
+    pub(super) fn oldest(&self, most: usize) -> Vec<u64> {
+        self.counts.keys().take(most).copied().collect()
     }
 
     /// Returns the numbers of all rows, each with the number of hosts that it ever had.

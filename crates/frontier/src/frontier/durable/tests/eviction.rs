@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::super::checkpoint::Sizes;
 use super::common::{self, START, config, url};
 use super::pair::picture;
-use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
+use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
 use crate::hosts::RowSizes;
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
@@ -90,24 +91,21 @@ fn rows_of_evicted_hosts_do_not_pile_up() {
             row_bytes: 3_000,
             holes: 3,
         },
+        resident_bytes: 20_000,
         ..SMALL
     };
     let (recorder, mut durable, mut model) = many_hosts_sized(sizes);
     let before = rows(&recorder);
-    // Some hosts of each row return, so that few rows become empty.
-    let mut random = 7_usize;
-    for round in 0..80 {
-        let mut page = |n: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(n);
-            url(&format!("http://host{}.example/again-{round}", (random >> 33) % HOSTS))
-        };
-        let links: Vec<_> = (0..20)
-            .map(|n| Link::found(page(n), 1, "http://a.example/".into()))
-            .collect();
-        assert_eq!(
-            durable.offer(&links, START).unwrap(),
-            model.offer(&links, START).unwrap()
-        );
+    // In each round one host of each row stays behind, and all others go on to new rows.
+    for round in 0..19 {
+        for host in (0..HOSTS).filter(|n| n % 20 > round) {
+            let (host, delay) = (
+                url(&format!("http://host{host}.example/")).host(),
+                Duration::from_millis(round as u64 + 1),
+            );
+            durable.set_delay(&host, delay, START).unwrap();
+            model.set_delay(&host, delay, START).unwrap();
+        }
         durable.persist(b"", START).unwrap();
     }
     durable.checkpoint(b"", START).unwrap();
@@ -115,6 +113,25 @@ fn rows_of_evicted_hosts_do_not_pile_up() {
     let after = rows(&recorder);
     assert!(after <= before * 3, "{before} rows, then {after}");
     assert_eq!(picture(&durable), picture(&model));
+}
+
+#[test]
+fn rows_that_were_written_after_the_last_checkpoint_are_gone_after_a_crash() {
+    let (recorder, mut durable, _) = many_hosts();
+    let keys = |recorder: &Recorder| -> Vec<u64> { recorder.image().space(Space::Segment).keys().copied().collect() };
+    let in_checkpoint = keys(&recorder);
+    let is_new = |key: &u64| !in_checkpoint.contains(key);
+    let host = |n: usize| url(&format!("http://host{n}.example/")).host();
+    for n in 0..20 {
+        durable.set_delay(&host(n), Duration::from_secs(1), START).unwrap();
+    }
+    durable.persist(b"", START).unwrap();
+    assert!(keys(&recorder).iter().any(is_new));
+    drop(durable);
+    // This run evicts nothing.
+    let opened = open_sized(recorder.clone(), config(), START, ALL_RESIDENT);
+    opened.unwrap().frontier.persist(b"", START).unwrap();
+    assert!(!keys(&recorder).iter().any(is_new), "{:?}", keys(&recorder));
 }
 
 #[test]
