@@ -108,7 +108,6 @@ impl Frontier {
                 Err(refusal) => Verdict::Refused(refusal),
             };
             self.links.recalled += 1;
-            self.links.recalled += 1;
             // It was counted as seen.
             self.links.seen = self.links.seen.saturating_sub(1);
             self.count_link(&link, verdict);
