@@ -52,6 +52,29 @@ fn urls(file: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_memory_is_bounded_with_a_state_directory_only_and_not_below_what_its_parts_need() {
+    let (seed, folder) = (site(), folder("state-memory"));
+    let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
+    fails(&["--memory", "512MiB", &seed], 2, &["--state"]);
+    let too_little: &[&str] = &["--delay", "0", "--state", &state, "--memory", "50MiB", &seed];
+    fails(too_little, 1, &["52428800 bytes of memory are too few: at least "]);
+    let run = |memory| {
+        let arguments = [
+            "--delay", "0", "--state", &state, "-o", &pages, "--memory", memory, &seed,
+        ];
+        succeeds(&arguments).stdout
+    };
+    let first = run("512MiB");
+    assert_eq!(number(&first, "pages "), PAGES as u64);
+    // 32 MiB for the program, and half a MiB for each of 16 requests.
+    assert!(first.contains("MiB of 472.0 MiB"), "{first}");
+    // It may change.
+    assert!(run("300MiB").contains("MiB of 260.0 MiB"));
+    let status = succeeds(&["status", &state]).stdout;
+    assert!(status.contains("MiB of 260.0 MiB"), "{status}");
+}
+
+#[test]
 fn the_same_command_continues_an_interrupted_crawl_and_then_says_that_it_has_ended() {
     let (seed, folder) = (site(), folder("state-continue"));
     let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
