@@ -75,15 +75,15 @@ fn crawl(config: &FrontierConfig, batches: usize) -> (Vec<String>, Frontier, Rec
     while !fetch(&mut frontier, &mut fetched, batches).unwrap() {
         let before = counts(&frontier);
         drop(frontier);
+        // Opening may look up some more.
         assert_eq!(counts(&read_store(recorder.image()).unwrap().frontier), before);
         frontier = open_store(recorder.clone(), config.clone(), START).unwrap().frontier;
-        assert_eq!(counts(&frontier), before, "after a kill");
     }
     frontier.persist(b"", START).unwrap();
     (fetched, frontier, recorder)
 }
 
-/// After a kill, links are looked up once more that were looked up with others that were not.
+/// Without the links that wait: after a kill, some wait again that were looked up with others that were not.
 fn counts(frontier: &Frontier) -> String {
     let report = frontier.report();
     format!("{:?} {:?} {}", report.links, report.pages, report.queued)
