@@ -125,7 +125,11 @@ impl Filter for Seen {
         let mut load = Load::default();
         load.estimated_len = self.accepted as f64;
         load.ones = self.accepted;
-        load.memory_bytes = self.growing().map_or(0, ScalableBloomFilter::memory_bytes);
+        load.memory_bytes = match &self.filter {
+            SeenSet::Fixed(filter) => filter.memory_bytes(),
+            SeenSet::Growing(filter) => filter.memory_bytes(),
+            _ => 0,
+        };
         load
     }
 

@@ -212,6 +212,7 @@ fn an_exact_seen_set_takes_every_new_link_though_its_filter_says_seen_to_all() {
         }
     }
     assert!(runs(&recorder.image()).len() > 2);
+    assert!(frontier.report().saturation.memory_bytes > 0, "that of the filter");
     let why = frontier.why(&url("http://site.example/7"), START);
     assert!(matches!(why, Why::Queued { .. }), "{why:?}");
     let why = frontier.why(&url("http://site.example/never"), START);
