@@ -96,6 +96,8 @@ enum Failure {
     Arguments(#[from] crawler::ConfigError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error("{0}. {1}")]
+    Damaged(StartError, String),
     #[error("{}", crawl_failed(.0))]
     Crawl(#[from] CrawlError),
     #[error(transparent)]
@@ -307,7 +309,10 @@ async fn run(
     let config = CrawlConfig::new(crawl)?;
     let state = site.and_then(|site| site.state.as_deref());
     let crawl = match state {
-        Some(state) => Crawl::open(config, &http, state)?,
+        Some(state) => Crawl::open(config, &http, state).map_err(|error| match state::is_damage(&error) {
+            true => Failure::Damaged(error, state::repair_hint(state)),
+            false => Failure::Start(error),
+        })?,
         None => Crawl::with_http(config, &http)?,
     };
     if let (Some(site), Some(state)) = (site, state) {

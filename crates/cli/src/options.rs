@@ -28,7 +28,7 @@ pub(crate) use self::generated::{completions, manual_page};
 pub(crate) use self::outputs::{Format, Outputs, is_stdout};
 pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
-pub(crate) use self::state::{ListArgs, StateCommand, StatusArgs, Which, WhyArgs};
+pub(crate) use self::state::{ListArgs, RepairArgs, StateCommand, StatusArgs, Which, WhyArgs};
 use self::values::{
     parse_count, parse_duration, parse_duration_above_zero, parse_rate, parse_size, show_count, show_duration,
     show_size,

@@ -1,19 +1,22 @@
-//! The commands that look into a state directory: beside the crawl that runs there, or after it.
+//! The commands about a state directory: they look into it, beside the crawl that runs there or after it, or repair it.
 
 mod list;
+mod repair;
 pub(crate) mod resume;
 mod status;
 mod text;
 mod why;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use crawler::StartError;
-use frontier::{FrontierError, NotCrawlable, OpenError, Time};
+use crawler::{StartError, StateError};
+use frontier::{FrontierError, NotCrawlable, OpenError, StoreError, Time};
 
 use crate::options::{NotASeed, StateCommand};
+use repair::Recovered;
 
 /// Why a command cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,8 @@ enum StateFailure {
     Url { url: String, why: NotCrawlable },
     #[error("{0:?} is not a URL: write one such as https://example.com/a, or a host with a dot such as example.com")]
     NotAUrl(String),
+    #[error("{} cannot be written: {source}", path.display())]
+    Salvaged { path: PathBuf, source: io::Error },
     #[error("standard output cannot be written: {0}")]
     Output(#[from] io::Error),
 }
@@ -39,10 +44,45 @@ impl StateFailure {
             _ => 1,
         }
     }
+
+    /// Returns whether the directory is damaged, so that a repair may help.
+    fn is_damage(&self) -> bool {
+        match self {
+            Self::Read(error) => is_damage(error),
+            Self::Open(error) => is_damaged_store(error),
+            Self::Frontier(FrontierError::NotRead) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Returns whether a crawl cannot start because its state directory is damaged.
+pub(crate) fn is_damage(error: &StartError) -> bool {
+    match error {
+        StartError::Open(error) => is_damaged_store(error),
+        StartError::State(StateError::Damaged(_)) => true,
+        _ => false,
+    }
+}
+
+fn is_damaged_store(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Damaged(_) | OpenError::Store(StoreError::Damaged { .. } | StoreError::NotAStore { .. })
+    )
+}
+
+/// Says how a directory may be repaired.
+pub(crate) fn repair_hint(dir: &Path) -> String {
+    format!("crawler repair {} recovers what is intact", dir.display())
 }
 
 /// The exit code of [`why`] for a URL that the crawl has not met.
 const NOT_MET: u8 = 3;
+
+/// The exit codes of [`repair`] if something was lost, and if the crawl cannot be continued.
+const SOME_LOST: u8 = 3;
+const NOT_CONTINUED: u8 = 4;
 
 /// Runs a command, and prints its answer or why there is none.
 pub(crate) fn run(command: &StateCommand) -> ExitCode {
@@ -50,6 +90,11 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         StateCommand::Status(args) => status::run(args).map(|()| 0),
         StateCommand::Why(args) => why::run(args).map(|is_met| if is_met { 0 } else { NOT_MET }),
         StateCommand::List(args) => list::run(args).map(|()| 0),
+        StateCommand::Repair(args) => repair::run(args).map(|recovered| match recovered {
+            Recovered::Wholly => 0,
+            Recovered::Partly => SOME_LOST,
+            Recovered::NotContinued => NOT_CONTINUED,
+        }),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -57,7 +102,12 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         Err(StateFailure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // Standard error may be closed. There is no other place to report to.
-            let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}\n"));
+            let hint = if failure.is_damage() && !matches!(command, StateCommand::Repair(_)) {
+                format!(". {}", repair_hint(command.dir()))
+            } else {
+                String::new()
+            };
+            let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}{hint}\n"));
             ExitCode::from(failure.exit_code())
         }
     }

@@ -85,6 +85,8 @@ pub mod output;
 pub mod page;
 pub mod recrawl;
 #[cfg(feature = "durable")]
+mod repair;
+#[cfg(feature = "durable")]
 mod saved_crawl;
 mod saved_output;
 #[cfg(feature = "durable")]
@@ -111,6 +113,8 @@ pub use page::link_graph::LinkRecord;
 pub use page::select::Field;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
+#[cfg(feature = "durable")]
+pub use repair::{RepairedState, repair};
 #[cfg(feature = "durable")]
 pub use saved_crawl::SavedCrawl;
 #[cfg(feature = "durable")]

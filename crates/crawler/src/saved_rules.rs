@@ -15,7 +15,7 @@ use crate::page::robots::{RobotsTxt, product_token};
 use crate::state::StateError;
 
 /// The file in the state directory.
-const FILE: &str = "rules.json";
+pub(crate) const RULES_FILE: &str = "rules.json";
 
 /// The rules of the last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl SavedRules {
 
     /// Reads those of a state directory; `None` if there are none yet.
     pub(crate) fn read(state: &Path) -> Result<Option<Self>, StateError> {
-        let path = state.join(FILE);
+        let path = state.join(RULES_FILE);
         let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", path.display()));
         match std::fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|why| damaged(&why)),
@@ -47,7 +47,7 @@ impl SavedRules {
     pub(crate) fn write(&self, state: &Path) -> Result<(), StateError> {
         let not_written = |error: &dyn std::fmt::Display| StateError::NotWritten(error.to_string());
         let text = serde_json::to_vec(self).map_err(|error| not_written(&error))?;
-        replace_file(&state.join(FILE), &text).map_err(|error| not_written(&error))
+        replace_file(&state.join(RULES_FILE), &text).map_err(|error| not_written(&error))
     }
 
     /// Returns whether robots.txt files are read by the same rules.

@@ -15,6 +15,9 @@ use crate::summary::Counts;
 /// included.
 const VERSION: u32 = 1;
 
+/// The file in the state directory with what the fetcher keeps.
+pub(crate) const FETCHER_FILE: &str = "fetcher.json";
+
 /// The state of a crawl at a commit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlState {

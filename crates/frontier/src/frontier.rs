@@ -334,7 +334,7 @@ impl Frontier {
 }
 
 /// Builds the Bloom filter that a configuration describes.
-fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
+pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
     let mut seen = Sieve::builder()
         .capacity(config.capacity)
         .false_positive_rate(config.false_positive_rate)

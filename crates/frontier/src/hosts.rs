@@ -19,6 +19,8 @@ mod dropped;
 mod host;
 mod incidents;
 mod jitter;
+#[cfg(feature = "durable")]
+mod mending;
 mod origin_queue;
 mod outage;
 mod pace;

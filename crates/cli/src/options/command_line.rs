@@ -52,13 +52,17 @@ pub(super) const UNITS: [(&str, &str); 3] = [
     ("Sizes", "64KiB is 65 536 bytes, 64kB is 64 000; a bare number is bytes"),
     ("Durations", "500ms, 30s, 5m, 1h, 2d; a bare number is seconds"),
 ];
-pub(super) const EXIT_CODES: [(&str, &str); 4] = [
+pub(super) const EXIT_CODES: [(&str, &str); 5] = [
     ("0", "The crawl ended, or a signal stopped it."),
     ("1", "The crawl could not start or continue, or no page answered 2xx."),
     ("2", "The arguments, the configuration file or the seeds are wrong."),
     (
         "3",
-        "The crawl is incomplete (--fail-on-incomplete), or a URL unknown (why).",
+        "The crawl is incomplete (--fail-on-incomplete), a URL unknown (why), or something was lost (repair).",
+    ),
+    (
+        "4",
+        "Too much of a state directory is lost to continue its crawl (repair).",
     ),
 ];
 

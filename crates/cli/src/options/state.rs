@@ -1,6 +1,6 @@
 //! The commands that look into a state directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -19,10 +19,26 @@ pub(crate) enum StateCommand {
     ///
     /// Refused URLs are not in the state: for these, crawl with --refused FILE.
     List(ListArgs),
+    /// Repair a damaged state directory, and show what was lost.
+    ///
+    /// What is intact is kept, and the damaged database under another name. A directory that is whole stays as it is. Give it as much free room on the
+    /// disk as the database takes. The exit code is 0 if nothing was lost, 3 if something was, and 4 if too much is lost to continue the crawl. Then
+    /// salvaged-1.jsonl in the directory has the records and the URLs that could be read.
+    Repair(RepairArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
     /// The directory of --state.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
@@ -72,6 +88,16 @@ pub(crate) struct Which {
 }
 
 impl StateCommand {
+    /// Returns the state directory.
+    pub(crate) fn dir(&self) -> &Path {
+        match self {
+            Self::Status(args) => &args.dir,
+            Self::Why(args) => &args.dir,
+            Self::List(args) => &args.dir,
+            Self::Repair(args) => &args.dir,
+        }
+    }
+
     /// The names of the commands.
-    pub(super) const NAMES: [&str; 4] = ["status", "why", "list", "resume"];
+    pub(super) const NAMES: [&str; 5] = ["status", "why", "list", "repair", "resume"];
 }

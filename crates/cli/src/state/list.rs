@@ -50,7 +50,7 @@ fn is_listed(which: Which, end: PageEnd) -> bool {
     }
 }
 
-fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
+pub(super) fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *to, line)?;
     to.write_all(b"\n")
 }
@@ -69,7 +69,7 @@ pub(super) fn words(end: PageEnd) -> (&'static str, Option<&'static str>) {
 
 /// A page that has ended.
 #[derive(Serialize)]
-struct RecordLine<'a> {
+pub(super) struct RecordLine<'a> {
     url: &'a str,
     /// Only where it differs from the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct RecordLine<'a> {
 }
 
 impl<'a> RecordLine<'a> {
-    fn of(record: &'a PageRecord<'_>) -> Self {
+    pub(super) fn of(record: &'a PageRecord<'_>) -> Self {
         let (end, reason) = words(record.end);
         Self {
             url: &record.url,
@@ -102,7 +102,7 @@ impl<'a> RecordLine<'a> {
 
 /// An entry that waits.
 #[derive(Serialize)]
-struct WaitingLine<'a> {
+pub(super) struct WaitingLine<'a> {
     url: &'a str,
     /// Only where it differs from the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ struct WaitingLine<'a> {
 }
 
 impl<'a> WaitingLine<'a> {
-    fn of(entry: &'a Entry) -> Self {
+    pub(super) fn of(entry: &'a Entry) -> Self {
         Self {
             url: &entry.url,
             key: entry.key.as_deref(),

@@ -18,7 +18,7 @@ use crate::saved_rules::SavedRules;
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
-const KEPT: &str = "fetcher.json";
+const KEPT: &str = crate::state::FETCHER_FILE;
 
 /// For how long finished requests are collected into one commit while others are in flight. A commit costs about as much as fetching a
 /// small page from a server nearby.

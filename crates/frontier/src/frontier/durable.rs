@@ -27,6 +27,7 @@ mod recall;
 mod record;
 mod recording;
 mod removal;
+mod repair;
 mod replay;
 mod seen;
 mod shelf;
@@ -42,6 +43,7 @@ use calls::Call;
 use checkpoint::{Checkpointer, SIZES, Sizes};
 pub use open::{OpenError, Opened};
 pub use record::{PageEnd, PageRecord};
+pub use repair::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
 pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
 

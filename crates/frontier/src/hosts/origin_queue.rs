@@ -260,6 +260,20 @@ impl OriginQueue {
             .any(|entry| entry.key() == key)
     }
 
+    /// Visits the packed queues: pages, then postponed ones.
+    #[cfg(feature = "durable")]
+    pub(crate) fn packed(&self) -> impl Iterator<Item = &PackedEntries> {
+        let postponed = self.rare.as_deref().map(|rare| &rare.postponed);
+        std::iter::once(&self.pages).chain(postponed)
+    }
+
+    /// Returns the packed queues: of pages, and of postponed ones, if there are any.
+    #[cfg(feature = "durable")]
+    pub(crate) fn packed_mut(&mut self) -> (&mut PackedEntries, Option<&mut PackedEntries>) {
+        let postponed = self.rare.as_deref_mut().map(|rare| &mut rare.postponed);
+        (&mut self.pages, postponed)
+    }
+
     /// Drains all pages, packed and not.
     pub(crate) fn drain_pages(&mut self) -> (Vec<PackedEntries>, Vec<Entry>) {
         let pages = std::mem::take(&mut self.pages);

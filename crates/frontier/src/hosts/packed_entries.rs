@@ -192,6 +192,38 @@ impl PackedEntries {
         })
     }
 
+    /// Visits the numbers of the segments that lie on the shelf.
+    #[cfg(feature = "durable")]
+    pub(crate) fn visit_segments(&self, visit: &mut dyn FnMut(u64)) {
+        for segment in self.closed.iter().flat_map(|closed| closed.iter()) {
+            if let Segment::OnShelf(number) = segment {
+                visit(*number);
+            }
+        }
+    }
+
+    /// Drops the segments that are missing on the shelf. Returns how many pages they had. Cost: if there are any, a look at all others.
+    #[cfg(feature = "durable")]
+    pub(crate) fn drop_segments(&mut self, is_missing: &dyn Fn(u64) -> bool, origin_ref: OriginRef<'_>) -> u64 {
+        let Some(closed) = &mut self.closed else { return 0 };
+        let is_missing = |segment: &Segment| matches!(segment, Segment::OnShelf(number) if is_missing(*number));
+        let (before, is_first) = (closed.len(), closed.front().is_some_and(is_missing));
+        closed.retain(|segment| !is_missing(segment));
+        if closed.len() == before {
+            return 0;
+        }
+        if is_first {
+            self.head = 0;
+        }
+        if closed.is_empty() {
+            self.closed = None;
+        }
+        let left = u32::try_from(self.iter(origin_ref).count()).unwrap_or(u32::MAX);
+        let lost = self.len.saturating_sub(left);
+        self.len = left;
+        u64::from(lost)
+    }
+
     fn close(&mut self, shelf: Option<&dyn Shelf>) {
         let open = std::mem::take(&mut self.open).into_boxed_slice();
         let segment = match shelf {

@@ -9,6 +9,8 @@ mod copy;
 #[cfg(feature = "durable")]
 mod eviction;
 mod facts;
+#[cfg(feature = "durable")]
+mod gaps;
 #[cfg(not(feature = "durable"))]
 mod in_memory;
 mod reference;

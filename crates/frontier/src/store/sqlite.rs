@@ -21,8 +21,13 @@ use super::{Batch, MAX_KEY, Space, Store, StoreError};
 mod checkpointer;
 mod errors;
 mod format;
+mod replacing;
+pub(in crate::store) mod salvage;
 mod summary;
 mod writing;
+
+pub(crate) use replacing::Replacement;
+pub(crate) use salvage::{FoundRows, salvage};
 
 const KIB: i64 = 1024;
 /// Pages of the database in memory.
@@ -75,6 +80,7 @@ impl SqliteStore {
     pub(super) fn open_sized(dir: &Path, sizes: Sizes) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(|error| StoreError::io(dir, error))?;
         let lock = DirectoryLock::take(dir)?;
+        replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             if log_bytes(&path) > 0 {
@@ -109,6 +115,7 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError::Missing`] if there is no store. A commit answers [`StoreError::Io`].
     pub(crate) fn open_read_only(dir: &Path) -> Result<Self, StoreError> {
+        replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             return Err(StoreError::Missing { dir: dir.to_owned() });

@@ -17,6 +17,7 @@ use super::sqlite::{SIZES, Sizes};
 use super::{Batch, Change, FailingStore, Failure, MemoryStore, Space, SqliteStore, Store, StoreError};
 
 mod damage;
+mod salvage;
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);

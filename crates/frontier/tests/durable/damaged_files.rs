@@ -12,16 +12,16 @@ use super::common::{self, START, end, pages};
 use super::pair::picture;
 use super::parse;
 
-const FILE: &str = "frontier.sqlite";
+pub(super) const FILE: &str = "frontier.sqlite";
 
 /// A small crawl, and what a frontier said of itself after each persist, by the attachment.
-struct Crawl {
-    files: Vec<(&'static str, Vec<u8>)>,
-    pictures: HashMap<Vec<u8>, String>,
-    records: HashMap<Vec<u8>, Vec<String>>,
+pub(super) struct Crawl {
+    pub(super) files: Vec<(&'static str, Vec<u8>)>,
+    pub(super) pictures: HashMap<Vec<u8>, String>,
+    pub(super) records: HashMap<Vec<u8>, Vec<String>>,
 }
 
-fn config() -> FrontierConfig {
+pub(super) fn config() -> FrontierConfig {
     FrontierConfig {
         hashing: frontier_hashing(),
         capacity: 100,
@@ -34,7 +34,7 @@ fn frontier_hashing() -> sieve::Hashing {
 }
 
 impl Crawl {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = TemporaryDir::new();
         let mut crawl = Self {
             files: Vec::new(),
@@ -77,7 +77,7 @@ impl Crawl {
     }
 
     /// The files as one that was closed.
-    fn closed(&self) -> Vec<(&'static str, Vec<u8>)> {
+    pub(super) fn closed(&self) -> Vec<(&'static str, Vec<u8>)> {
         let dir = TemporaryDir::new();
         write(&dir.0, &self.files);
         drop(Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap());
@@ -112,7 +112,7 @@ impl Crawl {
     }
 }
 
-fn is_typed(error: &OpenError, what: &str) {
+pub(super) fn is_typed(error: &OpenError, what: &str) {
     let typed = matches!(
         error,
         OpenError::Damaged(_)
@@ -126,14 +126,14 @@ fn is_typed(error: &OpenError, what: &str) {
     assert!(typed, "{what}: {error}");
 }
 
-fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
+pub(super) fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
     let mut found = Vec::new();
     let mut visit = |record: PageRecord<'_>| found.push(format!("{record:?}"));
     Frontier::read_records(dir, &mut visit)?;
     Ok(found)
 }
 
-fn write(dir: &Path, files: &[(&'static str, Vec<u8>)]) {
+pub(super) fn write(dir: &Path, files: &[(&'static str, Vec<u8>)]) {
     fs::create_dir_all(dir).unwrap();
     for (name, bytes) in files {
         fs::write(dir.join(name), bytes).unwrap();
@@ -170,7 +170,7 @@ fn damage(
 }
 
 /// Each of the first bytes, then one of each stride.
-fn places(each: usize, step: usize) -> impl Iterator<Item = usize> {
+pub(super) fn places(each: usize, step: usize) -> impl Iterator<Item = usize> {
     (0..each).chain((each..).step_by(step))
 }
 

@@ -98,6 +98,20 @@ impl SharedKeys {
     }
 }
 
+/// Checks that a store has all parts of all runs. O(parts).
+pub(super) fn check(store: &SharedStore) -> Result<(), StoreError> {
+    for run in RunList::read(store)?.runs {
+        Run::read(&run, store)?.check(store)?;
+    }
+    Ok(())
+}
+
+/// Adds the removal of all runs to a batch.
+pub(super) fn remove_all(batch: &mut Batch) {
+    RunList::default().remove_others(batch);
+    RunList::remove(batch);
+}
+
 fn damaged(what: String) -> StoreError {
     StoreError::damaged(Path::new("the store"), what)
 }

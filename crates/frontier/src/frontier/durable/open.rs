@@ -89,7 +89,7 @@ const ROWS_AT_ONCE: u64 = 64;
 pub(super) struct Restored {
     pub(super) frontier: Frontier,
     pub(super) shelf: Arc<StoreShelf>,
-    config: FrontierConfig,
+    pub(super) config: FrontierConfig,
     pub(super) manifest: Manifest,
     pub(super) attachment: Vec<u8>,
     pub(super) next_row: u64,
@@ -190,50 +190,18 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
 }
 
 /// Restores the frontier of a store; `None` if there is none yet. If it may write, it writes what no checkpoint needs.
-fn restore(
+pub(super) fn restore(
     shared: &SharedStore,
     parse: &ParseRules,
     sizes: Sizes,
     may_write: bool,
 ) -> Result<Option<Restored>, OpenError> {
-    let store = shared.lock();
-    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+    let Some(mut restored) = restore_checkpoint(shared, parse, sizes)? else {
         return Ok(None);
     };
-    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
-    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
-    if !manifest.has_possible_numbers() {
-        return Err(damaged(&"its numbers cannot be"));
-    }
-    let config: FrontierConfig = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
-    let state = EncodedState {
-        state: parts(&**store, &manifest, 0, manifest.state_parts)?,
-        seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
-    };
-    let (hosts, host_bytes) = hosts(&**store, &manifest, parse)?;
-    // The calls of the journal read segments and keys.
-    drop(store);
-    let keys = if stores_keys(&config) {
-        let keys = SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered)?;
-        Some(keys)
-    } else {
-        None
-    };
-    let (mut frontier, shelf) = Frontier::decode_state(&state, hosts, &config, parse, shared, keys, sizes.rows)?;
     if may_write {
-        frontier.share_memory(&config, sizes);
+        restored.frontier.share_memory(&restored.config, sizes);
     }
-    let mut restored = Restored {
-        frontier,
-        shelf,
-        config,
-        attachment: manifest.attachment.clone(),
-        next_row: manifest.covered + 1,
-        journal_bytes: 0,
-        checkpoint_bytes: state.bytes() + host_bytes,
-        manifest,
-    };
-    drop(state);
     restored.frontier.sieve.set_silent(true);
     loop {
         let rows = rows_from(shared, restored.next_row)?;
@@ -261,7 +229,7 @@ pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
 }
 
 /// Returns whether digests are looked up: what the filter takes for seen, at once or later.
-fn looks_up(config: &FrontierConfig) -> bool {
+pub(super) fn looks_up(config: &FrontierConfig) -> bool {
     config.exact || config.recall
 }
 
@@ -273,8 +241,71 @@ fn open_spool(keys: Option<&SharedKeys>, config: &FrontierConfig) -> Result<(), 
     }
 }
 
+/// Restores the frontier as it was at the checkpoint.
+pub(super) fn restore_checkpoint(
+    shared: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Option<Restored>, OpenError> {
+    let store = shared.lock();
+    let Some((manifest, config)) = manifest(&**store)? else {
+        return Ok(None);
+    };
+    let state = EncodedState {
+        state: parts(&**store, &manifest, 0, manifest.state_parts)?,
+        seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
+    };
+    let hosts = hosts(&**store, &manifest, parse)?;
+    // The calls of the journal read segments and keys.
+    drop(store);
+    let keys =
+        stores_keys(&config).then(|| SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered));
+    let keys = keys.transpose()?;
+    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, shared, keys, sizes)?;
+    Ok(Some(restored))
+}
+
+/// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
+pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
+    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+        return Ok(None);
+    };
+    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
+    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    if !manifest.has_possible_numbers() {
+        return Err(damaged(&"its numbers cannot be"));
+    }
+    let config = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
+    Ok(Some((manifest, config)))
+}
+
+impl Restored {
+    /// Reads the state of a checkpoint.
+    pub(super) fn at_checkpoint(
+        state: &EncodedState,
+        (hosts, host_bytes): (HostTable, u64),
+        (config, manifest): (FrontierConfig, Manifest),
+        parse: &ParseRules,
+        store: &SharedStore,
+        keys: Option<SharedKeys>,
+        sizes: Sizes,
+    ) -> Result<Self, OpenError> {
+        let (frontier, shelf) = Frontier::decode_state(state, hosts, &config, parse, store, keys, sizes.rows)?;
+        Ok(Self {
+            frontier,
+            shelf,
+            config,
+            attachment: manifest.attachment.clone(),
+            next_row: manifest.covered + 1,
+            journal_bytes: 0,
+            checkpoint_bytes: state.bytes() + host_bytes,
+            manifest,
+        })
+    }
+}
+
 /// Returns some rows of the journal from `first` on; none at its end.
-fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+pub(super) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
     let store = store.lock();
     let mut rows = Vec::new();
     let mut take = |key, row| {
@@ -318,7 +349,7 @@ impl Restored {
 }
 
 /// Joins parts of a checkpoint.
-fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
+pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     visit_parts(store, manifest, first, count, &mut |part| {
         bytes.extend_from_slice(part);
@@ -328,7 +359,7 @@ fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Resu
 }
 
 /// Reads the hosts of a checkpoint, and returns their bytes, too.
-fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
+pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
     let mut reader = HostReader::new(parse);
     let mut bytes = 0;
     let first = manifest.state_parts + manifest.seen_set_parts;

@@ -50,6 +50,14 @@ impl Seen {
         self.recalls
     }
 
+    /// Sets the digests of its keys.
+    pub(super) fn set_keys(&mut self, keys: SharedKeys, config: &FrontierConfig) {
+        self.accepted = keys.lock().len();
+        self.keys = Some(keys);
+        self.is_exact = config.exact;
+        self.recalls = config.recall && !config.exact;
+    }
+
     /// Returns the filter.
     pub(super) fn filter(&self) -> &SeenSet {
         &self.filter

@@ -96,6 +96,15 @@ impl StoreShelf {
         self.segments().error.take()
     }
 
+    /// Returns whether a segment can be read.
+    pub(super) fn has(&self, number: u64) -> Result<bool, StoreError> {
+        if self.segments().fresh.contains_key(&number) {
+            return Ok(true);
+        }
+        let found = self.store.lock().last(Space::Segment, number)?;
+        Ok(found.is_some_and(|(at, _)| at == number))
+    }
+
     /// Adds new segments to a batch, and the removal of young ones that were taken.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();

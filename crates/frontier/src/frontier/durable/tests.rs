@@ -12,6 +12,7 @@ mod growth;
 mod keys;
 mod recall;
 mod removal;
+mod repair;
 mod run;
 mod segments;
 mod stores;

@@ -20,7 +20,7 @@ enum PieceRef<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-enum Piece {
+pub(super) enum Piece {
     Resident(HostKey, Box<Host>),
     Evicted(HostKey, Evicted),
     Row(u64, u32),
@@ -129,8 +129,8 @@ pub(crate) enum HostsError {
 
 /// Reads a copy, part by part.
 pub(crate) struct HostReader<'p> {
-    hosts: HostTable,
-    parse: &'p ParseRules,
+    pub(super) hosts: HostTable,
+    pub(super) parse: &'p ParseRules,
     /// The beginning of a piece whose end is in the next part.
     rest: Vec<u8>,
 }

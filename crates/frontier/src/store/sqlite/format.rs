@@ -1,6 +1,7 @@
 //! The database file: how it is made, and how it is known again.
 
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
@@ -77,7 +78,7 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
 }
 
 /// Syncs the names in a directory. Windows has no such call, and needs none.
-fn sync_names(dir: &Path) -> std::result::Result<(), StoreError> {
+pub(super) fn sync_names(dir: &Path) -> std::result::Result<(), StoreError> {
     let dir = if dir.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -141,6 +142,9 @@ pub(super) fn check(
     if mode != "wal" || number("auto_vacuum").map_err(sqlite)? != INCREMENTAL {
         return Err(StoreError::damaged(path, "wrong modes in the head"));
     }
+    if !is_writable(path)? {
+        return Err(StoreError::damaged(path, "a wrong version of SQLite in the head"));
+    }
     if !has_our_tables(connection).map_err(sqlite)? {
         return Err(StoreError::damaged(path, "the tables are not those of a store"));
     }
@@ -165,6 +169,14 @@ pub(super) fn check(
         summaries[space as usize] = stored;
     }
     Ok(summaries)
+}
+
+/// Whether the head names the version of the file that SQLite writes. It reads others, too, and fails with the first commit.
+fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
+    let mut head = [0; 20];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.map_err(|error| StoreError::io(path, error))?;
+    Ok(head[18..] == [2, 2])
 }
 
 /// Whether the tables are the ones that were made, each with a tree of its own.

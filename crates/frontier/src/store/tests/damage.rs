@@ -9,13 +9,13 @@ use rusqlite::Connection;
 use super::*;
 
 /// What a crash leaves: the database and its log.
-struct Image {
-    database: Vec<u8>,
-    log: Vec<u8>,
+pub(super) struct Image {
+    pub(super) database: Vec<u8>,
+    pub(super) log: Vec<u8>,
 }
 
 /// The states after each commit, and three images: none of the later commits is in the database; some are; all are.
-fn images() -> (Vec<Contents>, [Image; 3]) {
+pub(super) fn images() -> (Vec<Contents>, [Image; 3]) {
     let folder = Folder::new();
     let sizes = Sizes {
         page_bytes: 512,

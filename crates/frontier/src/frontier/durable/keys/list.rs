@@ -65,6 +65,11 @@ impl RunList {
         Ok(())
     }
 
+    /// Adds the removal of the list itself to a batch.
+    pub(super) fn remove(batch: &mut Batch) {
+        batch.delete(Space::Meta, LIST..=LIST);
+    }
+
     /// Adds the removal of all that belongs to no run of the list to a batch.
     pub(super) fn remove_others(&self, batch: &mut Batch) {
         let mut first = 0;

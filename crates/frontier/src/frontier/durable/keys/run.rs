@@ -65,6 +65,25 @@ impl Run {
         })
     }
 
+    /// Checks that all its parts are there.
+    pub(super) fn check(&self, store: &SharedStore) -> Result<(), StoreError> {
+        let (mut parts, mut count) = (0, 0);
+        let Some(last) = self.parts().checked_sub(1) else {
+            return Ok(());
+        };
+        let keys = key(self.number, 0)..=key(self.number, last);
+        store.lock().range(Space::Digest, keys, &mut |_, value| {
+            parts += 1;
+            count += (value.len() / BYTES) as u64;
+            Ok(())
+        })?;
+        if (parts, count) == (self.parts(), self.count) {
+            Ok(())
+        } else {
+            Err(damaged(format!("a part of run {} of the keys is missing", self.number)))
+        }
+    }
+
     pub(super) fn stored(&self) -> StoredRun {
         StoredRun {
             number: self.number,

@@ -11,7 +11,7 @@ use crate::store::{FailingStore, Failure, MemoryStore, Space};
 use crate::{Frontier, FrontierError, OpenError, PageRecord};
 
 /// Opens a store after a crash, and compares it with a model that has made the steps that its attachment names. Returns their number.
-fn check(run: &Run, image: &MemoryStore) -> usize {
+pub(super) fn check(run: &Run, image: &MemoryStore) -> usize {
     let read = read_store(image.clone()).unwrap();
     let steps = steps_of(read.attachment.as_deref());
     let mut model = run.model(steps);
@@ -56,7 +56,7 @@ fn goes_on_alike(opened: &mut Frontier, model: &mut Frontier, run: &Run, steps: 
     assert_eq!(run.picture(opened), run.picture(model));
 }
 
-fn records(image: &MemoryStore) -> Vec<String> {
+pub(super) fn records(image: &MemoryStore) -> Vec<String> {
     let mut found = Vec::new();
     let mut visit = |record: PageRecord<'_>| found.push(format!("{record:?}"));
     super::super::record::visit(image, &mut visit).unwrap();

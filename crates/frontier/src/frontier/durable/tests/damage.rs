@@ -10,28 +10,32 @@ use crate::{FrontierError, OpenError, Opened, StoreError};
 
 const STEPS: usize = 300;
 
-/// A store with a checkpoint of several parts, a journal of several rows, and an unfinished checkpoint.
-fn image() -> (Run, MemoryStore) {
+/// The last store of a run that is as meant.
+pub(super) fn image_that(is_meant: impl Fn(&MemoryStore) -> bool) -> (Run, MemoryStore) {
     let run = Run::new(STEPS);
     let recorder = Recorder::keeping_images();
     run.drive(&mut open_store(recorder.clone(), run::config(), START).unwrap().frontier);
-    let is_rich = |image: &MemoryStore| {
+    let image = recorder.images().into_iter().rfind(|image| is_meant(image)).unwrap();
+    (run, image)
+}
+
+/// A store with a checkpoint of several parts, a journal of several rows, and an unfinished checkpoint.
+pub(super) fn image() -> (Run, MemoryStore) {
+    image_that(|image| {
         let generation = manifest(image).generation;
         let of_next = image
             .space(Space::Checkpoint)
             .keys()
             .filter(|key| *key >> 32 > generation);
         image.space(Space::Journal).len() > 7 && of_next.count() > 2 && generation > 1
-    };
-    let image = recorder.images().into_iter().rfind(is_rich).unwrap();
-    (run, image)
+    })
 }
 
-fn manifest(image: &MemoryStore) -> Manifest {
+pub(super) fn manifest(image: &MemoryStore) -> Manifest {
     postcard::from_bytes(&image.space(Space::Meta)[&MANIFEST]).unwrap()
 }
 
-fn with_manifest(image: &MemoryStore, change: impl FnOnce(&mut Manifest)) -> MemoryStore {
+pub(super) fn with_manifest(image: &MemoryStore, change: impl FnOnce(&mut Manifest)) -> MemoryStore {
     let mut changed = manifest(image);
     change(&mut changed);
     changed_by(image, |batch| {
@@ -39,7 +43,7 @@ fn with_manifest(image: &MemoryStore, change: impl FnOnce(&mut Manifest)) -> Mem
     })
 }
 
-fn changed_by(image: &MemoryStore, change: impl FnOnce(&mut Batch)) -> MemoryStore {
+pub(super) fn changed_by(image: &MemoryStore, change: impl FnOnce(&mut Batch)) -> MemoryStore {
     let (mut copy, mut batch) = (image.clone(), Batch::default());
     change(&mut batch);
     copy.commit(&batch, false).unwrap();

@@ -9,9 +9,9 @@ use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{Frontier, FrontierError, Leasing, OpenError, Outcome, StoreError, Task};
 
-const PAGES: usize = 1_000;
+pub(super) const PAGES: usize = 1_000;
 
-fn config_of_many() -> FrontierConfig {
+pub(super) fn config_of_many() -> FrontierConfig {
     FrontierConfig {
         per_host: NonZeroU32::new(PAGES as u32).unwrap(),
         ..config()
@@ -19,7 +19,7 @@ fn config_of_many() -> FrontierConfig {
 }
 
 /// A frontier with a queue of several segments, in a checkpoint.
-fn long_queue() -> (Recorder, Frontier) {
+pub(super) fn long_queue() -> (Recorder, Frontier) {
     let recorder = Recorder::default();
     let mut frontier = open_sized(recorder.clone(), config_of_many(), START, ALL_RESIDENT)
         .unwrap()

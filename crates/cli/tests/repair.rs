@@ -1,0 +1,208 @@
+//! `repair`: what it says of a directory that is whole, of one that is damaged, and of one that cannot be continued.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod pages_server;
+#[expect(dead_code, reason = "some of it is for other tests")]
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pages_server::site_of;
+use program::{crawler, fails, folder, number, succeeds};
+use serde_json::Value;
+
+const PAGES: usize = 40;
+
+/// A tree of pages.
+fn site() -> String {
+    site_of(|path| {
+        let number: usize = path
+            .trim_start_matches('/')
+            .parse()
+            .ok()
+            .or((path == "/").then_some(0))?;
+        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < PAGES);
+        Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
+    })
+}
+
+/// An interrupted crawl in a state directory, with an output.
+struct Crawl {
+    folder: PathBuf,
+    state: String,
+    pages: String,
+}
+
+impl Crawl {
+    fn new(name: &str, most: &str) -> Self {
+        let folder = folder(name);
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let (state, pages) = (path("state"), path("pages.jsonl"));
+        let seed = site();
+        succeeds(&[
+            "--delay",
+            "0",
+            "--max-pages",
+            most,
+            "--state",
+            &state,
+            "-o",
+            &pages,
+            &seed,
+        ]);
+        Self { folder, state, pages }
+    }
+
+    fn database(&self) -> PathBuf {
+        Path::new(&self.state).join("frontier.sqlite")
+    }
+
+    /// Repairs it, and returns the exit code and the report.
+    fn repair(&self) -> (i32, Value) {
+        let output = crawler(&["repair", "--json", &self.state]);
+        let report = serde_json::from_slice(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        (
+            output.status.code().unwrap(),
+            report.unwrap_or_else(|error| panic!("{error}: {stderr}")),
+        )
+    }
+
+    /// Overwrites the pages of the database that hold a table, but for its head.
+    fn damage(&self, table: &str) {
+        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        let sql = "SELECT pageno FROM dbstat WHERE name = ?1 ORDER BY pageno";
+        let mut statement = connection.prepare(sql).unwrap();
+        let pages: Vec<u32> = statement
+            .query_map([table], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        drop(statement);
+        connection.close().unwrap();
+        let mut bytes = fs::read(self.database()).unwrap();
+        for page in pages {
+            let end = page as usize * 4096;
+            bytes[end - 4096..end].fill(0xa5);
+        }
+        fs::write(self.database(), bytes).unwrap();
+    }
+}
+
+impl Drop for Crawl {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_directory_that_is_whole_stays_as_it_is() {
+    let crawl = Crawl::new("repair-whole", "12");
+    let before = fs::read(crawl.database()).unwrap();
+    let (code, report) = crawl.repair();
+    assert_eq!(
+        (code, &report["outcome"], &report["has_losses"]),
+        (0, &"whole".into(), &false.into())
+    );
+    assert_eq!(fs::read(crawl.database()).unwrap(), before);
+    let text = succeeds(&["repair", &crawl.state]).stdout;
+    assert!(text.contains("nothing is wrong, and nothing was changed"), "{text}");
+    let nothing = crawl.folder.to_str().unwrap();
+    fails(&["repair", nothing], 1, &["holds no crawl"]);
+}
+
+#[test]
+fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
+    let crawl = Crawl::new("repair-records", "12");
+    crawl.damage("record");
+    fails(
+        &["list", &crawl.state, "--done"],
+        1,
+        &["crawler repair", "recovers what is intact"],
+    );
+    let (code, report) = crawl.repair();
+    assert_eq!((code, &report["outcome"]), (3, &"repaired".into()), "{report}");
+    assert!(report["record_rows_lost"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["journal_rows_dropped"], 0);
+    let kept = report["kept"].as_str().unwrap();
+    assert!(kept.ends_with("frontier.sqlite.damaged-1") && Path::new(kept).exists());
+    assert_eq!(crawl.repair().0, 0, "it is whole now");
+    let resumed = succeeds(&[
+        "--delay",
+        "0",
+        "--state",
+        &crawl.state,
+        "-o",
+        &crawl.pages,
+        &seed_of(&crawl),
+    ]);
+    assert_eq!(number(&resumed.stdout, "pages "), PAGES as u64);
+    let lines = fs::read_to_string(&crawl.pages).unwrap();
+    assert_eq!(lines.lines().count(), PAGES);
+}
+
+fn seed_of(crawl: &Crawl) -> String {
+    let lines = fs::read_to_string(&crawl.pages).unwrap();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    first["url"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_cannot_be_continued_is_written_as_json_lines_and_left_as_it_is() {
+    let crawl = Crawl::new("repair-not", "12");
+    crawl.damage("checkpoint");
+    let damaged = fs::read(crawl.database()).unwrap();
+    fails(
+        &[
+            "--delay",
+            "0",
+            "--state",
+            &crawl.state,
+            "-o",
+            &crawl.pages,
+            &seed_of(&crawl),
+        ],
+        1,
+        &["crawler repair"],
+    );
+    let (code, report) = crawl.repair();
+    assert_eq!((code, &report["outcome"]), (4, &"not_continued".into()), "{report}");
+    assert_eq!(fs::read(crawl.database()).unwrap(), damaged);
+    let lines = fs::read_to_string(report["salvaged"].as_str().unwrap()).unwrap();
+    let ended = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(ended.filter(|line| line["end"] == "done").count(), 12);
+    let text = String::from_utf8(crawler(&["repair", &crawl.state]).stdout).unwrap();
+    assert!(
+        text.contains("too much is lost to continue") && text.contains("salvaged-2.jsonl"),
+        "{text}"
+    );
+}
+
+#[test]
+fn damaged_files_beside_the_database_are_set_aside() {
+    let crawl = Crawl::new("repair-files", "12");
+    for name in ["rules.json", "fetcher.json"] {
+        fs::write(Path::new(&crawl.state).join(name), "{ this is no").unwrap();
+    }
+    let (code, report) = crawl.repair();
+    assert_eq!(
+        (code, report["set_aside"].as_array().unwrap().len()),
+        (3, 2),
+        "{report}"
+    );
+    succeeds(&[
+        "--delay",
+        "0",
+        "--state",
+        &crawl.state,
+        "-o",
+        &crawl.pages,
+        &seed_of(&crawl),
+    ]);
+}

@@ -1,0 +1,356 @@
+//! Repair of a damaged directory: every intact record is kept, and what is lost is named.
+//!
+//! All rows with a right seal are copied into a new store. There the frontier is restored as far as that is possible:
+//!
+//! 1. The checkpoint is whole: the calls of the journal are made again, up to the first row that is missing. This is the state of an
+//!    earlier [`persist`](Frontier::persist). Segments of queues that are missing are dropped. Digests of keys that are missing are made of
+//!    records and queues, which have all keys.
+//! 2. Only hosts of the checkpoint are missing: it is the state at the checkpoint, without them.
+//! 3. Only the seen-set is missing, and all records are there: it is the state at the checkpoint, with a seen-set that is made of records and
+//!    queues.
+//! 4. The rest of the state is missing: nothing can be continued. Records and URLs that wait are handed to the caller.
+//!
+//! The new store then replaces the damaged one, which is kept under another name.
+
+mod partial;
+mod rebuilt;
+mod report;
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use super::super::Frontier;
+use super::calls::{Call, StoredLinks};
+use super::checkpoint::{Manifest, SIZES, Sizes};
+use super::open::{self, OpenError, Restored};
+use super::shelf::SharedStore;
+use super::{Durable, keys, record};
+use crate::entry::Entry;
+use crate::link::Link;
+use crate::rules::ParseRules;
+use crate::store::{Batch, MAX_KEY, Replacement, Space, SqliteStore, Store as _, StoreError, salvage};
+pub use report::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
+
+/// Takes what does not belong to the repaired state, but was intact.
+type PutOut<'v> = dyn FnMut(Salvaged<'_>) + 'v;
+
+impl Frontier {
+    /// Repairs the frontier of a directory: recovers what is intact, and reports what was dropped. A directory that is whole stays as it
+    /// is. The damaged database is kept beside the repaired one, under the name in the report.
+    ///
+    /// `put_out` gets what is intact, but does not belong to the state that can be continued: records of pages that will be fetched again,
+    /// URLs that were offered in calls that are dropped, and, if nothing can be continued, all records and all URLs that wait.
+    ///
+    /// The next [`open`](Self::open) returns the attachment of the last [`persist`](Self::persist) that was recovered. Cut back to it what
+    /// belongs to it.
+    ///
+    /// Cost: reads all pages of the database, and writes all rows to a new one beside it, which takes as much room. Memory: that of the
+    /// frontier, and some 50 bytes for each row.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a database, in use, of another version, or on a disk that is full or cannot be read. The directory is then as
+    /// it was, or the next call finishes what was begun.
+    pub fn repair(dir: &Path, parse: &ParseRules, put_out: &mut PutOut<'_>) -> Result<RepairReport, OpenError> {
+        let replacement = Replacement::begin(dir)?;
+        let why = match check(dir, parse) {
+            Ok(()) => return Ok(RepairReport::whole(replacement.was_finished)),
+            Err(why) if is_damage(&why) => why,
+            Err(other) => return Err(other),
+        };
+        let mut store = replacement.new_store()?;
+        let found = salvage(dir, &mut store)?;
+        if found.iter().all(|table| table.found == 0) {
+            drop(store);
+            replacement.remove_folder()?;
+            return Err(why);
+        }
+        let mut report = RepairReport::new(why.to_string(), &found);
+        let shared = SharedStore::new(Box::new(store));
+        mend(&shared, parse, SIZES, &mut report, put_out)?;
+        report.note_missing_records();
+        drop(shared);
+        if report.outcome == RepairOutcome::Repaired {
+            report.kept = Some(replacement.finish()?);
+        } else {
+            replacement.remove_folder()?;
+        }
+        Ok(report)
+    }
+}
+
+/// Reads all of a directory.
+fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
+    let store = SqliteStore::open_read_only(dir)?;
+    let mut segments = HashSet::new();
+    for space in Space::ALL {
+        store.range(space, 0..=MAX_KEY, &mut |key, _| {
+            if space == Space::Segment {
+                segments.insert(key);
+            }
+            Ok(())
+        })?;
+    }
+    record::visit(&store, &mut |_| {})?;
+    let damaged = |what: &str| OpenError::Damaged(what.to_owned());
+    let store = SharedStore::new(Box::new(store));
+    keys::check(&store)?;
+    let restored = open::restore(&store, parse, SIZES, false)?;
+    let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
+    let mut is_missing = false;
+    let shelf = &restored.shelf;
+    restored.frontier.sieve.queue_mut().visit_segments(&mut |number| {
+        is_missing |= !segments.contains(&number) && !shelf.has(number).unwrap_or(false);
+    });
+    if is_missing {
+        return Err(damaged("a segment of a queue is missing"));
+    }
+    Ok(())
+}
+
+/// Returns whether a repair may help.
+fn is_damage(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Damaged(_)
+            | OpenError::Store(
+                StoreError::Damaged { .. }
+                    | StoreError::NotAStore { .. }
+                    | StoreError::Missing { .. }
+                    | StoreError::Io { .. }
+            )
+    )
+}
+
+/// Restores the frontier of a store with gaps, and makes the store whole.
+pub(super) fn mend(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    report: &mut RepairReport,
+    put_out: &mut PutOut<'_>,
+) -> Result<(), OpenError> {
+    let Some(mut restored) = restore(store, parse, sizes, report)? else {
+        return partial::put_all_out(store, parse, sizes, report, put_out);
+    };
+    restored.frontier.sieve.set_silent(false);
+    let now = restored.frontier.latest;
+    let missing = missing_segments(&mut restored)?;
+    let hosts = restored.frontier.hosts();
+    report.is_without_hosts |= hosts.drop_rows(&|number| missing.contains(&number)) > 0;
+    let lost = hosts.drop_segments(&|number| missing.contains(&number));
+    let lost_in_all = hosts.sum_up();
+    let lost_in_queues: u64 = lost.iter().map(|lost| lost.pages).sum();
+    if report.is_without_hosts {
+        report.urls_lost_with_hosts = lost_in_all.saturating_sub(lost_in_queues);
+    }
+    if report.is_without_hosts || !lost.is_empty() {
+        let config = restored.config.clone();
+        restored.frontier.hosts().ask_for_robots_again();
+        restored.frontier.hosts().place_anew(&config, &config, now);
+    }
+    for lost in lost {
+        *report.urls_lost.entry(lost.host.as_str().to_owned()).or_default() += lost.pages;
+    }
+    report.last_row = restored.next_row - 1;
+    report.outcome = RepairOutcome::Repaired;
+    put_rest_out(store, restored.next_row, report, put_out)?;
+    write(store, restored, sizes)
+}
+
+/// Restores as much of the frontier as possible; `None` if it cannot be continued.
+fn restore(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    report: &mut RepairReport,
+) -> Result<Option<Restored>, OpenError> {
+    let has_records = report.has_all_records();
+    if found(keys::check(store).map_err(OpenError::from))?.is_none() {
+        let at_checkpoint = || rebuilt::with_new_keys(store, parse, sizes, has_records);
+        return match at_checkpoint()? {
+            Some(restored) => restore_rows(store, parse, restored, at_checkpoint),
+            None => Ok(None),
+        };
+    }
+    let at_checkpoint = || found(open::restore_checkpoint(store, parse, sizes)).map(Option::flatten);
+    if let Some(restored) = at_checkpoint()? {
+        return restore_rows(store, parse, restored, at_checkpoint);
+    }
+    if let Some(restored) = partial::restore_hosts(store, parse, sizes)? {
+        report.is_without_hosts = true;
+        return Ok(Some(restored));
+    }
+    let restored = rebuilt::with_new_seen_set(store, parse, sizes, has_records)?;
+    report.has_new_seen_set = restored.is_some();
+    Ok(restored)
+}
+
+/// Turns damage into `None`.
+fn found<T>(result: Result<T, OpenError>) -> Result<Option<T>, OpenError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_damage(&error) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// Makes the calls of the journal again, up to the first row that is missing or has another result.
+fn restore_rows(
+    store: &SharedStore,
+    parse: &ParseRules,
+    mut restored: Restored,
+    at_checkpoint: impl Fn() -> Result<Option<Restored>, OpenError>,
+) -> Result<Option<Restored>, OpenError> {
+    restored.frontier.sieve.set_silent(true);
+    let end = make_rows(store, parse, &mut restored, MAX_KEY)?;
+    if !end.is_whole {
+        // A part of the calls of the row that failed was made.
+        let Some(again) = at_checkpoint()? else { return Ok(None) };
+        restored = again;
+        restored.frontier.sieve.set_silent(true);
+        make_rows(store, parse, &mut restored, end.next_row - 1)?;
+    }
+    if let Some(keys) = restored.frontier.sieve.filter().keys() {
+        keys.lock().journal_has_ended();
+    }
+    Ok(Some(restored))
+}
+
+struct JournalEnd {
+    /// The row after the last one whose calls were made.
+    next_row: u64,
+    /// Whether no row failed.
+    is_whole: bool,
+}
+
+/// Makes the calls of the rows up to one of them.
+fn make_rows(
+    store: &SharedStore,
+    parse: &ParseRules,
+    restored: &mut Restored,
+    last: u64,
+) -> Result<JournalEnd, OpenError> {
+    while restored.next_row <= last {
+        let next_row = restored.next_row;
+        let row = store.lock().last(Space::Journal, next_row)?;
+        let Some((_, row)) = row.filter(|(key, _)| *key == next_row) else {
+            break;
+        };
+        match restored.make_calls(next_row, &row, parse) {
+            Ok(()) => {}
+            Err(error) if is_damage(&error) => {
+                return Ok(JournalEnd {
+                    next_row,
+                    is_whole: false,
+                });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(JournalEnd {
+        next_row: restored.next_row,
+        is_whole: true,
+    })
+}
+
+/// Returns the segments, and the rows of hosts, that are needed and that the store lacks.
+fn missing_segments(restored: &mut Restored) -> Result<HashSet<u64>, OpenError> {
+    let mut needed = BTreeSet::new();
+    restored.frontier.hosts().visit_segments(&mut |number| {
+        needed.insert(number);
+    });
+    let mut missing = HashSet::new();
+    for number in needed {
+        if !restored.shelf.has(number)? {
+            missing.insert(number);
+        }
+    }
+    // A row that is missing has been noted now.
+    let _ = restored.shelf.error();
+    Ok(missing)
+}
+
+/// Hands out the rows behind the last one of the state: their records, and the URLs that their calls offered.
+fn put_rest_out(
+    store: &SharedStore,
+    first: u64,
+    report: &mut RepairReport,
+    put_out: &mut PutOut<'_>,
+) -> Result<(), OpenError> {
+    let store = store.lock();
+    store.range(Space::Record, first..=MAX_KEY, &mut |_, row| {
+        // What follows a record that cannot be read is lost with it.
+        let _ = record::visit_row(&row, &mut |record| {
+            report.records_put_out += 1;
+            put_out(Salvaged::Record(record));
+        });
+        Ok(())
+    })?;
+    let mut rows = 0;
+    store.range(Space::Journal, first..=MAX_KEY, &mut |_, row| {
+        rows += 1;
+        for link in links_of(&row) {
+            report.urls_put_out += 1;
+            put_out(Salvaged::Waiting(Entry::of(&link)));
+        }
+        Ok(())
+    })?;
+    report.journal_rows_dropped += rows + report.missing_rows(Space::Journal);
+    Ok(())
+}
+
+/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+fn links_of(row: &[u8]) -> Vec<Link> {
+    let Ok((_, mut rest)) = postcard::take_from_bytes::<&serde_bytes::Bytes>(row) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    while let Ok((call, after)) = postcard::take_from_bytes::<Call<'_>>(rest) {
+        rest = after;
+        let mut add = |links: &StoredLinks<'_>| found.extend(links.read().into_iter().flat_map(|(links, _)| links));
+        match &call {
+            Call::AddSeed { url, is_new: true, .. } => found.extend(url.read().map(Link::seed)),
+            Call::Offer { links, .. } => add(links),
+            Call::Settle { settlements, .. } => settlements.iter().for_each(|one| add(&one.links)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Writes a checkpoint of the state, and removes everything else but the records up to it.
+fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), OpenError> {
+    let Restored {
+        mut frontier,
+        shelf,
+        config,
+        manifest,
+        attachment,
+        next_row,
+        ..
+    } = restored;
+    let now = frontier.latest;
+    let mut batch = Batch::default();
+    batch.delete(Space::Journal, 0..=MAX_KEY);
+    batch.delete(Space::Checkpoint, Manifest::key(manifest.generation + 1, 0)..=MAX_KEY);
+    batch.delete(Space::Record, next_row..=MAX_KEY);
+    let mut needed = HashSet::new();
+    frontier.hosts().visit_segments(&mut |number| {
+        needed.insert(number);
+    });
+    store.lock().range(Space::Segment, 0..=MAX_KEY, &mut |number, _| {
+        if !needed.contains(&number) {
+            batch.delete(Space::Segment, number..=number);
+        }
+        Ok(())
+    })?;
+    shelf.write(&mut batch);
+    store.lock().commit(&batch, false)?;
+    let mut durable = Durable::new(store.clone(), shelf, config, now, sizes);
+    durable.next_row = next_row;
+    durable.attachment = attachment;
+    durable.checkpointer.resume(&manifest, 0, 0);
+    frontier.write_checkpoint(&mut durable, now)?;
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! A checkpoint of which parts are missing.
+
+use std::ops::ControlFlow;
+
+use super::super::checkpoint::Manifest;
+use super::super::checkpoint::Sizes;
+use super::super::keys::SharedKeys;
+use super::super::open::{self, OpenError, Restored};
+use super::super::shelf::SharedStore;
+use super::super::state::EncodedState;
+use super::{PutOut, RepairReport, Salvaged, found, put_rest_out, rebuilt};
+use crate::config::FrontierConfig;
+use crate::hosts::{HostReader, HostTable};
+use crate::rules::ParseRules;
+use crate::store::{Space, Store};
+
+/// Restores the state at the checkpoint without the hosts that are missing; `None` if more is missing than hosts.
+pub(super) fn restore_hosts(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Option<Restored>, OpenError> {
+    let guard = store.lock();
+    let Some((manifest, config)) = open::manifest(&**guard)? else {
+        return Ok(None);
+    };
+    let state = state_without_hosts(&**guard, &manifest);
+    let Some(state) = found(state)? else {
+        return Ok(None);
+    };
+    let hosts = whole_hosts(&**guard, &manifest, parse)?;
+    drop(guard);
+    let keys = open::stores_keys(&config)
+        .then(|| SharedKeys::load(store.clone(), open::looks_up(&config), sizes.keys, manifest.covered))
+        .transpose()?;
+    let restored = Restored::at_checkpoint(&state, (hosts, 0), (config, manifest), parse, store, keys, sizes);
+    let restored = found(restored)?;
+    if let Some(restored) = &restored
+        && let Some(keys) = restored.frontier.sieve.filter().keys()
+    {
+        keys.lock().journal_has_ended();
+    }
+    Ok(restored)
+}
+
+fn state_without_hosts(store: &dyn Store, manifest: &Manifest) -> Result<EncodedState, OpenError> {
+    Ok(EncodedState {
+        state: open::parts(store, manifest, 0, manifest.state_parts)?,
+        seen_set: open::parts(store, manifest, manifest.state_parts, manifest.seen_set_parts)?,
+    })
+}
+
+/// Returns the hosts of a checkpoint that are whole.
+///
+/// The parts lie one after the other, without regard to where a host begins. Those that were written at once end with a part that is
+/// shorter, and the next begins with a host. So after a gap, reading goes on there.
+fn whole_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
+    let key = |part| Manifest::key(manifest.generation, part);
+    let first = key(manifest.state_parts + manifest.seen_set_parts);
+    let end = first + manifest.host_parts;
+    let Some(last) = manifest.host_parts.checked_sub(1) else {
+        return Ok(HostTable::default());
+    };
+    let mut longest = 0;
+    store.range(Space::Checkpoint, key(0)..=end, &mut |_, part| {
+        longest = longest.max(part.len());
+        Ok(())
+    })?;
+    let (mut hosts, mut run) = (HostReader::new(parse), Vec::new());
+    let (mut next, mut begins_with_host) = (first, true);
+    store.range(Space::Checkpoint, first..=first + last, &mut |at, part| {
+        if at != next {
+            take_whole(&mut run, &mut hosts);
+            begins_with_host = false;
+        }
+        next = at + 1;
+        let is_short = part.len() < longest;
+        if begins_with_host {
+            run.extend_from_slice(&part);
+        }
+        if is_short {
+            take_whole(&mut run, &mut hosts);
+            begins_with_host = true;
+        }
+        Ok(())
+    })?;
+    take_whole(&mut run, &mut hosts);
+    Ok(hosts.finish_with_gaps())
+}
+
+/// Moves the hosts that are whole, and drops the rest.
+fn take_whole(run: &mut Vec<u8>, hosts: &mut HostReader<'_>) {
+    hosts.read_between_gaps(run);
+    run.clear();
+}
+
+/// Hands out all records, and all URLs that wait, as far as they can be read.
+pub(super) fn put_all_out(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    report: &mut RepairReport,
+    put_out: &mut PutOut<'_>,
+) -> Result<(), OpenError> {
+    let manifest = found(open::manifest(&**store.lock()))?.flatten();
+    if let Some((manifest, config)) = manifest
+        && let Some(mut restored) = without_seen_set(store, manifest, config, parse, sizes)?
+    {
+        let frontier = &mut restored.frontier;
+        let leased: Vec<_> = frontier.leases.drain().map(|(_, leased)| leased.entry).collect();
+        let mut visit = |entry| {
+            report.urls_put_out += 1;
+            put_out(Salvaged::Waiting(entry));
+            ControlFlow::Continue(())
+        };
+        let _ = leased.into_iter().try_for_each(&mut visit);
+        // A segment that is missing is no obstacle here.
+        let _ = frontier.visit_waiting(&mut visit);
+    }
+    put_rest_out(store, 0, report, put_out)
+}
+
+/// Restores the frontier of a checkpoint with an empty seen-set: good enough to see what waits.
+fn without_seen_set(
+    store: &SharedStore,
+    manifest: Manifest,
+    config: FrontierConfig,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Option<Restored>, OpenError> {
+    let hosts = || whole_hosts(&**store.lock(), &manifest, parse);
+    let empty = rebuilt::empty_state(&config)?;
+    let state = found(open::parts(&**store.lock(), &manifest, 0, manifest.state_parts))?;
+    if let Some(state) = state {
+        let with_state = EncodedState {
+            state,
+            seen_set: empty.seen_set.clone(),
+        };
+        let (hosts, of_store) = (hosts()?, (config.clone(), manifest.clone()));
+        let restored = Restored::at_checkpoint(&with_state, (hosts, 0), of_store, parse, store, None, sizes);
+        if let Some(restored) = found(restored)? {
+            return Ok(Some(restored));
+        }
+    }
+    let hosts = hosts()?;
+    found(Restored::at_checkpoint(
+        &empty,
+        (hosts, 0),
+        (config, manifest),
+        parse,
+        store,
+        None,
+        sizes,
+    ))
+}

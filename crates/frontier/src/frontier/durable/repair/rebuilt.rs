@@ -1,0 +1,129 @@
+//! A seen-set, or the digests of its keys, made anew: every key that was accepted waits, is in flight, was dropped, or has a record.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use sieve::{Filter as _, SeenSet};
+
+use super::super::checkpoint::Sizes;
+use super::super::keys::{self, SharedKeys};
+use super::super::open::{self, OpenError, Restored};
+use super::super::record;
+use super::super::shelf::SharedStore;
+use super::super::state::EncodedState;
+use super::{Frontier, found};
+use crate::config::FrontierConfig;
+use crate::entry::{Entry, Purpose};
+use crate::frontier::bloom_filter;
+use crate::rules::ParseRules;
+use crate::store::{Batch, Space};
+
+/// Returns the state of a frontier that has met nothing.
+pub(super) fn empty_state(config: &FrontierConfig) -> Result<EncodedState, OpenError> {
+    let seen: SeenSet = bloom_filter(config)?;
+    let frontier = Frontier::with_seen_set(config.clone(), seen)?;
+    Ok(frontier.encode_state(u64::MAX / 2)?)
+}
+
+/// Restores the state at the checkpoint, with digests that are made anew; `None` if more is missing.
+pub(super) fn with_new_keys(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    has_records: bool,
+) -> Result<Option<Restored>, OpenError> {
+    restore(store, parse, sizes, has_records, false)
+}
+
+/// Restores the state at the checkpoint, with a seen-set that is made anew; `None` if more is missing.
+pub(super) fn with_new_seen_set(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    has_records: bool,
+) -> Result<Option<Restored>, OpenError> {
+    restore(store, parse, sizes, has_records, true)
+}
+
+fn restore(
+    store: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    has_records: bool,
+    has_new_filter: bool,
+) -> Result<Option<Restored>, OpenError> {
+    let guard = store.lock();
+    let Some((manifest, config)) = found(open::manifest(&**guard))?.flatten().filter(|_| has_records) else {
+        return Ok(None);
+    };
+    let part = |first, count| found(open::parts(&**guard, &manifest, first, count));
+    let seen_set = match has_new_filter {
+        true => Some(empty_state(&config)?.seen_set),
+        false => part(manifest.state_parts, manifest.seen_set_parts)?,
+    };
+    let state = part(0, manifest.state_parts)?;
+    let hosts = found(open::hosts(&**guard, &manifest, parse))?;
+    drop(guard);
+    let (Some(state), Some(seen_set), Some(hosts)) = (state, seen_set, hosts) else {
+        return Ok(None);
+    };
+    let state = EncodedState { state, seen_set };
+    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, store, None, sizes);
+    let Some(mut restored) = found(restored)? else {
+        return Ok(None);
+    };
+    let accepted = accepted(&mut restored, store)?;
+    let config = restored.config.clone();
+    let keys = || SharedKeys::new(store.clone(), open::looks_up(&config), sizes.keys);
+    let keys = open::stores_keys(&config).then(keys);
+    restored.frontier.sieve.reshape_filter(|seen, _| {
+        let mut digests = HashSet::new();
+        for key in &accepted {
+            let digest = seen.digest(key.as_bytes());
+            if has_new_filter {
+                seen.insert_digest(key.as_bytes(), digest);
+            }
+            if digests.insert(u128::from(digest))
+                && let Some(keys) = &keys
+            {
+                keys.lock().add(digest.into());
+            }
+        }
+        if let Some(keys) = keys {
+            seen.set_keys(keys, &config);
+        }
+    });
+    let mut batch = Batch::default();
+    keys::remove_all(&mut batch);
+    store.lock().commit(&batch, false)?;
+    Ok(Some(restored))
+}
+
+/// Returns all keys that were accepted up to the checkpoint.
+fn accepted(restored: &mut Restored, store: &SharedStore) -> Result<HashSet<Box<str>>, OpenError> {
+    let mut accepted = HashSet::new();
+    let mut add = |entry: Entry| {
+        if entry.purpose == Purpose::Page {
+            accepted.insert(entry.key().into());
+        }
+    };
+    let frontier = &mut restored.frontier;
+    for leased in frontier.leases.values() {
+        add(leased.entry.clone());
+    }
+    frontier.hosts().visit_dropped(&mut add);
+    // A segment that is missing is dropped later, and its keys are forgotten, so that its pages can be found again.
+    let _ = frontier.visit_waiting(&mut |entry| {
+        add(entry);
+        ControlFlow::Continue(())
+    });
+    let _ = restored.shelf.error();
+    let covered = restored.manifest.covered;
+    store.lock().range(Space::Record, 0..=covered, &mut |_, row| {
+        let _ = record::visit_row(&row, &mut |record| {
+            accepted.insert(record.key.as_deref().unwrap_or(&record.url).into());
+        });
+        Ok(())
+    })?;
+    Ok(accepted)
+}

@@ -1,0 +1,252 @@
+//! The pages of a database and of its log, without SQLite, which refuses a tree with one wrong page.
+//!
+//! The formats are those of <https://sqlite.org/fileformat2.html>. A page that cannot be read is missing, and nothing else is.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use super::super::format;
+use crate::store::StoreError;
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const LOG_HEAD: u64 = 32;
+const FRAME_HEAD: u64 = 24;
+/// The log's magic number, but for its last bit: that says in which order its checksums take the bytes.
+const LOG_MAGIC: u32 = 0x377f_0682;
+
+/// A page of the log.
+#[derive(Debug)]
+struct Frame {
+    page: u32,
+    /// The place of its bytes in the log.
+    at: u64,
+}
+
+/// The pages of both files.
+#[derive(Debug)]
+pub(super) struct Pages {
+    database: Option<File>,
+    log: Option<File>,
+    pub(super) page_bytes: usize,
+    /// Pages in the database.
+    in_database: u32,
+    frames: Vec<Frame>,
+    /// The last frame of each page.
+    last_frames: HashMap<u32, usize>,
+    /// Whether the log is as it was written. Otherwise any of its pages may be older than that of the database.
+    is_log_whole: bool,
+}
+
+/// One place at which a page lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Database(u32),
+    /// The number of a frame.
+    Log(usize),
+}
+
+impl Pages {
+    pub(super) fn open(database: &Path, usual_page_bytes: usize) -> Result<Self, StoreError> {
+        let mut log = open(&format::beside(database, "-wal"))?;
+        let mut file = open(database)?;
+        let of_log = log.as_mut().and_then(page_bytes_of_log);
+        let page_bytes = file.as_mut().and_then(page_bytes_of_database).or(of_log);
+        let page_bytes = page_bytes.unwrap_or(usual_page_bytes);
+        let length = |file: &Option<File>| {
+            file.as_ref()
+                .and_then(|file| file.metadata().ok())
+                .map_or(0, |file| file.len())
+        };
+        let in_database = u32::try_from(length(&file).div_ceil(page_bytes as u64)).unwrap_or(u32::MAX);
+        let mut pages = Self {
+            database: file,
+            page_bytes,
+            in_database,
+            frames: Vec::new(),
+            last_frames: HashMap::new(),
+            is_log_whole: true,
+            log: None,
+        };
+        if let Some(log) = log {
+            pages.read_log(log);
+        }
+        Ok(pages)
+    }
+
+    /// Finds the frames of the log up to its last commit. Those of an earlier log, which it overwrites, have other salts.
+    fn read_log(&mut self, mut log: File) {
+        let Some(head) = read(&mut log, 0, LOG_HEAD as usize) else {
+            return;
+        };
+        let is_big_endian = number(&head, 0) & 1 == 1;
+        let is_head_whole = number(&head, 0) & !1 == LOG_MAGIC
+            && checksum([0, 0], &head[..24], is_big_endian) == [number(&head, 24), number(&head, 28)];
+        let first = read(&mut log, LOG_HEAD, FRAME_HEAD as usize);
+        // The first frame has them, too.
+        let salts = if is_head_whole {
+            Some(head[16..24].to_vec())
+        } else {
+            first.map(|first| first[8..16].to_vec())
+        };
+        let Some(salts) = salts else { return };
+        let (mut before, mut at) = ([number(&head, 24), number(&head, 28)], LOG_HEAD);
+        let (mut committed, mut is_whole, mut whole_until) = (0, is_head_whole, 0);
+        let frame_bytes = FRAME_HEAD as usize + self.page_bytes;
+        while let Some(frame) = read(&mut log, at, frame_bytes) {
+            let sum = checksum(before, &frame[..8], is_big_endian);
+            let sum = checksum(sum, &frame[FRAME_HEAD as usize..], is_big_endian);
+            before = [number(&frame, 16), number(&frame, 20)];
+            if frame[8..16] == salts {
+                is_whole &= sum == before;
+                self.frames.push(Frame {
+                    page: number(&frame, 0),
+                    at: at + FRAME_HEAD,
+                });
+                if number(&frame, 4) > 0 {
+                    committed = self.frames.len();
+                    whole_until = if is_whole { committed } else { whole_until };
+                }
+            } else {
+                // Of an earlier log, or damaged: then later frames show it.
+                is_whole = false;
+            }
+            at += frame_bytes as u64;
+        }
+        self.is_log_whole = whole_until == committed;
+        self.frames.truncate(committed);
+        self.last_frames = self
+            .frames
+            .iter()
+            .enumerate()
+            .map(|(at, frame)| (frame.page, at))
+            .collect();
+        self.log = Some(log);
+    }
+
+    /// Returns all places at which current pages may lie, the oldest first.
+    pub(super) fn sources(&mut self) -> Vec<Source> {
+        let free = if self.is_log_whole {
+            self.free_pages()
+        } else {
+            HashSet::new()
+        };
+        let is_current =
+            |page: &u32| !(free.contains(page) || self.is_log_whole && self.last_frames.contains_key(page));
+        let database = (1..=self.in_database).filter(is_current).map(Source::Database);
+        let is_last = |at: &usize| {
+            let page = self.frames[*at].page;
+            !self.is_log_whole || self.last_frames.get(&page) == Some(at) && !free.contains(&page)
+        };
+        database
+            .chain((0..self.frames.len()).filter(is_last).map(Source::Log))
+            .collect()
+    }
+
+    /// Returns the bytes at a place. The last page of a file that was cut off is filled with zeros.
+    pub(super) fn at(&mut self, source: Source) -> Option<Vec<u8>> {
+        let bytes = self.page_bytes;
+        match source {
+            Source::Log(frame) => {
+                let at = self.frames.get(frame)?.at;
+                read(self.log.as_mut()?, at, bytes)
+            }
+            Source::Database(page) => {
+                let at = u64::from(page.checked_sub(1)?) * bytes as u64;
+                let mut found = read_some(self.database.as_mut()?, at, bytes)?;
+                found.resize(bytes, 0);
+                Some(found)
+            }
+        }
+    }
+
+    /// Returns a page as it is with the log, or as it was before.
+    pub(super) fn page(&mut self, page: u32, with_log: bool) -> Option<Vec<u8>> {
+        match self.last_frames.get(&page) {
+            Some(frame) if with_log => self.at(Source::Log(*frame)),
+            _ if page <= self.in_database => self.at(Source::Database(page)),
+            _ => None,
+        }
+    }
+
+    /// Returns an upper bound of the bytes of a value.
+    pub(super) fn bytes(&self) -> u64 {
+        (u64::from(self.in_database) + self.frames.len() as u64) * self.page_bytes as u64
+    }
+
+    /// Returns the pages that are free, as far as the list of them can be read. They have what was removed.
+    fn free_pages(&mut self) -> HashSet<u32> {
+        let mut free = HashSet::new();
+        let Some(first) = self.page(1, true) else { return free };
+        let mut trunk = number(&first, 32);
+        while trunk != 0 && free.insert(trunk) {
+            let Some(page) = self.page(trunk, true) else { break };
+            let most = self.page_bytes / 4 - 2;
+            let leaves = (number(&page, 4) as usize).min(most);
+            free.extend((0..leaves).map(|at| number(&page, 8 + at * 4)));
+            trunk = number(&page, 0);
+        }
+        free
+    }
+}
+
+/// Opens a file for reading; `None` if it is not there.
+fn open(path: &Path) -> Result<Option<File>, StoreError> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+/// Reads so many bytes; `None` if they are not there, or cannot be read.
+fn read(file: &mut File, at: u64, bytes: usize) -> Option<Vec<u8>> {
+    read_some(file, at, bytes).filter(|found| found.len() == bytes)
+}
+
+/// Reads so many bytes, or those up to the end of the file.
+fn read_some(file: &mut File, at: u64, bytes: usize) -> Option<Vec<u8>> {
+    file.seek(SeekFrom::Start(at)).ok()?;
+    let mut found = Vec::with_capacity(bytes);
+    file.take(bytes as u64).read_to_end(&mut found).ok()?;
+    Some(found)
+}
+
+/// Returns a number at a place of a page, the highest byte first; 0 beyond its end.
+pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |found| u32::from_be_bytes(*found))
+}
+
+fn page_bytes_of_database(database: &mut File) -> Option<usize> {
+    let head = read(database, 0, 18)?;
+    let bytes = usize::from(u16::from_be_bytes([head[16], head[17]]));
+    (head.starts_with(MAGIC) && is_page_size(bytes)).then_some(bytes)
+}
+
+fn page_bytes_of_log(log: &mut File) -> Option<usize> {
+    let bytes = number(&read(log, 8, 4)?, 0) as usize;
+    is_page_size(bytes).then_some(bytes)
+}
+
+fn is_page_size(bytes: usize) -> bool {
+    bytes.is_power_of_two() && (512..=32_768).contains(&bytes)
+}
+
+/// Continues the checksum of a log over bytes, whose number is a multiple of 8.
+fn checksum([mut first, mut second]: [u32; 2], bytes: &[u8], is_big_endian: bool) -> [u32; 2] {
+    let read = |word: &[u8]| {
+        let word = word.first_chunk().copied().unwrap_or_default();
+        if is_big_endian {
+            u32::from_be_bytes(word)
+        } else {
+            u32::from_le_bytes(word)
+        }
+    };
+    for pair in bytes.chunks_exact(8) {
+        first = first.wrapping_add(read(&pair[..4])).wrapping_add(second);
+        second = second.wrapping_add(read(&pair[4..])).wrapping_add(first);
+    }
+    [first, second]
+}
