@@ -37,7 +37,7 @@ pub(crate) fn progress(progress: &Progress, message: &str) {
 pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     let report = crawl.report();
     let (shown, queued) = (state.display(), report.queued_pages);
-    if crawl.is_drained() {
+    if crawl.is_drained() && crawl.config().options().refresh.is_none() {
         log::info!(
             target: "crawler::state",
             state:% = shown, queued;
@@ -229,6 +229,9 @@ struct SummaryFields<'a> {
     not_fetched: &'a BTreeMap<NotFetched, u64>,
     bodies_truncated: BTreeMap<&'static str, u64>,
     bodies_skipped: u64,
+    refreshed: u64,
+    refreshed_unchanged: u64,
+    refreshed_gone: u64,
     links_offered: u64,
     links_queued: u64,
     links_seen: u64,
@@ -286,6 +289,9 @@ impl<'a> SummaryFields<'a> {
             not_fetched: &report.not_fetched,
             bodies_truncated: truncated.map(|(why, count)| (why.name(), *count)).collect(),
             bodies_skipped: summary.bodies_skipped,
+            refreshed: summary.refreshed.pages,
+            refreshed_unchanged: summary.refreshed.unchanged,
+            refreshed_gone: summary.refreshed.gone,
             links_offered: report.links.offered(),
             links_queued: report.links.queued,
             links_seen: report.links.seen,

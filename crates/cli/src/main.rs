@@ -165,6 +165,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     crawl.max_memory = site.memory.map(NonZeroU64::get);
     crawl.seeds = site.all_seeds()?;
     crawl.frontier.recall = site.recall;
+    crawl.refresh = site.refresh;
     let http = site.options.to_http();
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if !summary.has_pages() {

@@ -156,6 +156,25 @@ fn cookies_are_sent_again_in_the_next_run() {
 }
 
 #[test]
+fn a_crawl_that_has_ended_is_not_ended_for_refresh_which_needs_a_state_directory() {
+    let (seed, folder) = (site(), folder("state-refresh"));
+    let state = path(&folder, "state");
+    let common = ["--delay", "0", "--state", &state, &seed];
+    fails(&["--refresh", "1h", &seed], 2, &["--state"]);
+    fails(&[&common[..], &["--refresh", "0"]].concat(), 2, &["--refresh"]);
+    succeeds(&common);
+    let young = succeeds(&[&common[..], &["--refresh", "1h"]].concat());
+    assert!(!young.stderr.contains("has ended"), "{}", young.stderr);
+    assert!(!young.stderr.contains("refreshed"), "{}", young.stderr);
+    let old = succeeds(&[&common[..], &["--refresh", "1ms", "--max-time", "300ms"]].concat());
+    assert!(number(&old.stderr, "refreshed ") > 0, "{}", old.stderr);
+    assert_eq!(number(&old.stderr, "pages "), PAGES as u64);
+    let shown = succeeds(&["status", &state]).stdout;
+    assert!(number(&shown, "refreshed ") > 0, "{shown}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn outputs_that_cannot_be_continued_are_refused() {
     let (seed, folder) = (site(), folder("state-refuse"));
     let state = path(&folder, "state");

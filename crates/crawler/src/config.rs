@@ -73,6 +73,9 @@ pub struct CrawlOptions {
     /// gets what [`MEMORY_BESIDE_FRONTIER`] and [`MEMORY_PER_REQUEST`] leave. Bodies that are longer than usual, and what observers keep,
     /// come on top.
     pub max_memory: Option<u64>,
+    /// The age from which pages are fetched again, by conditional requests. Only a crawl with a state directory has such pages. They have
+    /// [`unchanged`](crate::PageRecord::unchanged) set. A content hash is computed of every page.
+    pub refresh: Option<Duration>,
     /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
     pub sitemaps: bool,
     /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
@@ -114,6 +117,7 @@ impl Default for CrawlOptions {
             assets: false,
             max_time: None,
             max_memory: None,
+            refresh: None,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,

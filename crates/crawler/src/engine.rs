@@ -7,6 +7,8 @@ mod fetch_task;
 mod ledger;
 #[cfg(not(feature = "durable"))]
 mod not_saving;
+#[cfg(feature = "durable")]
+mod refreshing;
 mod reports;
 #[cfg(feature = "durable")]
 mod saving;
@@ -19,7 +21,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, FrontierConfig, Lease, Leasing, Outcome, Report};
+use frontier::{Entry, Frontier, FrontierConfig, Lease, Leasing, Outcome, Report, Time};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -63,6 +65,8 @@ pub struct Crawl<S = HttpFetcher> {
     clock: Clock,
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
+    /// When pages of age are looked for next.
+    next_refresh: Time,
     observer_error: Option<io::Error>,
     /// Leases whose requests start after the next commit.
     unsaved_leases: Vec<Lease>,
@@ -152,6 +156,7 @@ impl<S: Fetcher> Crawl<S> {
             clock: Clock::start(),
             stop: watch::Sender::new(Stop::No),
             ending: None,
+            next_refresh: Time::EPOCH,
             observer_error: None,
             unsaved_leases: Vec::new(),
             saving: None,
@@ -271,7 +276,11 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Starts the requests that can start now, and returns what to wait for.
     fn start_requests(&mut self) -> Result<Next, CrawlError> {
-        let next = self.lease()?;
+        let has_more = self.refresh_when_due()?;
+        let next = match self.lease()? {
+            Next::Wait(_) if has_more => Next::LeaseMore,
+            next => next,
+        };
         let Some(due) = self.commit_due() else {
             self.save_and_spawn()?;
             return Ok(next);
@@ -321,6 +330,7 @@ impl<S: Fetcher> Crawl<S> {
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
                 Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,
+                Leasing::Drained if self.refresh()? => {}
                 Leasing::Drained => return Ok(Next::End(Ending::Drained)),
             }
         }

@@ -147,6 +147,9 @@ pub struct PageRecord {
     pub lastmod: Option<String>,
     /// The selected fields, each with the list of its values; `None` if no field is selected.
     pub selected: Option<Selected>,
+    /// Of a page that the crawl fetches again ([`refresh`](crate::CrawlOptions::refresh)): whether it is as it was, by a status 304 or by its
+    /// `content_hash`. `None` for the first fetch.
+    pub unchanged: Option<bool>,
     /// Whether the page asks not to be indexed, by a robots meta element or an `X-Robots-Tag` header.
     pub noindex: bool,
     /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; `None` if the body is empty or truncated, or the

@@ -72,17 +72,11 @@ pub struct PreviousPage {
 impl PreviousPage {
     /// Returns the validators of the fetched body; none if there was no body, or if it was truncated.
     fn validators(&self) -> Validators {
-        let is_fetched = matches!(self.status, 200..=299 | 304);
-        let is_whole = !matches!(self.truncation.as_deref(), Some("time" | "connection" | "coding"));
-        let is_short = |text: &&String| text.len() <= MAX_VALIDATOR_BYTES;
-        if is_fetched && is_whole {
-            Validators {
-                etag: self.etag.as_ref().filter(is_short).cloned(),
-                last_modified: self.last_modified.as_ref().filter(is_short).cloned(),
-            }
-        } else {
-            Validators::default()
-        }
+        let validators = Validators {
+            etag: self.etag.clone(),
+            last_modified: self.last_modified.clone(),
+        };
+        validators_of_body(self.status, self.truncation.as_deref(), validators)
     }
 
     /// Returns the links to request it again: its URL, and the URL that redirected to it, which may redirect elsewhere now. URLs that
@@ -103,6 +97,7 @@ impl PreviousPage {
         let previous = PreviousFetch {
             validators: self.validators(),
             redirected_from: redirected_from.cloned(),
+            ..PreviousFetch::default()
         };
         let answered = link(&self.url).map(|link| Link {
             lastmod: self.lastmod.as_deref().and_then(parse_date),
@@ -111,6 +106,20 @@ impl PreviousPage {
         });
         let linked_to = redirected_from.and_then(|url| link(url));
         [answered, linked_to].into_iter().flatten()
+    }
+}
+
+/// Returns the validators that may be sent when a page is requested again: none if its body was not fetched, or is not whole.
+pub(crate) fn validators_of_body(status: u16, truncation: Option<&str>, validators: Validators) -> Validators {
+    let is_fetched = matches!(status, 200..=299 | 304);
+    let is_whole = !matches!(truncation, Some("time" | "connection" | "coding"));
+    let is_short = |text: &String| text.len() <= MAX_VALIDATOR_BYTES;
+    if !is_fetched || !is_whole {
+        return Validators::default();
+    }
+    Validators {
+        etag: validators.etag.filter(is_short),
+        last_modified: validators.last_modified.filter(is_short),
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Summary {
     pub cookies_dropped: u64,
     /// Pages that were in flight when a stop ended the crawl at once.
     pub cut_short: u64,
+    /// Counts of pages that were fetched again. They are not among the `pages`, nor in `by_status`.
+    pub refreshed: RefreshCounts,
     /// Counts of sitemaps and of the URLs in them.
     pub sitemaps: SitemapCounts,
     /// Values of selected fields that were left out or shortened.
@@ -122,6 +124,18 @@ pub struct Summary {
     pub first_failure: Option<String>,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
+}
+
+/// Counts of pages that were fetched again because their last fetch was old. A page counts once for each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct RefreshCounts {
+    /// Pages with a final answer.
+    pub pages: u64,
+    /// Pages among them that have not changed.
+    pub unchanged: u64,
+    /// Pages among them that are gone: 404 or 410.
+    pub gone: u64,
 }
 
 /// Counts of the requested sitemaps, and of the URLs in them.

@@ -119,6 +119,14 @@ impl Entry {
         self.attempts > 0 || self.deferrals > 0
     }
 
+    /// Returns whether it is a page that was fetched in this crawl before, and is fetched again.
+    pub fn is_refresh(&self) -> bool {
+        self.metadata
+            .previous
+            .as_ref()
+            .is_some_and(|previous| previous.is_of_this_crawl)
+    }
+
     /// Returns path and query, which the rules of robots.txt match.
     pub(crate) fn path(&self) -> &str {
         path_of(&self.url)

@@ -1,5 +1,6 @@
 //! The [`Frontier`]: offer, lease, settle.
 
+mod again;
 #[cfg(feature = "durable")]
 pub mod durable;
 mod inspect;
@@ -103,6 +104,9 @@ pub struct Frontier {
     /// The latest time of a call.
     #[cfg(feature = "durable")]
     latest: Time,
+    /// The row of records up to which pages were queued again.
+    #[cfg(feature = "durable")]
+    refreshed_row: u64,
 }
 
 impl Frontier {
@@ -156,6 +160,8 @@ impl Frontier {
             durable: None,
             #[cfg(feature = "durable")]
             latest: Time::EPOCH,
+            #[cfg(feature = "durable")]
+            refreshed_row: 0,
         })
     }
 

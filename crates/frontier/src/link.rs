@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::fingerprint::ContentHash;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
@@ -30,6 +31,10 @@ pub struct PreviousFetch {
     pub validators: Validators,
     /// The URL that was linked to, if redirects led from there to this one.
     pub redirected_from: Option<String>,
+    /// The hash of its bytes, if it was computed.
+    pub content: Option<ContentHash>,
+    /// Whether it was fetched in this crawl, and is [queued again](crate::Frontier::queue_again).
+    pub is_of_this_crawl: bool,
 }
 
 /// A link from a page to a URL, or a seed.

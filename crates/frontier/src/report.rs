@@ -27,6 +27,9 @@ pub struct PageCounts {
     pub gave_up: u64,
     /// Pages that were dropped from the queue because their origin was given up.
     pub lost_with_host: u64,
+    /// Answers to pages that were [queued again](crate::Frontier::queue_again) after their fetch: they are not among the others. Unit:
+    /// answers.
+    pub refreshed: u64,
     /// Requests for pages that failed and were queued again. Unit: requests.
     pub retries: u64,
 }

@@ -29,9 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::failure::Failure;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{ContentHash, Fingerprint};
 use crate::lease::{AddressTask, LeaseId, NotFetched, PageTask, RobotsTask, SitemapTask};
-use crate::link::Link;
+use crate::link::{Link, Validators};
 use crate::notice::Notice;
 use crate::rules::{ROBOTS_LIFETIME, RobotsRules};
 use crate::scope::Refusal;
@@ -142,6 +142,8 @@ pub struct Settlement {
     pub(crate) had_other_links: bool,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) status: Option<u16>,
+    pub(crate) validators: Validators,
+    pub(crate) content: Option<ContentHash>,
 }
 
 /// The end of a lease, by its purpose.
@@ -163,6 +165,8 @@ impl Settlement {
             had_other_links: false,
             fingerprint: None,
             status: None,
+            validators: Validators::default(),
+            content: None,
         }
     }
 
@@ -188,6 +192,14 @@ impl Settlement {
     /// Adds the HTTP status of the answer, for the records of a durable frontier. It changes no decision.
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
+        self
+    }
+
+    /// Adds what distinguishes this version of the page from others, for the records of a durable frontier:
+    /// [`refresh`](crate::Frontier::refresh) returns it. It changes no decision.
+    pub fn with_version(mut self, validators: Validators, content: Option<ContentHash>) -> Self {
+        self.validators = validators;
+        self.content = content;
         self
     }
 

@@ -191,7 +191,7 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = ["seeds", "recrawl", "state", "memory", "recall", "version"];
+    let of_sites = ["seeds", "recrawl", "refresh", "state", "memory", "recall", "version"];
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
         assert!(has_it != of_sites.contains(&option), "{option}");

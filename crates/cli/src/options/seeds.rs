@@ -5,12 +5,13 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use url::{Host, Url};
 
 use super::Options;
-use super::values::parse_size;
+use super::values::{parse_duration_above_zero, parse_size};
 
 #[derive(Debug, Args)]
 pub(crate) struct Site {
@@ -40,6 +41,20 @@ pub(crate) struct Site {
     /// time of one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
+    /// Fetch the pages of --state again whose last fetch is older than this.
+    ///
+    /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. Each fetch gets a line of --output. The crawl ends when no
+    /// page is older and nothing is queued; a page that comes of age meanwhile is fetched again, too. --max-pages and --max-pages-per-host do not count
+    /// these fetches; but once --max-pages is spent, the crawl ends without them.
+    #[arg(
+        long,
+        value_name = "AGE",
+        value_parser = parse_duration_above_zero,
+        allow_negative_numbers = true,
+        requires = "state",
+        help_heading = "Input"
+    )]
+    pub(crate) refresh: Option<Duration>,
     /// Keep the memory of the process below this size, whatever the crawl grows to.
     ///
     /// Hosts that were not used for long lie in the state directory. The seen-set may take a quarter: beyond that it wrongly drops more

@@ -65,6 +65,15 @@ impl<'a> Status<'a> {
         let pace = summary.pages_per_second();
         rows.add("pages", format!("{} ({pace:.1} per second)", grouped(summary.pages)));
         rows.add("by status", listed(&summary.by_status));
+        let refreshed = &summary.refreshed;
+        if refreshed.pages > 0 {
+            let (pages, unchanged) = (counted(refreshed.pages, "page"), grouped(refreshed.unchanged));
+            let gone = grouped(refreshed.gone);
+            rows.add(
+                "refreshed",
+                format!("{pages}, {unchanged} of them unchanged, {gone} gone"),
+            );
+        }
         rows.add("redirects", grouped(report.pages.redirected));
         rows.add("rejected (4xx)", counted(report.pages.rejected, "page"));
         rows.add("failed", counted(summary.failed_pages(), "page"));
@@ -165,6 +174,7 @@ impl<'a> Status<'a> {
             "pages": summary.pages,
             "pages_per_second": summary.pages_per_second(),
             "by_status": summary.by_status,
+            "refreshed": summary.refreshed,
             "bytes": summary.bytes,
             "done": report.pages.done,
             "redirects": report.pages.redirected,

@@ -28,6 +28,15 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn refresh_when_due(&mut self) -> Result<bool, CrawlError> {
+        Ok(false)
+    }
+
+    pub(super) fn refresh(&mut self) -> Result<bool, CrawlError> {
+        self.refresh_when_due()
+    }
+
     pub(super) fn has_offered_seeds(&self) -> bool {
         self.saving.is_some()
     }

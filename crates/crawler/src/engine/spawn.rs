@@ -45,7 +45,7 @@ impl<S: Fetcher> Crawl<S> {
     fn wanted(&self, lease: &Lease) -> ReadOptions {
         let options = self.config.options();
         ReadOptions {
-            fingerprint: lease.wants_fingerprint || options.fingerprints,
+            fingerprint: lease.wants_fingerprint || options.fingerprints || options.refresh.is_some(),
             text: options.report_content,
             known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
-use super::{Ending, SitemapCounts, Summary};
+use super::{Ending, RefreshCounts, SitemapCounts, Summary};
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 use crate::fetch::{BodyExtent, TruncationReason};
 
@@ -39,6 +39,7 @@ pub(crate) struct Counts {
     /// Of this run only: a later run fetches these pages.
     #[serde(skip)]
     pub(crate) cut_short: u64,
+    pub(crate) refreshed: RefreshCounts,
     pub(crate) sitemaps: SitemapCounts,
     pub(crate) selected_cut: u64,
     pub(crate) selected_incomplete: u64,
@@ -121,6 +122,7 @@ impl Counts {
             retried: self.retried,
             bodies_truncated: self.bodies_truncated,
             bodies_skipped: self.bodies_skipped,
+            refreshed: self.refreshed,
             sitemaps: self.sitemaps,
             selected_cut: self.selected_cut,
             selected_incomplete: self.selected_incomplete,
@@ -155,12 +157,18 @@ impl Counts {
     }
 
     fn count_page(&mut self, record: &PageRecord) {
+        self.bytes += record.bytes;
+        if let Some(is_unchanged) = record.unchanged {
+            self.refreshed.pages += 1;
+            self.refreshed.unchanged += u64::from(is_unchanged);
+            self.refreshed.gone += u64::from(matches!(record.status, 404 | 410));
+            return;
+        }
         *self.by_status.entry(record.status).or_default() += 1;
         self.pages += u64::from((200..300).contains(&record.status));
         if record.status >= 400 {
             *self.failed.entry(FailureKind::Status).or_default() += 1;
         }
-        self.bytes += record.bytes;
         if let Some(selected) = &record.selected {
             self.selected_cut += selected.cut;
             self.selected_incomplete += u64::from(selected.incomplete);

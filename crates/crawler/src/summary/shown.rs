@@ -46,6 +46,16 @@ impl Summary {
         let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
         row(f, "pages", format_args!("{pages} answered 2xx, {pace:.1} per second"))?;
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
+        let refreshed = &self.refreshed;
+        if refreshed.pages > 0 {
+            let (pages, unchanged) = (Counted(refreshed.pages, "page"), Grouped(refreshed.unchanged));
+            let gone = Grouped(refreshed.gone);
+            row(
+                f,
+                "refreshed",
+                format_args!("{pages}, {unchanged} of them unchanged, {gone} gone"),
+            )?;
+        }
         row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;
         row(f, "bytes", format_args!("{}", ByteSize(self.bytes)))?;
         let truncated = named(&self.bodies_truncated, TruncationReason::name);

@@ -50,7 +50,7 @@ impl Frontier {
             };
             leased.entry.attempts += 1;
             let id = self.next_id(now);
-            self.leased_pages += u64::from(leased.entry.purpose == Purpose::Page);
+            self.leased_pages += u64::from(counts_as_page(&leased.entry));
             ready.push(Lease {
                 id,
                 attempt: leased.entry.attempts,
@@ -81,7 +81,7 @@ impl Frontier {
 
     /// Returns whether a page is compared with others. The choice is under a secret hash, so that a site cannot predict it.
     fn is_compared(&self, entry: &Entry) -> bool {
-        if entry.purpose != Purpose::Page {
+        if !counts_as_page(entry) {
             return false;
         }
         let traps = self.sieve.queue().traps();
@@ -96,4 +96,9 @@ impl Frontier {
             max.saturating_sub(self.pages.spent() + self.leased_pages)
         })
     }
+}
+
+/// Returns whether an entry spends a budget of pages. One that was fetched before has spent it.
+pub(super) fn counts_as_page(entry: &Entry) -> bool {
+    entry.purpose == Purpose::Page && !entry.is_refresh()
 }

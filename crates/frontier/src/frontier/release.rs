@@ -1,6 +1,7 @@
 //! Releasing leases whose requests have ended without a result.
 
 use super::Frontier;
+use super::lease::counts_as_page;
 use crate::entry::{Purpose, origin_text};
 use crate::hosts::LeasedEntry;
 use crate::time::Time;
@@ -36,7 +37,7 @@ impl Frontier {
                 }
             }
             Purpose::Page | Purpose::Sitemap(_) => {
-                self.leased_pages -= u64::from(leased.entry.purpose == Purpose::Page);
+                self.leased_pages -= u64::from(counts_as_page(&leased.entry));
                 self.hosts().request_ended(&leased, now);
                 self.hosts().probe_not_sent(&leased, now);
                 leased.entry.due = now;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Frontier;
+use super::lease::counts_as_page;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, with_jitter};
@@ -65,7 +66,8 @@ impl Frontier {
 
     fn settle_page(&mut self, leased: LeasedEntry, outcome: &Outcome, settlement: &Settlement, now: Time) -> Settled {
         let is_page = leased.entry.purpose == Purpose::Page;
-        self.leased_pages -= u64::from(is_page);
+        let counts = counts_as_page(&leased.entry);
+        self.leased_pages -= u64::from(counts);
         self.end_request(&leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let links = &settlement.links;
@@ -95,7 +97,7 @@ impl Frontier {
             }
         };
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
-        if is_page && is_spent && self.hosts().count_page(&host, now) {
+        if counts && is_spent && self.hosts().count_page(&host, now) {
             self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
         }
         settled.verdicts = match same_key_target {
@@ -116,6 +118,7 @@ impl Frontier {
 
     fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {
         match (&entry.purpose, outcome) {
+            (Purpose::Page, _) if entry.is_refresh() => self.pages.refreshed += 1,
             (Purpose::Page, Outcome::Done) => self.pages.done += 1,
             (Purpose::Page, Outcome::Redirected) => self.pages.redirected += 1,
             (Purpose::Page, _) => self.pages.rejected += 1,
@@ -127,7 +130,7 @@ impl Frontier {
     /// Compares a page with earlier pages, and decides how its links are treated.
     fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinkTreatment {
         let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
-        let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done) else {
+        let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done && !entry.is_refresh()) else {
             return LinkTreatment::default();
         };
         let resemblance = self.clusters.classify(&entry.url, fingerprint);

@@ -314,7 +314,8 @@ mod tests {
         ];
         let numbers = (any::<u32>(), 0_u8..4, 0_u8..3, prop::option::of(any::<u64>()));
         let referrers = prop_oneof![3 => Just(None), 3 => (0_u8..3).prop_map(Some)];
-        let previous = prop::option::of((texts(), texts(), texts()));
+        let refresh = prop::option::of(prop::option::of(any::<u128>()));
+        let previous = prop::option::of((texts(), texts(), texts(), refresh));
         (
             path,
             numbers,
@@ -338,10 +339,12 @@ mod tests {
                             seed,
                             embedded,
                             lastmod: lastmod.map(Time::from_millis),
-                            previous: previous.map(|(etag, last_modified, redirected_from)| {
+                            previous: previous.map(|(etag, last_modified, redirected_from, refresh)| {
                                 Arc::new(PreviousFetch {
                                     validators: Validators { etag, last_modified },
                                     redirected_from,
+                                    content: refresh.flatten().map(Into::into),
+                                    is_of_this_crawl: refresh.is_some(),
                                 })
                             }),
                         },

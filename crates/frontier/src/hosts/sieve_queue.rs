@@ -6,6 +6,26 @@ use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
 
+impl HostQueues {
+    /// Returns how many more entries may be queued.
+    #[cfg(feature = "durable")]
+    pub(crate) fn room(&self) -> u64 {
+        self.rules.max_queued.saturating_sub(HostQueues::len(self))
+    }
+
+    /// Checks whether a page may be queued that was fetched before. No budget counts it again.
+    pub(crate) fn admit_again(&self, page: &Link) -> Result<(), Refusal> {
+        if HostQueues::len(self) >= self.rules.max_queued {
+            return Err(Refusal::QueueFull);
+        }
+        match self.hosts.get(page.url.host_str()) {
+            Some(host) if host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
+            None if self.hosts.len() >= self.rules.max_hosts => Err(Refusal::TooManyHosts),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl sieve::Queue for HostQueues {
     fn len(&self) -> usize {
         usize::try_from(HostQueues::len(self)).unwrap_or(usize::MAX)

@@ -25,7 +25,7 @@ use proptest::test_runner::FileFailurePersistence;
 
 use calls::{Call, End, How, Setting, Target, calls, ends, settings};
 use common::{START, origin, url};
-use settlements::{address, config, host_url, link, settlement};
+use settlements::{address, config, host_url, link, link_to_fetch_again, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {
@@ -34,6 +34,8 @@ struct Watched {
     now: Time,
     out: Vec<Lease>,
     settled: Vec<Settlement>,
+    /// Pages that were fetched, and may be fetched again.
+    ended: Vec<Link>,
     /// What was queued and has not come to its end.
     open: HashSet<(String, bool)>,
     pages_ever: u64,
@@ -51,6 +53,7 @@ impl Watched {
             now: START,
             out: Vec::new(),
             settled: Vec::new(),
+            ended: Vec::new(),
             open: HashSet::new(),
             pages_ever: 0,
             away: HashSet::new(),
@@ -76,6 +79,13 @@ impl Watched {
                 self.lease(up_to);
             }
             Call::Settle(which, end) => self.settle(which, &end),
+            Call::QueueAgain(which) => {
+                if !self.ended.is_empty() {
+                    let pages = [self.ended.remove(which % self.ended.len())];
+                    let verdicts = self.frontier.queue_again(&pages, self.now).unwrap();
+                    self.note_links(&pages, &verdicts);
+                }
+            }
             Call::Again(which) => self.settle_in_vain(self.settled.get(which).cloned()),
             Call::Wrong(which) => {
                 let robots = self.out.iter().filter(|lease| lease.entry.purpose != Purpose::Page);
@@ -176,6 +186,7 @@ impl Watched {
             return;
         }
         let lease = self.out.remove(which % self.out.len());
+        self.ended.extend(link_to_fetch_again(&lease, end));
         let settlement = settlement(&lease, end);
         let settled = common::commit(&mut self.frontier, settlement.clone(), self.now);
         assert_ne!(settled.fate, Fate::Stale);
@@ -245,7 +256,8 @@ impl Watched {
         let report = self.frontier.report();
         assert_eq!((report.queued, report.queued_pages), (0, 0));
         let pages = report.pages;
-        let ends = pages.done + pages.redirected + pages.rejected + pages.gave_up + pages.lost_with_host;
+        let ends =
+            pages.refreshed + pages.done + pages.redirected + pages.rejected + pages.gave_up + pages.lost_with_host;
         let all = ends + report.not_fetched.values().sum::<u64>();
         assert_eq!(all, self.pages_ever, "not every page has come to one end: {report:?}");
         assert_eq!(report.origins_given_up, self.given_up.len() as u64);

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Entry, Failure, Link, NotFetched, Outcome, PageTask, Settlement, Time, Validators};
+use frontier::{
+    Canonicalizer, ContentHash, Entry, Failure, Fingerprint, Link, NotFetched, Outcome, PageTask, Settlement, Time,
+    Validators,
+};
 
 use super::failures::bad_redirect;
 use super::redirect_target;
@@ -17,6 +20,7 @@ use crate::page::link_graph::{self, LinkRecord};
 use crate::page::links::{LinkKey, Uncrawlable};
 use crate::page::select::Selected;
 use crate::page::sitemap;
+use crate::recrawl::validators_of_body;
 
 /// What is reported of a page once its links are offered.
 pub(crate) struct PageReport {
@@ -99,6 +103,14 @@ pub(super) fn conclude(
         _ => None,
     };
     let settlement = task.settle(outcome).with_links(links).with_known_links(known as u64);
+    let settlement = match &fetched.result {
+        Ok(answer) => {
+            let truncation = answer.truncation.map(TruncationReason::name);
+            let validators = validators_of_body(answer.status, truncation, validators_of(entry, answer));
+            settlement.with_version(validators, content_of(entry, answer, fingerprint))
+        }
+        Err(_) => settlement,
+    };
     let settlement = if is_compared {
         settlement.with_fingerprint(fingerprint)
     } else {
@@ -177,6 +189,9 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         links_new: 0,
         children: 0,
         left: 0,
+        unchanged: entry
+            .is_refresh()
+            .then(|| is_unchanged(entry, answer, page.fingerprint)),
         noindex: page.noindex,
         content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
         simhash: page.fingerprint.text.map(|hash| hash.to_string()),
@@ -199,4 +214,16 @@ fn validators_of(entry: &Entry, answer: &Response) -> Validators {
         },
         _ => now,
     }
+}
+
+/// Returns the hash of the content of a page. One that has not changed comes without content.
+fn content_of(entry: &Entry, answer: &Response, fingerprint: Fingerprint) -> Option<ContentHash> {
+    let previous = entry.metadata.previous.as_ref().filter(|_| answer.status == 304);
+    previous.map_or(fingerprint.content, |previous| previous.content)
+}
+
+/// Returns whether a page that is fetched again is as it was: by the word of its server, or by its bytes.
+fn is_unchanged(entry: &Entry, answer: &Response, fingerprint: Fingerprint) -> bool {
+    let previous = entry.metadata.previous.as_ref().and_then(|previous| previous.content);
+    answer.status == 304 || (previous.is_some() && previous == fingerprint.content)
 }

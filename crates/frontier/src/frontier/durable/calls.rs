@@ -14,7 +14,7 @@ use url::Url;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, NotFetched};
-use crate::link::{Link, PreviousFetch};
+use crate::link::{Link, PreviousFetch, Validators};
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::Refusal;
 use crate::settlement::{End, Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
@@ -67,6 +67,13 @@ pub(super) enum Call<'a> {
     Recall {
         #[serde(borrow)]
         links: Vec<SpooledLink<'a>>,
+        now: Time,
+    },
+    QueueAgain {
+        #[serde(borrow)]
+        pages: StoredLinks<'a>,
+        /// The row of records up to which this was done.
+        row: u64,
         now: Time,
     },
 }
@@ -369,6 +376,8 @@ impl<'a> StoredSettlement<'a> {
             had_other_links: !others.is_empty(),
             fingerprint: self.fingerprint,
             status: None,
+            validators: Validators::default(),
+            content: None,
         };
         Some((settlement, others))
     }

@@ -8,8 +8,10 @@ use super::super::FrontierError;
 use super::OpenError;
 use crate::entry::{Entry, Purpose};
 use crate::failure::FailureKind;
+use crate::fingerprint::ContentHash;
 use crate::lease::{Dropped, NotFetched};
-use crate::settlement::{End, Fate, Outcome, Settled, Settlement};
+use crate::link::Validators;
+use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
 use crate::store::{MAX_KEY, Space, Store, StoreError};
 use crate::time::Time;
 
@@ -34,6 +36,14 @@ pub struct PageRecord<'a> {
     pub attempts: u32,
     /// The page with the first link to it; `None` for a seed.
     pub referrer: Option<Cow<'a, str>>,
+    /// Steps in a row that load it as a part of another resource; 0 for a page.
+    pub embedded: u8,
+    /// The validators of the version that was fetched, if the settlement [named them](Settlement::with_version).
+    pub validators: Validators,
+    /// The hash of its bytes, if the settlement named it.
+    pub content: Option<ContentHash>,
+    /// Whether another record follows of the same page: it redirected to another spelling of its URL.
+    pub is_superseded: bool,
 }
 
 /// How a page ended.
@@ -64,6 +74,10 @@ impl<'a> PageRecord<'a> {
             depth: entry.depth,
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.as_deref().map(Cow::Borrowed),
+            embedded: entry.metadata.embedded,
+            validators: Validators::default(),
+            content: None,
+            is_superseded: false,
         }
     }
 
@@ -88,9 +102,12 @@ impl<'a> PageRecord<'a> {
             (_, Outcome::NotFetched(why)) => PageEnd::NotFetched(*why),
             (_, Outcome::Failed { failure, .. }) => PageEnd::GaveUp(failure.kind),
         };
-        let status = settlement.status;
+        let leads_to_itself = end == PageEnd::Redirected && entry.same_key_target(&settlement.links).is_some();
         Some(Self {
-            status,
+            status: settlement.status,
+            validators: settlement.validators.clone(),
+            content: settlement.content,
+            is_superseded: leads_to_itself && settled.verdicts == [Verdict::Queued],
             ..Self::new(entry, end, now)
         })
     }

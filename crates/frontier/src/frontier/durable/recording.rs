@@ -118,6 +118,20 @@ impl Frontier {
         self.record(now, true, || Call::Block { host, until, now })
     }
 
+    pub(in super::super) fn record_queue_again(
+        &mut self,
+        pages: &[Link],
+        verdicts: &[Verdict],
+        now: Time,
+    ) -> Result<(), FrontierError> {
+        let row = self.refreshed_row;
+        self.record(now, true, || Call::QueueAgain {
+            pages: StoredLinks::new(pages, verdicts),
+            row,
+            now,
+        })
+    }
+
     pub(in super::super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {
         self.record(now, true, || Call::ReleaseLeases { now })
     }

@@ -72,6 +72,7 @@ struct StateRef<'a> {
     hash: KeyedHash,
     next_segment: u64,
     latest: Time,
+    refreshed_row: u64,
 }
 
 #[derive(Deserialize)]
@@ -92,6 +93,7 @@ struct State {
     hash: KeyedHash,
     next_segment: u64,
     latest: Time,
+    refreshed_row: u64,
 }
 
 impl Frontier {
@@ -114,6 +116,7 @@ impl Frontier {
             hash: self.hash,
             next_segment,
             latest: self.latest,
+            refreshed_row: self.refreshed_row,
         })?;
         Ok(EncodedState {
             state,
@@ -160,6 +163,7 @@ impl Frontier {
         frontier.redirects = state.redirects;
         frontier.hash = state.hash;
         frontier.latest = state.latest;
+        frontier.refreshed_row = state.refreshed_row;
         Ok((frontier, shelf))
     }
 }

@@ -11,6 +11,7 @@ mod eviction;
 mod growth;
 mod keys;
 mod recall;
+mod refresh;
 mod removal;
 mod repair;
 mod run;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::OriginRef;
 use crate::entry::{Entry, Metadata, Purpose};
+use crate::fingerprint::ContentHash;
 use crate::link::{PreviousFetch, Validators};
 use crate::time::Time;
 
@@ -24,6 +25,8 @@ pub(super) const HAS_EARLIER: u8 = 1 << 3;
 pub(super) const HAS_ETAG: u8 = 1 << 4;
 pub(super) const HAS_LAST_MODIFIED: u8 = 1 << 5;
 pub(super) const HAS_EARLIER_REDIRECT: u8 = 1 << 6;
+/// It was fetched in this crawl; a hash of its content may follow.
+pub(super) const IS_REFRESH: u8 = 1 << 7;
 
 pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
@@ -41,7 +44,8 @@ pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
         | flag(
             previous.is_some_and(|e| e.redirected_from.is_some()),
             HAS_EARLIER_REDIRECT,
-        );
+        )
+        | flag(entry.is_refresh(), IS_REFRESH);
     let flags = flag(entry.key.is_some(), HAS_KEY)
         | flag(metadata.referrer.is_some(), HAS_REFERRER)
         | flag(metadata.redirected_from.is_some(), HAS_REDIRECT)
@@ -107,6 +111,11 @@ impl Writer<'_> {
         for text in texts.into_iter().flatten() {
             self.text(text);
         }
+        if previous.is_of_this_crawl {
+            self.to.push(u8::from(previous.content.is_some()));
+            let hash = previous.content.map(|hash| hash.value().to_le_bytes());
+            self.to.extend(hash.into_iter().flatten());
+        }
     }
 }
 
@@ -133,6 +142,15 @@ impl<'a> Bytes<'a> {
             }
         }
         None
+    }
+
+    /// Takes a hash, if there is one.
+    fn content(&mut self) -> Option<Option<ContentHash>> {
+        if self.byte()? == 0 {
+            return Some(None);
+        }
+        let hash = self.take(16)?.first_chunk()?;
+        Some(Some(u128::from_le_bytes(*hash).into()))
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -229,12 +247,17 @@ impl<'a> Reader<'a> {
             }
         };
         let previous = if rare & HAS_EARLIER != 0 {
+            let validators = Validators {
+                etag: text_if(rare & HAS_ETAG != 0)?,
+                last_modified: text_if(rare & HAS_LAST_MODIFIED != 0)?,
+            };
+            let redirected_from = text_if(rare & HAS_EARLIER_REDIRECT != 0)?;
+            let is_of_this_crawl = rare & IS_REFRESH != 0;
             Some(Arc::new(PreviousFetch {
-                validators: Validators {
-                    etag: text_if(rare & HAS_ETAG != 0)?,
-                    last_modified: text_if(rare & HAS_LAST_MODIFIED != 0)?,
-                },
-                redirected_from: text_if(rare & HAS_EARLIER_REDIRECT != 0)?,
+                validators,
+                redirected_from,
+                content: if is_of_this_crawl { bytes.content()? } else { None },
+                is_of_this_crawl,
             }))
         } else {
             None

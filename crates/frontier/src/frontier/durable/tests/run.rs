@@ -60,13 +60,14 @@ impl Run {
         let strategy = calls();
         let mut frontier = common::frontier(oracle(&config));
         let (mut steps, mut out, mut now): (_, Vec<Lease>, _) = (Vec::new(), Vec::new(), START);
+        let mut ended = Vec::new();
         while steps.len() < calls_made {
             let call: Call = strategy.new_tree(&mut runner).unwrap().current();
             // So long a pause would forget most of what is to be saved.
             if matches!(call, Call::Pass(millis) if millis > 10_000) {
                 continue;
             }
-            let Some(step) = Step::of(call, &mut out, &mut now) else {
+            let Some(step) = Step::of(call, &mut out, &mut ended, &mut now) else {
                 continue;
             };
             let (answer, leased) = make(&mut frontier, &step, now);
