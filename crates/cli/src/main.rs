@@ -316,9 +316,6 @@ async fn run(
         })?,
         None => Crawl::with_http(config, &http)?,
     };
-    if let (Some(site), Some(state)) = (site, state) {
-        resume::keep(site, state).map_err(Failure::CommandNotKept)?;
-    }
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }
@@ -328,6 +325,10 @@ async fn run(
         None => crawl,
     };
     let crawl = outputs::attach(crawl, options, state, bar)?;
+    // Only now it is sure that the crawl accepts them.
+    if let (Some(site), Some(state)) = (site, state) {
+        resume::keep(site, state).map_err(Failure::CommandNotKept)?;
+    }
     let status = StatusRequest::default();
     let crawl = crawl.observe(StatusReporter::new(status.clone()));
     if let Err(error) = signals::handle(crawl.stop_handle(), status) {

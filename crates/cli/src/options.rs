@@ -12,6 +12,7 @@ mod seeds;
 mod state;
 mod values;
 
+use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,11 +63,16 @@ pub(crate) enum Command {
     State(StateCommand),
     /// Continue the crawl in a state directory with the options of its last run.
     ///
-    /// A command with headers or logins is not kept in the directory: repeat it in full.
+    /// Options and seeds after DIR are added to those of the last run. They override them, or are refused with the reason if the state depends on
+    /// them, and they are kept for the next time. To leave out an option, repeat the whole command. Relative paths are those of the folder in which the crawl was
+    /// started. A command with headers or logins is not kept in the directory: repeat it in full.
     Resume {
         /// The directory of --state.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
+        /// Options of a crawl that change, such as --max-pages 5000, and more seeds.
+        #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+        changed: Vec<OsString>,
     },
     /// Print a completion script for a shell.
     ///

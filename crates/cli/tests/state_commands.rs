@@ -144,6 +144,10 @@ fn check_the_middle(state: &str, seed: &str) {
     assert_eq!(why_at("slow", 0)["state"], "in_flight");
     let later = why_at("later", 0);
     assert_eq!(
+        (&later["ahead"], &later["others_of_host"], &later["in_flight"]),
+        (&0.into(), &0.into(), &1.into())
+    );
+    assert_eq!(
         (&later["state"], &later["reason"]),
         (&"waiting".into(), &"in_flight".into())
     );
@@ -310,6 +314,63 @@ fn resume_continues_a_killed_crawl_with_its_options_from_any_folder() {
     );
     assert!(!before.exists(), "a new crawl was begun");
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depends_on() {
+    let folder = folder("state-changed");
+    let state = state_in(&folder);
+    let pages = folder.join("pages.jsonl");
+    let (pages, seed) = (pages.to_str().unwrap(), tree());
+    succeeds(&[
+        "--delay",
+        "0",
+        "--max-pages",
+        "3",
+        "--state",
+        &state,
+        "-o",
+        pages,
+        &seed,
+    ]);
+    let fetched = || status(&state)["pages"].as_u64().unwrap();
+    let command = || fs::read_to_string(Path::new(&state).join("command.json")).unwrap();
+    assert_eq!(fetched(), 3);
+
+    let before = command();
+    for (changed, code, message) in [
+        (&["--scope", "site"][..], 2, "cannot become site"),
+        (&["--capacity", "5"], 2, "give the same again"),
+        (&["--format", "csv"], 2, "also writes --output"),
+        (&["-o", "other.jsonl"], 2, "cannot be used multiple times"),
+        (&["--state", "other"], 2, "leave it out"),
+        (&["--max-page", "5"], 2, "--max-pages"),
+    ] {
+        fails(&[&["resume", &state], changed].concat(), code, &[message]);
+        assert_eq!(command(), before, "{changed:?}");
+    }
+    assert_eq!(fetched(), 3);
+
+    let resumed = succeeds(&["resume", &state, "--max-pages", "5", "--delay", "1ms"]);
+    assert!(resumed.stderr.contains("continuing the crawl"), "{}", resumed.stderr);
+    assert_eq!(fetched(), 5);
+    assert!(command().contains("1ms"));
+    // They are those of the last run now.
+    succeeds(&["resume", &state]);
+    assert_eq!(fetched(), 5);
+    succeeds(&["resume", &state, "--max-pages", "100"]);
+    assert_eq!(fetched(), 13);
+    assert_eq!(fs::read_to_string(pages).unwrap().lines().count(), 13);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A site of 13 pages.
+fn tree() -> String {
+    site_of(|path| {
+        let number: usize = path.trim_start_matches('/').parse().unwrap_or(0);
+        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < 13);
+        Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
+    })
 }
 
 #[test]

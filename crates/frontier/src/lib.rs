@@ -165,7 +165,7 @@ pub use link::{Link, PreviousFetch, Validators};
 #[doc(inline)]
 pub use notice::Notice;
 #[doc(inline)]
-pub use report::{AwayReport, HostReport, MemoryReport, Report, Wait, Why};
+pub use report::{AwayReport, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
 #[doc(inline)]
 pub use rules::{ParseRules, RobotsRules};
 #[doc(inline)]

@@ -267,6 +267,19 @@ pub enum Why {
     NeverOffered,
 }
 
+/// Where an entry waits, and behind how many. [`Frontier::place_in_queue`](crate::Frontier::place_in_queue) returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct QueuePlace {
+    /// Entries of its origin that come before it, as they stand now. A retry that is not due yet is behind all that wait; one that is due
+    /// is behind all pages. Some of them may be dropped without a request.
+    pub ahead: u64,
+    /// Other entries that wait for its host, those of other ports and schemes included. The origins of a host take turns.
+    pub others_of_host: u64,
+    /// Requests to its host that are in flight.
+    pub in_flight: u32,
+}
+
 /// What a queued entry waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -8,14 +8,16 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
-    FailureKind, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Reach, Refusal, RobotsOutcome, ScopeConfig,
-    Task, Time, Why,
+    Entry, FailureKind, Frontier, FrontierConfig, Leasing, Link, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
+    ScopeConfig, Task, Time, Why,
 };
 
 use common::{
@@ -370,4 +372,60 @@ fn everything_that_waits_is_visited_once_and_an_origin_that_is_away_says_why() {
     assert_eq!(away[0].origin, common::origin("https://b.example/"));
     assert_eq!((away[0].since, away[0].cause.kind), (at(1), FailureKind::Connect));
     assert!(away[0].next_probe > at(1));
+}
+
+#[test]
+fn the_place_in_the_queue_is_the_number_of_leases_before_it() {
+    let mut frontier = with_pages(config(), &pages("http://site.example/", 12));
+    let origin = common::origin("http://site.example/");
+    let sitemap = |n| {
+        Link::sitemap(
+            url(&format!("http://site.example/map-{n}.xml")),
+            origin.clone(),
+            0,
+            None,
+        )
+    };
+    frontier.offer(&[0, 1, 2].map(sitemap), START).unwrap();
+    let host = url("http://site.example/").host();
+    for failed in 0..3 {
+        let lease = one(&mut frontier, START);
+        let outcome = if failed == 0 {
+            failing(FailureKind::Broken)
+        } else {
+            Outcome::Done
+        };
+        settle(&mut frontier, &lease, outcome, START);
+    }
+    let mut waiting = Vec::new();
+    let mut visit = |entry: Entry| {
+        waiting.push(entry);
+        ControlFlow::Continue(())
+    };
+    frontier.visit_waiting(&mut visit).unwrap();
+    let retry = waiting.iter().find(|entry| entry.attempts > 0).unwrap();
+    let place = |frontier: &Frontier, entry: &Entry| frontier.place_in_queue(&entry.canonical_url().unwrap());
+    let others = waiting.len() as u64 - 1;
+    let of_retry = place(&frontier, retry).unwrap();
+    assert_eq!(
+        (of_retry.ahead, of_retry.others_of_host),
+        (others, others),
+        "it is not due"
+    );
+
+    // Now it is.
+    let now = at(1000);
+    frontier.set_delay(&host, Duration::ZERO, now).unwrap();
+    assert!(matches!(frontier.lease(now, 0).unwrap(), Leasing::Ready(_)));
+    let ahead: HashMap<_, _> = waiting
+        .iter()
+        .map(|entry| (entry.url.clone(), place(&frontier, entry).unwrap().ahead))
+        .collect();
+    for position in 0..=others {
+        let lease = one(&mut frontier, now);
+        assert_eq!(ahead[&lease.entry.url], position, "{}", lease.entry.url);
+        let in_flight = frontier.place_in_queue(&lease.entry.canonical_url().unwrap());
+        assert_eq!(in_flight, None);
+        settle(&mut frontier, &lease, Outcome::Done, now);
+    }
 }

@@ -1,10 +1,10 @@
-//! `crawler resume`: the command of the last run, again.
+//! `crawler resume`: the command of the last run, again, with options that override its own.
 //!
 //! A crawl with a state directory keeps its arguments there, and the folder that it was started in. Headers and logins are not kept,
 //! because a file is easier to come by than the command line of a process. Such a command must be repeated by its user.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub(crate) enum ArgumentsError {
     NoCrawl { dir: PathBuf },
     #[error("{} cannot be read: {why}. Repeat the whole command with --state", file.display())]
     Unreadable { file: PathBuf, why: String },
+    #[error("--state is the directory that is resumed, {}: leave it out", dir.display())]
+    OtherState { dir: PathBuf },
     #[error("the command of the crawl in {} is not kept, because of {why}: repeat the whole command", dir.display())]
     NotKept { dir: PathBuf, why: String },
     #[error("{}, where the crawl was started, cannot be entered: {source}. Repeat the whole command with --state", folder.display())]
@@ -35,7 +37,7 @@ pub(crate) enum ArgumentsError {
 impl ArgumentsError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::ConfigFile(_) | Self::NotKept { .. } => 2,
+            Self::ConfigFile(_) | Self::NotKept { .. } | Self::OtherState { .. } => 2,
             _ => 1,
         }
     }
@@ -56,16 +58,27 @@ enum KeptCommand {
 /// Reads the arguments, or those of the crawl to resume. Ends the process if they are not valid.
 pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     let mut cli = parse_given(given)?;
-    let Some(Command::Resume { dir }) = &cli.command else {
+    let Some(Command::Resume { dir, changed }) = &cli.command else {
         return Ok(cli);
     };
     let dir = dir
         .canonicalize()
         .map_err(|_| ArgumentsError::NoCrawl { dir: dir.clone() })?;
-    cli = parse_given(kept_arguments(&dir)?)?;
+    if changed.iter().any(|argument| names_state(argument)) {
+        return Err(ArgumentsError::OtherState { dir });
+    }
+    // The later of two equal options wins. Those that name a file may not be given twice: outputs belong to the state.
+    let given = kept_arguments(&dir)?.into_iter().chain(changed.iter().cloned());
+    cli = parse_given(given.collect())?;
     // It may have been moved since.
     cli.site.state = Some(dir);
     Ok(cli)
+}
+
+/// Returns whether an argument names a state directory.
+fn names_state(argument: &OsStr) -> bool {
+    let text = argument.to_string_lossy();
+    text == "--state" || text.starts_with("--state=")
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

@@ -4,11 +4,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
-use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, Time, Wait, Why};
+use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
-use super::text::{Rows, rfc3339};
+use super::text::{Rows, counted, grouped, rfc3339};
 use super::{StateFailure, now};
 use crate::options::{WhyArgs, check_seed};
 
@@ -21,6 +21,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         why,
     })?;
     let why = crawl.frontier.why(&url, now());
+    let place = crawl.frontier.place_in_queue(&url);
     let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
@@ -28,7 +29,8 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         Why::Seen { .. } => Ended::find(&args.dir, url.key())?,
         _ => None,
     };
-    let answer = Answer::new(&url, &why, ended, is_running);
+    let mut answer = Answer::new(&url, &why, ended, is_running);
+    answer.place = place;
     let text = if args.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
     } else {
@@ -102,6 +104,9 @@ struct Answer {
     attempts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     referrer: Option<String>,
+    /// Behind how many it waits.
+    #[serde(flatten)]
+    place: Option<QueuePlace>,
     /// The chance that the seen-set knows a URL that it never met.
     #[serde(skip_serializing_if = "Option::is_none")]
     false_positive_rate: Option<f64>,
@@ -167,6 +172,12 @@ impl Answer {
         }
         let state = self.state.replace('_', " ");
         rows.add_whole("state", format_args!("{state}: {}", self.explanation));
+        if let Some(place) = self.place {
+            rows.add("ahead of it", format!("{} of its origin", counted_entries(place.ahead)));
+            let others = counted_entries(place.others_of_host);
+            let in_flight = counted(u64::from(place.in_flight), "request");
+            rows.add("its host", format!("{others} more, {in_flight} in flight"));
+        }
         if let Some(status) = self.status {
             rows.add("status", status);
         }
@@ -186,6 +197,11 @@ impl Answer {
         }
         rows
     }
+}
+
+fn counted_entries(number: u64) -> String {
+    let noun = if number == 1 { "entry" } else { "entries" };
+    format!("{} {noun}", grouped(number))
 }
 
 /// Returns what an entry waits for, as one word.

@@ -7,7 +7,7 @@ use super::{Frontier, FrontierError};
 use crate::entry::Entry;
 use crate::hosts::Facts;
 use crate::link::Link;
-use crate::report::{AwayReport, HostReport, Report, Wait, Why};
+use crate::report::{AwayReport, HostReport, QueuePlace, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::CanonicalUrl;
@@ -57,6 +57,13 @@ impl Frontier {
             Ok(()) => Why::NeverOffered,
             Err(refusal) => Why::Refused(refusal),
         }
+    }
+
+    /// Says behind how many a URL waits; `None` if it does not wait.
+    ///
+    /// Cost: a copy of each entry of its host that comes before it; of all that wait for its host if it does not.
+    pub fn place_in_queue(&self, url: &CanonicalUrl) -> Option<QueuePlace> {
+        self.sieve.queue().place_of(url)
     }
 
     /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too. Cost: O(1).

@@ -1,5 +1,7 @@
 //! The queue of one origin, with its rules of robots.txt and its outages.
 
+mod place;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
