@@ -113,6 +113,8 @@ impl Clusters {
     #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, room: usize) {
         self.room = room.max(1);
+        // Of a damaged store, which a repair may read.
+        self.bits = self.bits.min(BLOCK_BITS);
         let leaders = self.leaders.iter().map(|leader| &leader.cluster);
         let first: HashMap<u64, Arc<str>> = leaders
             .map(|cluster| (cluster.number, Arc::clone(&cluster.first)))

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
 use list::RunList;
+pub(super) use list::{check, remove_all};
 use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
 use spool::Spool;
@@ -96,20 +97,6 @@ impl SharedKeys {
         keys.has_leftovers = true;
         Ok(Self(Arc::new(Mutex::new(keys))))
     }
-}
-
-/// Checks that a store has all parts of all runs. O(parts).
-pub(super) fn check(store: &SharedStore) -> Result<(), StoreError> {
-    for run in RunList::read(store)?.runs {
-        Run::read(&run, store)?.check(store)?;
-    }
-    Ok(())
-}
-
-/// Adds the removal of all runs to a batch.
-pub(super) fn remove_all(batch: &mut Batch) {
-    RunList::default().remove_others(batch);
-    RunList::remove(batch);
 }
 
 fn damaged(what: String) -> StoreError {

@@ -82,3 +82,17 @@ impl RunList {
         batch.delete(Space::Digest, first..=MAX_KEY);
     }
 }
+
+/// Checks that a store has all parts of all runs. O(parts).
+pub(in crate::frontier::durable) fn check(store: &SharedStore) -> Result<(), StoreError> {
+    for run in RunList::read(store)?.runs {
+        Run::read(&run, store)?.check(store)?;
+    }
+    Ok(())
+}
+
+/// Adds the removal of all runs to a batch.
+pub(in crate::frontier::durable) fn remove_all(batch: &mut Batch) {
+    RunList::default().remove_others(batch);
+    RunList::remove(batch);
+}
