@@ -194,6 +194,8 @@ fn only_the_engine_and_the_client_use_tasks_and_timers() {
         "engine/clock.rs",
         "engine/fetch_task.rs",
         "engine/ledger.rs",
+        "engine/not_saving.rs",
+        "engine/saving.rs",
         "engine/stop.rs",
         "fetch/client.rs",
         "fetch/connector.rs",
