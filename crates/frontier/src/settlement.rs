@@ -196,7 +196,7 @@ impl Settlement {
     }
 
     /// Adds what distinguishes this version of the page from others, for the records of a durable frontier:
-    /// [`refresh`](crate::Frontier::refresh) returns it. It changes no decision.
+    /// `Frontier::refresh` returns it. It changes no decision.
     pub fn with_version(mut self, validators: Validators, content: Option<ContentHash>) -> Self {
         self.validators = validators;
         self.content = content;

@@ -11,7 +11,7 @@ impl Frontier {
     /// goes past the seen-set. Returns [`Queued`](Verdict::Queued) or why a page is refused: out of the scope, the queue is full, or its
     /// origin was given up. The page budgets do not count it again, and it is not compared with other pages.
     ///
-    /// A page that waits or is in flight must not be among them: it would be fetched twice. [`refresh`](Self::refresh) knows by itself which
+    /// A page that waits or is in flight must not be among them: it would be fetched twice. `Frontier::refresh` knows by itself which
     /// pages are due.
     ///
     /// # Errors
