@@ -144,6 +144,11 @@ impl Frontier {
         if self.in_commit {
             return Err(FrontierError::Poisoned);
         }
+        // What could not be read must not be saved.
+        if let Err(error) = self.check_shelf() {
+            self.in_commit = true;
+            return Err(error);
+        }
         let Some(mut durable) = self.durable.take() else {
             return Ok(());
         };
@@ -217,6 +222,11 @@ impl Frontier {
         durable.shelf.write(&mut batch);
         while durable.checkpointer.is_writing() {
             self.write_slice(durable, &mut batch)?;
+            // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
+            // is there wholly or not at all.
+            if durable.checkpointer.has_finished() {
+                durable.store.lock().commit(&std::mem::take(&mut batch), false)?;
+            }
         }
         durable.checkpointer.remove_all(&mut batch);
         self.set_status(&mut batch, now);

@@ -220,6 +220,11 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Returns whether the store has a checkpoint, or will have one with the next commit.
+    pub(super) fn has_finished(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// Returns whether a checkpoint is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.writing.is_some()

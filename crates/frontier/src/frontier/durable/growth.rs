@@ -39,7 +39,9 @@ impl Frontier {
             return Ok(());
         };
         let mut keys = keys.lock();
-        if keys.can_build(durable.next_row - 1)
+        // The digests in memory are those of the calls of the next row, too, if there are any.
+        let last_row = durable.next_row - u64::from(durable.calls.is_empty());
+        if keys.can_build(last_row)
             && let Ok(layer) = BloomFilter::with_hashing(sizing, growing.hashing())
         {
             keys.begin_layer(layer);

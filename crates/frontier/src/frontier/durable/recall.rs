@@ -89,6 +89,7 @@ impl Frontier {
         let Some(keys) = self.sieve.filter().keys().cloned() else {
             return false;
         };
+        let mut queued = Vec::new();
         for stored in links {
             let Some((link, is_postponed)) = stored.read() else {
                 return false;
@@ -102,6 +103,7 @@ impl Frontier {
             let verdict = match self.scope.judge(&link).and_then(|()| self.sieve.queue().admit(&link)) {
                 Ok(()) if self.sieve.requeue(arrival).is_ok() => {
                     keys.lock().add(digest.into());
+                    queued.push(digest);
                     Verdict::Queued
                 }
                 Ok(()) => continue,
@@ -111,6 +113,11 @@ impl Frontier {
             // It was counted as seen.
             self.links.seen = self.links.seen.saturating_sub(1);
             self.count_link(&link, verdict);
+        }
+        // Layers may have become one since the filter took them for seen: it has none of their bits.
+        if !queued.is_empty() && self.sieve.filter().growing().is_some() {
+            self.sieve
+                .reshape_filter(|seen, _| queued.iter().for_each(|digest| seen.mark(*digest)));
         }
         true
     }

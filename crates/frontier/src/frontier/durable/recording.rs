@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::super::{Frontier, FrontierError};
 use super::calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use super::record::{self, PageRecord};
-use crate::lease::Leasing;
+use crate::entry::Purpose;
+use crate::lease::{Dropped, Leasing};
 use crate::link::Link;
 use crate::settlement::{Fate, Settled, Settlement, Verdict};
 use crate::time::Time;
@@ -53,7 +54,9 @@ impl Frontier {
         now: Time,
     ) -> Result<(), FrontierError> {
         if let (Leasing::Dropped(dropped), Some(durable)) = (leasing, &mut self.durable) {
-            for one in dropped {
+            // Sitemaps have no record: they are no pages, and are not in the seen-set.
+            let is_page = |dropped: &&Dropped| dropped.entry.purpose == Purpose::Page;
+            for one in dropped.iter().filter(is_page) {
                 record::add(&mut durable.records, &PageRecord::dropped(one, now))?;
             }
         }

@@ -84,6 +84,11 @@ impl Seen {
         self.keys.as_ref()
     }
 
+    /// Sets the bits of a digest that is stored.
+    pub(super) fn mark(&mut self, digest: Digest) {
+        self.filter.insert_digest(&[], digest);
+    }
+
     /// Returns whether a key is surely seen: its digest was found.
     pub(super) fn has_surely_seen(&self, key: &[u8]) -> bool {
         let digest = self.filter.digest(key).into();

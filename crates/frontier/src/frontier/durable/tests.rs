@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod between;
 mod changed_options;
 mod common;
 mod crash_images;

@@ -305,6 +305,27 @@ mod tests {
         all.into_iter().collect()
     }
 
+    #[test]
+    fn hosts_that_have_ended_do_not_stay_in_memory() {
+        let shelf = Arc::new(TestShelf::default());
+        let most = 400_000;
+        let mut table = configured(HostTable::default(), &shelf, most);
+        let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
+        // Each host is used five times, at its arrival and until so many others have come; then never again.
+        let (hosts, life) = (60_000, 240);
+        let mut peak = 0;
+        for step in 0..hosts {
+            for use_of in 0..5 {
+                let age = life * use_of / 4;
+                if let Some(host) = (step as usize).checked_sub(age) {
+                    table.get_or_insert(&named(host)).block(Time::from_millis(step));
+                }
+            }
+            peak = peak.max(table.memory().residents);
+        }
+        assert!(peak < most + most / 20, "{peak} bytes of at most {most}");
+    }
+
     proptest! {
         #[test]
         fn a_copy_has_all_hosts_as_they_were_when_it_began(

@@ -199,7 +199,13 @@ impl Workbench {
             return false;
         }
         let unused = self.came.wrapping_sub(resident.used_at);
-        let between = resident.used_at.wrapping_sub(resident.came_at);
+        // One that was looked at and not used since came after its last use.
+        let between = resident
+            .used_at
+            .wrapping_sub(resident.came_at)
+            .cast_signed()
+            .max(0)
+            .cast_unsigned();
         // A settlement would bring it back at once.
         let is_in_flight = resident.host.pace.in_flight() > 0;
         if resident.is_kept {

@@ -1,0 +1,254 @@
+//! Where keys, layers, hosts and the store meet: kills and errors at the moments between them.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use sieve::OnSaturation;
+
+use super::super::checkpoint::Sizes;
+use super::super::keys::KeySizes;
+use super::common::{START, config, parse, url};
+use super::stores::{Recorder, SMALL};
+use crate::config::FrontierConfig;
+use crate::link::Link;
+use crate::rules::ParseRules;
+use crate::{Frontier, Leasing, OpenError, Outcome, Task, Verdict};
+
+const SIZES: Sizes = Sizes {
+    min_journal_bytes: u64::MAX,
+    part_bytes: 10_000,
+    parts_at_once: 4,
+    keys: KeySizes {
+        digests_of_part: 50,
+        fresh_digests: 500,
+        parts_at_once: 8,
+        spooled_links: usize::MAX,
+    },
+    resident_bytes: u64::MAX,
+    fresh_bytes: 8 << 20,
+    ..SMALL
+};
+
+/// A growing filter whose first layer is wrong about a fifth of the new keys when it is full.
+fn often_wrong() -> FrontierConfig {
+    FrontierConfig {
+        exact: false,
+        capacity: 9_000,
+        false_positive_rate: 0.99,
+        on_saturation: OnSaturation::Grow,
+        max_queued: u64::MAX,
+        per_host: NonZeroU32::MAX,
+        ..config()
+    }
+}
+
+fn open(recorder: &Recorder, config: FrontierConfig, sizes: Sizes) -> Result<Frontier, OpenError> {
+    let parse: ParseRules = Arc::new(parse);
+    let opened = super::super::open::open(Box::new(recorder.clone()), config, START, &parse, sizes)?;
+    Ok(opened.frontier)
+}
+
+fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
+    let page = |n| url(&format!("http://site.example/{n}"));
+    numbers
+        .map(|n| Link::found(page(n), 1, "http://site.example/".into()))
+        .collect()
+}
+
+fn offer(frontier: &mut Frontier, numbers: std::ops::Range<usize>) {
+    for first in numbers.step_by(40) {
+        frontier.offer(&links(first..first + 40), START).unwrap();
+        frontier.persist(b"", START).unwrap();
+    }
+}
+
+#[test]
+fn a_recalled_link_is_marked_as_seen_though_layers_were_merged_meanwhile() {
+    let recorder = Recorder::default();
+    let config = FrontierConfig {
+        recall: true,
+        ..often_wrong()
+    };
+    let mut frontier = open(&recorder, config, SIZES).unwrap();
+    let (mut offered, mut has_merged) = (0, false);
+    while !has_merged {
+        let before = frontier.report().saturation.layers;
+        offer(&mut frontier, offered..offered + 400);
+        offered += 400;
+        has_merged = frontier.report().saturation.layers < before;
+        assert!(offered < 100_000);
+    }
+    let waiting = frontier.report().to_recall.unwrap();
+    let mut fetched = 0;
+    while let Leasing::Ready(leases) = frontier.lease(START, 100_000).unwrap() {
+        fetched += leases.len();
+        let settle = |lease: &crate::Lease| match lease.task() {
+            Task::Page(page) => page.settle(Outcome::Done),
+            other => panic!("{other:?}"),
+        };
+        let settlements: Vec<_> = leases.iter().map(settle).collect();
+        frontier.settle(&settlements, START).unwrap();
+        frontier.persist(b"", START).unwrap();
+    }
+    assert_eq!(fetched, offered, "recall finds all ({waiting} waited)");
+    let verdicts = frontier.offer(&links(0..offered), START).unwrap();
+    let again = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
+    assert_eq!(
+        again, 0,
+        "of {offered} pages, {waiting} were recalled; so many are fetched a second time"
+    );
+}
+
+#[test]
+fn an_exact_frontier_opens_after_a_kill_behind_the_beginning_of_a_merge() {
+    let recorder = Recorder::default();
+    let config = FrontierConfig {
+        exact: true,
+        ..often_wrong()
+    };
+    let mut frontier = open(&recorder, config.clone(), SIZES).unwrap();
+    let is_building = |frontier: &Frontier| frontier.sieve.filter().keys().unwrap().lock().is_building();
+    let mut offered = 0;
+    while !is_building(&frontier) {
+        offer(&mut frontier, offered..offered + 40);
+        offered += 40;
+        assert!(offered < 100_000);
+    }
+    drop(frontier);
+    let opened = open(&recorder, config, SIZES);
+    assert!(opened.is_ok(), "after {offered}: {}", opened.unwrap_err());
+}
+
+#[test]
+fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
+    let recorder = Recorder::default();
+    let sizes = Sizes {
+        part_bytes: 64,
+        parts_at_once: 1,
+        keys: KeySizes {
+            digests_of_part: 2,
+            fresh_digests: 4,
+            parts_at_once: 1,
+            spooled_links: usize::MAX,
+        },
+        ..SIZES
+    };
+    let config = FrontierConfig {
+        exact: true,
+        on_saturation: OnSaturation::Warn,
+        capacity: 1_000,
+        ..config()
+    };
+    let mut frontier = open(&recorder, config, sizes).unwrap();
+    // Three runs of the second tier, and four of the first.
+    let mut next = 0;
+    for keys in [16, 16, 16, 4, 4, 4, 4] {
+        frontier.offer(&links(next..next + keys), START).unwrap();
+        next += keys;
+        frontier.persist(b"", START).unwrap();
+    }
+    frontier.checkpoint(b"one", START).unwrap();
+    frontier.checkpoint(b"two", START).unwrap();
+    frontier.checkpoint(b"three", START).unwrap();
+}
+
+/// A store that cannot read segments for a moment.
+#[derive(Debug, Clone)]
+struct FailsOnce {
+    recorder: Recorder,
+    /// The reads of segments before the one that fails.
+    left: Arc<std::sync::atomic::AtomicI64>,
+}
+
+impl crate::store::Store for FailsOnce {
+    fn commit(&mut self, batch: &crate::store::Batch, sync: bool) -> Result<(), crate::StoreError> {
+        self.recorder.commit(batch, sync)
+    }
+
+    fn range(
+        &self,
+        space: crate::store::Space,
+        keys: std::ops::RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), crate::StoreError>,
+    ) -> Result<(), crate::StoreError> {
+        self.recorder.range(space, keys, visit)
+    }
+
+    fn last(&self, space: crate::store::Space, key: u64) -> Result<Option<(u64, Vec<u8>)>, crate::StoreError> {
+        use std::sync::atomic::Ordering;
+        if space == crate::store::Space::Segment && (-2..=0).contains(&self.left.fetch_sub(1, Ordering::SeqCst)) {
+            let path = std::path::Path::new("the store");
+            return Err(crate::StoreError::damaged(path, "read error, for a moment".to_owned()));
+        }
+        self.recorder.last(space, key)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.recorder.bytes()
+    }
+}
+
+#[test]
+fn a_read_that_fails_while_options_change_loses_no_host() {
+    use std::time::Duration;
+    const HOSTS: usize = 60;
+    let slow = |seconds| FrontierConfig {
+        delay: Duration::from_secs(seconds),
+        ..config()
+    };
+    let lease_all = |frontier: &mut Frontier, now| {
+        let mut fetched = 0;
+        while let Leasing::Ready(leases) = frontier.lease(now, 3).unwrap() {
+            fetched += leases.len();
+            let settle = |lease: &crate::Lease| match lease.task() {
+                Task::Page(page) => page.settle(Outcome::Done),
+                other => panic!("{other:?}"),
+            };
+            let settlements: Vec<_> = leases.iter().map(settle).collect();
+            frontier.settle(&settlements, now).unwrap();
+            frontier.persist(b"", now).unwrap();
+        }
+        fetched
+    };
+    let recorder = Recorder::default();
+    let mut frontier = open(&recorder, slow(10), SMALL).unwrap();
+    for host in 0..HOSTS {
+        for page in 0..2 {
+            let page = url(&format!("http://host{host}.example/{page}"));
+            frontier
+                .offer(&[Link::found(page, 1, "http://a.example/".into())], START)
+                .unwrap();
+        }
+        frontier.persist(b"", START).unwrap();
+    }
+    assert_eq!(lease_all(&mut frontier, START), HOSTS);
+    frontier.checkpoint(b"", START).unwrap();
+    let memory = frontier.report().memory.unwrap();
+    assert!(memory.hosts_on_disk > 20, "{memory} {}", frontier.report().hosts);
+    drop(frontier);
+
+    // The delay changes, and one read fails.
+    let store = FailsOnce {
+        recorder: recorder.clone(),
+        left: Arc::new(3.into()),
+    };
+    let parse_rules: ParseRules = Arc::new(parse);
+    let opened = super::super::open::open(Box::new(store.clone()), slow(5), START, &parse_rules, SMALL);
+    eprintln!(
+        "the open that fails: {:?}",
+        opened.as_ref().err().map(ToString::to_string)
+    );
+    drop(opened);
+    let left = store.left.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(left < 0, "a read has failed: {left}");
+
+    // It reads again.
+    let mut frontier = open(&recorder, slow(5), SMALL).unwrap();
+    let later = START + Duration::from_secs(3_600);
+    assert_eq!(
+        lease_all(&mut frontier, later),
+        HOSTS,
+        "{:?}",
+        frontier.lease(later, 10)
+    );
+}
