@@ -55,7 +55,7 @@ pub(crate) struct Site {
         help_heading = "Input"
     )]
     pub(crate) refresh: Option<Duration>,
-    /// Keep the memory of the process below this size, whatever the crawl grows to.
+    /// Share out this much memory to the seen-set, the hosts, caches and requests.
     ///
     /// Hosts that were not used for long lie in the state directory. The seen-set may take a quarter: beyond that it wrongly drops more
     /// and more new pages, and warns. The size has room for pages in flight of usual length; --max-body bounds the others. Without it the
