@@ -21,7 +21,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, FrontierConfig, Lease, Leasing, Outcome, Report, Time};
+use frontier::{Entry, Frontier, FrontierConfig, Lease, Leasing, Outcome, Report};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -65,8 +65,6 @@ pub struct Crawl<S = HttpFetcher> {
     clock: Clock,
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
-    /// When pages of age are looked for next.
-    next_refresh: Time,
     observer_error: Option<io::Error>,
     /// Leases whose requests start after the next commit.
     unsaved_leases: Vec<Lease>,
@@ -156,7 +154,6 @@ impl<S: Fetcher> Crawl<S> {
             clock: Clock::start(),
             stop: watch::Sender::new(Stop::No),
             ending: None,
-            next_refresh: Time::EPOCH,
             observer_error: None,
             unsaved_leases: Vec::new(),
             saving: None,

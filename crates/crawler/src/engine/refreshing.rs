@@ -16,23 +16,30 @@ const PAUSE: Duration = Duration::from_secs(1);
 impl<S: Fetcher> Crawl<S> {
     /// Queues pages again that have come of age, if it is time to look for them. Returns whether there are more.
     pub(super) fn refresh_when_due(&mut self) -> Result<bool, CrawlError> {
-        let is_due = self.clock.now() >= self.next_refresh;
-        if is_due && self.ending.is_none() {
+        if self.is_refresh_due() && self.ending.is_none() {
             self.refresh()?;
         }
-        Ok(self.next_refresh <= self.clock.now())
+        Ok(self.is_refresh_due())
+    }
+
+    fn is_refresh_due(&self) -> bool {
+        let saving = self.saving.as_ref();
+        saving.is_some_and(|saving| saving.next_refresh <= self.clock.now())
     }
 
     /// Queues pages again that have come of age. Returns whether there were any.
     pub(super) fn refresh(&mut self) -> Result<bool, CrawlError> {
-        let Some(age) = self.config.options().refresh.filter(|_| self.saving.is_some()) else {
-            self.next_refresh = Time::from_millis(u64::MAX);
+        let Some(saving) = &mut self.saving else {
+            return Ok(false);
+        };
+        let Some(age) = self.config.options().refresh else {
+            saving.next_refresh = Time::from_millis(u64::MAX);
             return Ok(false);
         };
         let now = self.clock.now();
         let refreshed = self.frontier.refresh(age, PAGES_AT_ONCE, now)?;
         let is_full = refreshed.queued + refreshed.refused == 0;
-        self.next_refresh = match refreshed.next {
+        saving.next_refresh = match refreshed.next {
             Some(time) if time > now || !is_full => time,
             _ => now + PAUSE,
         };

@@ -41,6 +41,8 @@ pub(super) struct Saving {
     fetcher: PathBuf,
     /// Whether commits were made since the last sync.
     has_unsynced: bool,
+    /// When pages of age are looked for next.
+    pub(super) next_refresh: Time,
     /// When the first change since the last commit was seen.
     changed: Option<Instant>,
     buffer: Vec<u8>,
