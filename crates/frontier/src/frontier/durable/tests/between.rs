@@ -234,10 +234,6 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
     };
     let parse_rules: ParseRules = Arc::new(parse);
     let opened = super::super::open::open(Box::new(store.clone()), slow(5), START, &parse_rules, SMALL);
-    eprintln!(
-        "the open that fails: {:?}",
-        opened.as_ref().err().map(ToString::to_string)
-    );
     drop(opened);
     let left = store.left.load(std::sync::atomic::Ordering::SeqCst);
     assert!(left < 0, "a read has failed: {left}");
