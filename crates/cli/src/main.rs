@@ -31,6 +31,7 @@ use sieve::OnSaturation;
 use crate::options::{Command, LogFormat, Options, SeedsError};
 use crate::outputs::OutputError;
 use crate::progress::Reporter;
+use crate::signals::SignalLines;
 use crate::state::resume;
 use crate::status::{StatusReporter, StatusRequest};
 
@@ -98,6 +99,8 @@ enum Failure {
     Start(#[from] StartError),
     #[error("{0}. {1}")]
     Damaged(StartError, String),
+    #[error("{0}. {1}")]
+    DamagedCrawl(CrawlError, String),
     #[error("{}", crawl_failed(.0))]
     Crawl(#[from] CrawlError),
     #[error(transparent)]
@@ -310,7 +313,7 @@ async fn run(
     let config = CrawlConfig::new(crawl)?;
     let state = site.and_then(|site| site.state.as_deref());
     let crawl = match state {
-        Some(state) => Crawl::open(config, &http, state).map_err(|error| match state::is_damage(&error) {
+        Some(state) => Crawl::open(config, &http, state).map_err(|error| match state::is_damage_at_start(&error) {
             true => Failure::Damaged(error, state::repair_hint(state)),
             false => Failure::Start(error),
         })?,
@@ -331,12 +334,18 @@ async fn run(
     }
     let status = StatusRequest::default();
     let crawl = crawl.observe(StatusReporter::new(status.clone()));
-    if let Err(error) = signals::handle(crawl.stop_handle(), status) {
+    let signal_lines = signals::handle(crawl.stop_handle(), status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
-    }
+        SignalLines::default()
+    });
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
-    let summary = match tokio::spawn(crawl.run()).await {
-        Ok(result) => result?,
+    let ended = tokio::spawn(crawl.run()).await;
+    signal_lines.written().await;
+    let summary = match ended {
+        Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
+            Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),
+            None => error.into(),
+        })?,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => return Err(Failure::Cancelled(error.to_string())),

@@ -7,9 +7,11 @@
 //! systems SIGHUP keeps its action from the start, so that `nohup` works there too.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crawler::StopHandle;
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -21,13 +23,27 @@ const EXIT_CODE: i32 = 1;
 /// The maximum time that a signal waits until its log line is written.
 const MAX_LOG_WAIT: Duration = Duration::from_millis(500);
 
+/// The log lines of signals that are being written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SignalLines(Arc<Mutex<()>>);
+
+impl SignalLines {
+    /// Waits until the line of a signal that was received is written: the crawl may end, and the process with it, before that. It waits
+    /// only for a short time if the log is not read.
+    pub(crate) async fn written(&self) {
+        drop(self.0.lock().await);
+    }
+}
+
 /// Spawns a task that handles signals.
 ///
 /// # Errors
 ///
 /// When the system does not accept a handler.
-pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> {
+pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<SignalLines> {
     let mut signals = platform::Signals::listen()?;
+    let lines = SignalLines::default();
+    let own_lines = lines.clone();
     tokio::spawn(async move {
         let mut count = 0_u32;
         loop {
@@ -39,6 +55,8 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
                 Received::Stop(signal) => signal,
             };
             count = count.saturating_add(1);
+            // Held until the line is written.
+            let _writing = own_lines.0.lock().await;
             match count {
                 1 => {
                     stop.finish();
@@ -54,7 +72,7 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<()> 
             }
         }
     });
-    Ok(())
+    Ok(lines)
 }
 
 /// Logs a signal. If the log is not read, it waits only for a short time, so that the next signal is handled.

@@ -1,5 +1,6 @@
 //! The commands about a state directory: they look into it, beside the crawl that runs there or after it, or repair it.
 
+mod damage;
 mod list;
 mod repair;
 pub(crate) mod resume;
@@ -8,14 +9,16 @@ mod text;
 mod why;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use crawler::{StartError, StateError};
-use frontier::{FrontierError, NotCrawlable, OpenError, StoreError, Time};
+use crawler::StartError;
+use frontier::{FrontierError, NotCrawlable, OpenError, Time};
 
 use crate::options::{NotASeed, StateCommand};
+pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint};
+use damage::{is_damaged_frontier, is_damaged_store};
 use repair::Recovered;
 
 /// Why a command cannot answer.
@@ -48,33 +51,12 @@ impl StateFailure {
     /// Returns whether the directory is damaged, so that a repair may help.
     fn is_damage(&self) -> bool {
         match self {
-            Self::Read(error) => is_damage(error),
+            Self::Read(error) => is_damage_at_start(error),
             Self::Open(error) => is_damaged_store(error),
-            Self::Frontier(FrontierError::NotRead) => true,
+            Self::Frontier(error) => is_damaged_frontier(error),
             _ => false,
         }
     }
-}
-
-/// Returns whether a crawl cannot start because its state directory is damaged.
-pub(crate) fn is_damage(error: &StartError) -> bool {
-    match error {
-        StartError::Open(error) => is_damaged_store(error),
-        StartError::State(StateError::Damaged(_)) => true,
-        _ => false,
-    }
-}
-
-fn is_damaged_store(error: &OpenError) -> bool {
-    matches!(
-        error,
-        OpenError::Damaged(_) | OpenError::Store(StoreError::Damaged { .. } | StoreError::NotAStore { .. })
-    )
-}
-
-/// Says how a directory may be repaired.
-pub(crate) fn repair_hint(dir: &Path) -> String {
-    format!("crawler repair {} recovers what is intact", dir.display())
 }
 
 /// The exit code of [`why`] for a URL that the crawl has not met.

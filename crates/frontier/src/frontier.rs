@@ -44,6 +44,9 @@ pub enum FrontierError {
     /// The changes cannot be saved. The text says why, and what to do.
     #[error("{0}")]
     NotSaved(Box<str>),
+    /// What was read of the directory is not what was written. The text says where. [`Frontier::repair`] recovers what is intact.
+    #[error("{0}")]
+    Damaged(Box<str>),
     /// A part of a queue cannot be read from the directory.
     #[error("a part of a queue cannot be read: restore the directory from a copy, or start again in another one")]
     NotRead,

@@ -138,7 +138,7 @@ impl ScalableBloomFilter {
         self.max_bytes.is_none_or(|most| bytes <= most)
     }
 
-    /// Returns the shape of one layer for so many keys, to [replace](Self::replace_layers) all present ones.
+    /// Returns the shape of one layer for `capacity` keys, to [replace](Self::replace_layers) all present ones.
     ///
     /// # Errors
     ///

@@ -115,7 +115,10 @@ impl Durable {
 
 impl From<StoreError> for FrontierError {
     fn from(error: StoreError) -> Self {
-        Self::not_saved(&error)
+        match error {
+            StoreError::Damaged { .. } => Self::Damaged(error.to_string().into()),
+            other => Self::not_saved(&other),
+        }
     }
 }
 
@@ -144,6 +147,14 @@ impl Frontier {
         if self.in_commit {
             return Err(FrontierError::Poisoned);
         }
+        self.save_with(|frontier, durable| frontier.write_row(durable, attachment, now))
+    }
+
+    /// Writes something. Poisoned until it is written.
+    fn save_with(
+        &mut self,
+        write: impl FnOnce(&mut Self, &mut Durable) -> Result<(), FrontierError>,
+    ) -> Result<(), FrontierError> {
         // What could not be read must not be saved.
         if let Err(error) = self.check_shelf() {
             self.in_commit = true;
@@ -152,9 +163,8 @@ impl Frontier {
         let Some(mut durable) = self.durable.take() else {
             return Ok(());
         };
-        // Until the row is written.
         self.in_commit = true;
-        let done = self.write_row(&mut durable, attachment, now);
+        let done = write(self, &mut durable);
         self.durable = Some(durable);
         self.in_commit = done.is_err();
         done
@@ -205,14 +215,12 @@ impl Frontier {
     /// Those of [`persist`](Self::persist).
     pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         self.persist(attachment, now)?;
-        let Some(mut durable) = self.durable.take() else {
-            return Ok(());
-        };
-        self.in_commit = true;
-        let done = self.write_checkpoint(&mut durable, now);
-        self.durable = Some(durable);
-        self.in_commit = done.is_err();
-        done
+        self.checkpoint_saved(now)
+    }
+
+    /// Writes a checkpoint. All calls must have been saved, or belong to no row.
+    fn checkpoint_saved(&mut self, now: Time) -> Result<(), FrontierError> {
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now))
     }
 
     fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
@@ -229,6 +237,7 @@ impl Frontier {
             }
         }
         durable.checkpointer.remove_all(&mut batch);
+        durable.shelf.remove_all(&mut batch);
         self.set_status(&mut batch, now);
         durable.store.lock().commit(&batch, true)?;
         durable.last_sync = now;
@@ -267,7 +276,8 @@ impl Frontier {
         let hosts = self.hosts().table_mut();
         let is_last = durable.checkpointer.write_slice(batch, hosts, has_keys);
         if is_last.map_err(|error| FrontierError::not_saved(&error))? {
-            durable.shelf.checkpoint_finished(batch);
+            let done = durable.shelf.checkpoint_finished(batch);
+            done.map_err(|error| FrontierError::not_saved(&error))?;
             if let Some(keys) = self.sieve.filter().keys() {
                 keys.lock().checkpoint_finished();
             }

@@ -82,7 +82,7 @@ struct Term {
 }
 
 impl BlockRate {
-    /// Returns the closed form for so many probes, at most [`MAX_BLOCK_HASHES`]. It is made once and kept: a file of a few kilobytes
+    /// Returns the closed form for `hashes` probes, at most [`MAX_BLOCK_HASHES`]. It is made once and kept: a file of a few kilobytes
     /// can hold dozens of layers, which must not cost dozens of tables.
     pub(crate) fn of(hashes: u32) -> &'static Self {
         static MADE: [OnceLock<BlockRate>; MAX_BLOCK_HASHES as usize + 1] =

@@ -59,7 +59,7 @@ pub(super) enum Call<'a> {
     ReleaseLeases {
         now: Time,
     },
-    /// The layers of the seen-set became one, with room for so many keys.
+    /// The layers of the seen-set became one, with room for this number of keys.
     MergeLayers {
         capacity: u64,
     },

@@ -13,26 +13,28 @@
 //! Nothing here decides but by the set of digests. Which of them are in memory, and in which runs, changes no answer.
 
 mod compaction;
+mod fresh;
 mod list;
 mod merged_layer;
 mod run;
 mod spool;
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
-use list::RunList;
+use fresh::Fresh;
+use list::{END_OF_RUNS, RunList};
 pub(super) use list::{check, remove_all};
 use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
+pub(super) use spool::Recalled;
 use spool::Spool;
 
 use super::removal::Removal;
 use super::shelf::SharedStore;
-use crate::store::{Batch, StoreError};
+use crate::store::{Batch, MAX_KEY, Space, StoreError};
 
 /// What tests make smaller.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,13 @@ pub(super) struct KeySizes {
     pub(super) parts_at_once: usize,
     /// The links that wait to be looked up, beyond which they are.
     pub(super) spooled_links: usize,
+}
+
+impl KeySizes {
+    /// The parts of a run that are removed with one slice.
+    fn removed_at_once(self) -> u64 {
+        4 * self.parts_at_once as u64
+    }
 }
 
 pub(super) const KEY_SIZES: KeySizes = KeySizes {
@@ -82,7 +91,12 @@ impl SharedKeys {
     ) -> Result<Self, StoreError> {
         let list = RunList::read(&store)?;
         let mut keys = Keys::new(store, is_looked_up, sizes);
-        keys.next_run = list.next_run;
+        // Above what a run left that was not finished: that is removed in slices.
+        let left = keys.store.lock().last(Space::Digest, MAX_KEY)?;
+        keys.next_run = left.map_or(0, |(key, _)| run::number(key) + 1).max(list.next_run);
+        if keys.next_run >= END_OF_RUNS {
+            return Err(damaged("a part of the keys has a number that cannot be".to_owned()));
+        }
         keys.settled = covered;
         for stored in list.runs {
             let run = Run::read(&stored, &keys.store)?;
@@ -150,15 +164,10 @@ pub(super) struct Keys {
 
 impl Keys {
     fn new(store: SharedStore, is_looked_up: bool, sizes: KeySizes) -> Self {
-        let fresh = if is_looked_up {
-            Fresh::Set(HashSet::default())
-        } else {
-            Fresh::List(Vec::new())
-        };
         Self {
             store,
             sizes,
-            fresh,
+            fresh: Fresh::new(is_looked_up),
             frozen: VecDeque::new(),
             runs: Vec::new(),
             ahead: Vec::new(),
@@ -320,7 +329,7 @@ impl Keys {
     /// A part that cannot be read.
     pub(super) fn write(&mut self, batch: &mut Batch, last_row: u64) -> Result<(), StoreError> {
         if std::mem::take(&mut self.has_leftovers) {
-            self.list().remove_others(batch);
+            self.remove_leftovers()?;
         }
         if self.fresh.len() >= self.sizes.fresh_digests {
             self.freeze(last_row);
@@ -338,10 +347,26 @@ impl Keys {
             self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
         }
         if let Some(spool) = &mut self.spool {
-            spool.write(batch)?;
+            spool.write(&self.store, batch)?;
         }
         if std::mem::take(&mut self.is_changed) {
             self.list().write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds all that belongs to no run to what is removed. Cost: reads two values of each run.
+    fn remove_leftovers(&mut self) -> Result<(), StoreError> {
+        let at_once = self.sizes.removed_at_once();
+        let mut next = Some(MAX_KEY);
+        while let Some(last) = next {
+            let Some(number) = run::last_number(last, &self.store)? else {
+                break;
+            };
+            if !self.runs.iter().any(|run| run.number == number) {
+                run::remove_unfinished(number, at_once, &self.store, &mut self.removal)?;
+            }
+            next = run::key(number, 0).checked_sub(1);
         }
         Ok(())
     }
@@ -380,81 +405,5 @@ impl Keys {
 
     fn list(&self) -> RunList {
         RunList::of(self.next_run, &self.runs)
-    }
-}
-
-/// The digests of the last rows.
-#[derive(Debug)]
-enum Fresh {
-    /// In the order of their arrival; nothing is looked up but by people.
-    List(Vec<u128>),
-    Set(HashSet<u128, BuildHasherDefault<LowWord>>),
-}
-
-impl Fresh {
-    fn len(&self) -> usize {
-        match self {
-            Self::List(list) => list.len(),
-            Self::Set(set) => set.len(),
-        }
-    }
-
-    fn add(&mut self, digest: u128) {
-        match self {
-            Self::List(list) => list.push(digest),
-            Self::Set(set) => {
-                set.insert(digest);
-            }
-        }
-    }
-
-    fn contains(&self, digest: u128) -> bool {
-        match self {
-            Self::List(list) => list.contains(&digest),
-            Self::Set(set) => set.contains(&digest),
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Self::List(list) => list.clear(),
-            Self::Set(set) => set.clear(),
-        }
-    }
-
-    fn iter(&self) -> Box<dyn Iterator<Item = u128> + '_> {
-        match self {
-            Self::List(list) => Box::new(list.iter().copied()),
-            Self::Set(set) => Box::new(set.iter().copied()),
-        }
-    }
-
-    fn take_sorted(&mut self) -> Vec<u128> {
-        let mut digests = match self {
-            Self::List(list) => std::mem::take(list),
-            Self::Set(set) => set.drain().collect(),
-        };
-        digests.sort_unstable();
-        digests
-    }
-}
-
-/// A digest is a hash already, under a secret: its lower word is as good as any.
-#[derive(Debug, Default)]
-struct LowWord(u64);
-
-impl Hasher for LowWord {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, digest: u128) {
-        self.0 = digest as u64;
     }
 }

@@ -4,14 +4,16 @@ use sieve::Filter as _;
 
 use super::super::Frontier;
 use super::checkpoint::Sizes;
-use super::open::stores_keys;
+use super::open::{looks_up, stores_keys};
 use crate::config::{ConfigError, FrontierConfig};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
 const STORE_BYTES: u64 = 24 << 20;
-/// The digests of the last keys and where the others lie, if the seen-set needs its keys.
+/// The digests of the last keys and where the others lie, if the seen-set needs its keys to grow.
 const KEY_BYTES: u64 = 32 << 20;
+/// The same if they are looked up: as a set, with those that were looked up last and, for recall, the links that wait.
+const LOOKED_UP_KEY_BYTES: u64 = 64 << 20;
 /// The fewest bytes for hosts in memory.
 const LEAST_HOST_BYTES: u64 = 8 << 20;
 
@@ -23,8 +25,7 @@ impl FrontierConfig {
     ///
     /// A seen-set that cannot be built.
     pub fn least_memory(&self) -> Result<u64, ConfigError> {
-        let keys = if stores_keys(self) { KEY_BYTES } else { 0 };
-        Ok(STORE_BYTES + keys + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
+        Ok(STORE_BYTES + self.key_bytes() + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
     }
 
     /// Checks the bound of the memory, and gives the seen-set its share: a quarter, and what it takes at its capacity at least.
@@ -39,6 +40,15 @@ impl FrontierConfig {
             max_seen_set_bytes: Some(self.max_seen_set_bytes.map_or(share, |bytes| bytes.min(share))),
             ..self
         })
+    }
+
+    /// Returns the bytes of the digests of keys.
+    fn key_bytes(&self) -> u64 {
+        match (looks_up(self), stores_keys(self)) {
+            (true, _) => LOOKED_UP_KEY_BYTES,
+            (false, true) => KEY_BYTES,
+            (false, false) => 0,
+        }
     }
 
     /// Returns the bytes of the seen-set at its capacity.
@@ -62,7 +72,7 @@ impl Frontier {
         let most_resident = match config.max_memory {
             None => sizes.resident_bytes,
             Some(most) => {
-                let report = self.memory_report_of(Some(most));
+                let report = self.memory_report_of(config);
                 // A checkpoint copies the seen-set.
                 let others = report.total() - report.hosts + report.seen_set;
                 // What an allocator loses between blocks of many sizes: measured, up to a quarter.
@@ -74,21 +84,20 @@ impl Frontier {
 
     /// Returns what the parts of a durable frontier take.
     pub(in super::super) fn memory_report(&self) -> Option<MemoryReport> {
-        let bound = self.durable.as_ref().and_then(|durable| durable.config.max_memory);
+        let config = &self.durable.as_ref()?.config;
         let is_on_disk = self.sieve.queue().hosts().may_be_on_disk();
-        is_on_disk.then(|| self.memory_report_of(bound))
+        is_on_disk.then(|| self.memory_report_of(config))
     }
 
-    fn memory_report_of(&self, bound: Option<u64>) -> MemoryReport {
+    fn memory_report_of(&self, config: &FrontierConfig) -> MemoryReport {
         let hosts = self.sieve.queue().hosts().memory();
-        let keys = self.sieve.filter().keys().map_or(0, |_| KEY_BYTES);
         MemoryReport {
-            bound,
+            bound: config.max_memory,
             seen_set: self.sieve.filter().load().memory_bytes,
             hosts: hosts.residents,
             host_names: hosts.names,
             fingerprints: self.clusters.bytes(),
-            store: STORE_BYTES + keys,
+            store: STORE_BYTES + config.key_bytes(),
             hosts_on_disk: hosts.evicted,
         }
     }

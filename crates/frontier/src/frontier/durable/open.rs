@@ -122,7 +122,7 @@ pub(super) fn open(
         let (mut frontier, shelf) = Frontier::decode_state(&state, empty, &config, parse, &store, keys, sizes.rows)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint(&[], now)?;
+        frontier.checkpoint_saved(now)?;
         return Ok(Opened {
             frontier,
             attachment: None,
@@ -161,7 +161,8 @@ pub(super) fn open(
             frontier.hosts().place_anew(&restored.config, &config, now);
         }
         frontier.durable = Some(Box::new(durable));
-        frontier.checkpoint(&restored.attachment, now)?;
+        // No row may come before it, not even one with links to recall.
+        frontier.checkpoint_saved(now)?;
     } else {
         frontier.durable = Some(Box::new(durable));
         released = frontier.release_leases(now)?;
@@ -200,6 +201,7 @@ pub(super) fn restore(
         return Ok(None);
     };
     if may_write {
+        restored.shelf.continue_removal()?;
         restored.frontier.share_memory(&restored.config, sizes);
     }
     restored.frontier.sieve.set_silent(true);

@@ -17,16 +17,14 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     let grows = |config: &FrontierConfig| config.on_saturation == OnSaturation::Grow;
     changed("exact", stored.exact.to_string(), wanted.exact.to_string())?;
     changed("recall", stored.recall.to_string(), wanted.recall.to_string())?;
-    if !stored.exact {
-        let rate = |config: &FrontierConfig| config.false_positive_rate.to_string();
-        changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
-        changed("false_positive_rate", rate(stored), rate(&wanted))?;
-        changed(
-            "on_saturation grow",
-            grows(stored).to_string(),
-            grows(&wanted).to_string(),
-        )?;
-    }
+    let rate = |config: &FrontierConfig| config.false_positive_rate.to_string();
+    changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
+    changed("false_positive_rate", rate(stored), rate(&wanted))?;
+    changed(
+        "on_saturation grow",
+        grows(stored).to_string(),
+        grows(&wanted).to_string(),
+    )?;
     let reach = |config: &FrontierConfig| config.scope.reach.to_string();
     changed("scope.reach", reach(stored), reach(&wanted))?;
     let per_address = |config: &FrontierConfig| config.per_address.to_string();

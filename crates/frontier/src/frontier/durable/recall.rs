@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::{Frontier, FrontierError};
 use super::Durable;
 use super::calls::{Call, SpooledLink};
+use super::keys::Recalled;
 use crate::hosts::Arrival;
 use crate::link::Link;
 use crate::settlement::Verdict;
@@ -68,32 +69,32 @@ impl Frontier {
     }
 
     /// Queues links, and returns the call for the journal, if there are any.
-    fn recall<'f>(&mut self, found: &'f [Vec<u8>], now: Time) -> Result<Option<Call<'f>>, FrontierError> {
+    fn recall<'f>(&mut self, found: &'f [Recalled], now: Time) -> Result<Option<Call<'f>>, FrontierError> {
         if found.is_empty() {
             return Ok(None);
         }
-        let links = found.iter().map(|bytes| SpooledLink::of_bytes(bytes));
+        let links = found.iter().map(|recalled| SpooledLink::of_bytes(&recalled.bytes));
         let links: Vec<_> = links
             .collect::<Result<_, _>>()
             .map_err(|error| FrontierError::not_saved(&error))?;
-        if !self.recall_links(&links, now) {
-            return Err(FrontierError::not_saved(&"a link of the spool cannot be read"));
+        let refused = self.recall_links(&links, now);
+        let refused = refused.ok_or_else(|| FrontierError::not_saved(&"a link of the spool cannot be read"))?;
+        if let Some(keys) = self.sieve.filter().keys() {
+            let mut keys = keys.lock();
+            let refused = refused.into_iter().filter_map(|at| found.get(at));
+            refused.for_each(|recalled| keys.recalled_was_refused(recalled));
         }
         Ok(Some(Call::Recall { links, now }))
     }
 
-    /// Queues links that were taken for seen, and are new. Returns whether they could be read.
-    pub(super) fn recall_links(&mut self, links: &[SpooledLink<'_>], now: Time) -> bool {
+    /// Queues links that were taken for seen, and are new. Returns the places of those that are refused; `None` if a link cannot be read.
+    pub(super) fn recall_links(&mut self, links: &[SpooledLink<'_>], now: Time) -> Option<Vec<usize>> {
         self.latest = self.latest.max(now);
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
-        let Some(keys) = self.sieve.filter().keys().cloned() else {
-            return false;
-        };
-        let mut queued = Vec::new();
-        for stored in links {
-            let Some((link, is_postponed)) = stored.read() else {
-                return false;
-            };
+        let keys = self.sieve.filter().keys().cloned()?;
+        let (mut queued, mut refused) = (Vec::new(), Vec::new());
+        for (at, stored) in links.iter().enumerate() {
+            let (link, is_postponed) = stored.read()?;
             let digest = sieve::Filter::digest(self.sieve.filter(), link.url.key().as_bytes());
             let arrival = Arrival {
                 link: &link,
@@ -107,7 +108,10 @@ impl Frontier {
                     Verdict::Queued
                 }
                 Ok(()) => continue,
-                Err(refusal) => Verdict::Refused(refusal),
+                Err(refusal) => {
+                    refused.push(at);
+                    Verdict::Refused(refusal)
+                }
             };
             self.links.recalled += 1;
             // It was counted as seen.
@@ -119,7 +123,7 @@ impl Frontier {
             self.sieve
                 .reshape_filter(|seen, _| queued.iter().for_each(|digest| seen.mark(*digest)));
         }
-        true
+        Some(refused)
     }
 
     /// Returns how many links wait to be looked up; `None` if none ever does.

@@ -91,7 +91,7 @@ impl Frontier {
             }
             Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
             Call::MergeLayers { capacity } => self.merge_layers_again(*capacity),
-            Call::Recall { links, now } => self.recall_links(links, *now),
+            Call::Recall { links, now } => self.recall_links(links, *now).is_some(),
         })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A segment is written with the row of the call that closed it. Its number is the next one. A segment that was taken is removed when no
 //! checkpoint needs it any more: at once if it is younger than the last checkpoint that was begun, because the journal makes it again; else
-//! with the first checkpoint that is begun after it was taken.
+//! after the first checkpoint that is begun after it was taken, in slices. The numbers of those are stored beside the manifest, so that a
+//! crash in between leaves none behind.
 //!
 //! A run that continues after a crash may evict other hosts, so its segments may have other numbers. It removes the young segments of the
 //! run before, which nothing needs.
@@ -13,6 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hosts::Shelf;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+
+/// The key of the segments that the last checkpoint has replaced, in [`Space::Meta`].
+const REPLACED: u64 = 2;
+
+/// The segments that are removed with one row, at least.
+const REMOVED_AT_ONCE: usize = 512;
 
 /// A store that the frontier writes and the shelf reads.
 #[derive(Debug, Clone)]
@@ -47,8 +54,12 @@ struct Segments {
     taken_young: Vec<u64>,
     /// Old ones that were taken since the last checkpoint was begun.
     taken_old: Vec<u64>,
-    /// Those that are removed when the checkpoint is finished that is being written.
+    /// Those that are not needed once the checkpoint is finished that is being written.
     replaced: Vec<u64>,
+    /// Those that no checkpoint needs, the next one last.
+    removing: Vec<u64>,
+    /// How many of them are removed with one row.
+    at_once: usize,
     /// What is in the store from this number on is of a run that has ended, and of no use.
     useless_from: Option<u64>,
     /// The bytes of those that are not written yet.
@@ -115,7 +126,31 @@ impl StoreShelf {
         for (number, segment) in std::mem::take(&mut segments.fresh) {
             batch.put(Space::Segment, number, segment);
         }
-        remove(&mut segments.taken_young, batch);
+        let young = std::mem::take(&mut segments.taken_young);
+        remove(young, batch);
+        segments.remove_some(batch);
+    }
+
+    /// Continues to remove what the last checkpoint has replaced.
+    ///
+    /// # Errors
+    ///
+    /// The numbers cannot be read.
+    pub(super) fn continue_removal(&self) -> Result<(), StoreError> {
+        let found = self.store.lock().last(Space::Meta, REPLACED)?;
+        let Some((REPLACED, numbers)) = found else {
+            return Ok(());
+        };
+        let damaged = || StoreError::damaged(Path::new("the store"), "the list of replaced segments cannot be read");
+        let gaps: Vec<u64> = postcard::from_bytes(&numbers).map_err(|_| damaged())?;
+        let numbers = gaps.into_iter().scan(0_u64, |number, gap| {
+            *number = number.checked_add(gap)?;
+            Some(*number)
+        });
+        let mut segments = self.segments();
+        let first_young = segments.first_young;
+        segments.remove_later(numbers.filter(|number| *number < first_young).collect());
+        Ok(())
     }
 
     /// Records that a checkpoint was begun. It needs what was not taken until now.
@@ -126,24 +161,56 @@ impl StoreShelf {
         segments.replaced.extend(taken);
     }
 
-    /// Adds the removal of what no checkpoint needs any more to the batch that finishes one.
-    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) {
-        remove(&mut self.segments().replaced, batch);
+    /// Records that the checkpoint is finished with this batch. What no checkpoint needs any more is removed with later rows.
+    ///
+    /// # Errors
+    ///
+    /// The numbers cannot be written as bytes, which never happens.
+    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) -> Result<(), postcard::Error> {
+        let mut segments = self.segments();
+        let replaced = std::mem::take(&mut segments.replaced);
+        segments.remove_later(replaced);
+        let mut before = 0;
+        let gaps = segments.removing.iter().rev().map(|number| {
+            let gap = number - before;
+            before = *number;
+            gap
+        });
+        let gaps: Vec<u64> = gaps.collect();
+        batch.put(Space::Meta, REPLACED, postcard::to_allocvec(&gaps)?);
+        Ok(())
+    }
+
+    /// Adds the removal of all that no checkpoint needs to a batch, after the one that finished the last.
+    pub(super) fn remove_all(&self, batch: &mut Batch) {
+        remove(std::mem::take(&mut self.segments().removing), batch);
+        batch.delete(Space::Meta, REPLACED..=REPLACED);
     }
 }
 
 /// Adds the removal of segments to a batch, neighbours at once.
-fn remove(numbers: &mut Vec<u64>, batch: &mut Batch) {
+fn remove(mut numbers: Vec<u64>, batch: &mut Batch) {
     numbers.sort_unstable();
     for run in numbers.chunk_by(|one, other| one + 1 == *other) {
         if let (Some(first), Some(last)) = (run.first(), run.last()) {
             batch.delete(Space::Segment, *first..=*last);
         }
     }
-    numbers.clear();
 }
 
 impl Segments {
+    /// Adds segments to those that are removed, enough with each row that they are gone before the next checkpoint.
+    fn remove_later(&mut self, numbers: Vec<u64>) {
+        self.removing.extend(numbers);
+        self.removing.sort_unstable_by(|one, other| other.cmp(one));
+        self.at_once = (self.removing.len() / 16).max(REMOVED_AT_ONCE);
+    }
+
+    fn remove_some(&mut self, batch: &mut Batch) {
+        let left = self.removing.len().saturating_sub(self.at_once);
+        remove(self.removing.split_off(left), batch);
+    }
+
     /// Removes a segment that is not written yet.
     fn take_fresh(&mut self, number: u64) -> Option<Box<[u8]>> {
         let segment = self.fresh.remove(&number)?;

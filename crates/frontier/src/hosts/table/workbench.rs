@@ -75,6 +75,8 @@ pub(super) struct Workbench {
     residents: usize,
     /// Nothing is evicted before there are more bytes than this.
     full_at: u64,
+    /// After an attempt that did not help, the next one is made when there are as many bytes more.
+    retry_after: u64,
     passing: VecDeque<Seat>,
     kept: VecDeque<Seat>,
     /// The hosts that have come so far.
@@ -91,6 +93,7 @@ impl Default for Workbench {
             kept_bytes: 0,
             residents: 0,
             full_at: u64::MAX,
+            retry_after: u64::MAX,
             passing: VecDeque::new(),
             kept: VecDeque::new(),
             came: 0,
@@ -140,6 +143,9 @@ impl Workbench {
         if resident.seat != 0 {
             self.bytes -= u64::from(resident.bytes);
             self.residents -= 1;
+            // What was too much once is no measure for what is too much now.
+            let full_at = self.bytes.saturating_add(self.retry_after).max(self.most);
+            self.full_at = self.full_at.min(full_at);
             if resident.is_kept {
                 self.kept_bytes -= u64::from(resident.bytes);
             }
@@ -238,6 +244,7 @@ impl Workbench {
 
     /// Records that hosts were evicted. If that did not help, the next attempt is made when there are `more` bytes.
     pub(super) fn set_full(&mut self, more: u64) {
+        self.retry_after = more;
         self.full_at = if self.bytes > self.most {
             self.bytes + more
         } else {

@@ -182,7 +182,7 @@ impl SqliteStore {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
-    /// Lets the database have so many pages and no more.
+    /// Limits the number of pages of the database.
     #[cfg(test)]
     pub(in crate::store) fn limit_pages(&self, pages: i64) {
         let limited = self

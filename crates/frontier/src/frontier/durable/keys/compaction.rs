@@ -58,7 +58,7 @@ impl Compaction {
         self.cursors.iter().any(|cursor| cursor.run == run.number)
     }
 
-    /// Merges more digests, at most so many. Returns whether these were the last.
+    /// Merges at most `most` more digests. Returns whether these were the last.
     fn merge(&mut self, most: usize, store: &SharedStore, batch: &mut Batch) -> Result<bool, StoreError> {
         for _ in 0..most {
             let mut least: Option<(u128, usize)> = None;
@@ -95,10 +95,11 @@ impl Keys {
     }
 
     fn replace_runs(&mut self, compaction: Compaction, batch: &mut Batch) {
+        let at_once = self.sizes.removed_at_once();
         self.runs.retain(|run| {
             let is_merged = compaction.reads(run);
             if is_merged {
-                run.remove(4 * self.sizes.parts_at_once as u64, &mut self.removal);
+                run.remove(at_once, &mut self.removal);
             }
             !is_merged
         });

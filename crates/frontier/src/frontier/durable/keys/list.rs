@@ -3,12 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::damaged;
-use super::run::{Run, StoredRun, key};
+use super::run::{Run, StoredRun};
 use crate::frontier::durable::shelf::SharedStore;
 use crate::store::{Batch, MAX_KEY, Space, StoreError};
 
 /// The key of the list in [`Space::Meta`].
 const LIST: u64 = 1;
+
+/// No run has this number or a greater one.
+pub(super) const END_OF_RUNS: u64 = MAX_KEY >> 33;
 
 /// All runs that are complete.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -49,7 +52,7 @@ impl RunList {
         let count = self.runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.count));
         numbers().is_sorted_by(|one, next| one < next)
             && numbers().all(|number| number < self.next_run)
-            && self.next_run < MAX_KEY >> 33
+            && self.next_run < END_OF_RUNS
             && count.is_some_and(|count| count < MAX_KEY)
     }
 
@@ -64,23 +67,6 @@ impl RunList {
         batch.put(Space::Meta, LIST, list);
         Ok(())
     }
-
-    /// Adds the removal of the list itself to a batch.
-    pub(super) fn remove(batch: &mut Batch) {
-        batch.delete(Space::Meta, LIST..=LIST);
-    }
-
-    /// Adds the removal of all that belongs to no run of the list to a batch.
-    pub(super) fn remove_others(&self, batch: &mut Batch) {
-        let mut first = 0;
-        for run in &self.runs {
-            if first < key(run.number, 0) {
-                batch.delete(Space::Digest, first..=key(run.number, 0) - 1);
-            }
-            first = key(run.number + 1, 0);
-        }
-        batch.delete(Space::Digest, first..=MAX_KEY);
-    }
 }
 
 /// Checks that a store has all parts of all runs. O(parts).
@@ -93,6 +79,6 @@ pub(in crate::frontier::durable) fn check(store: &SharedStore) -> Result<(), Sto
 
 /// Adds the removal of all runs to a batch.
 pub(in crate::frontier::durable) fn remove_all(batch: &mut Batch) {
-    RunList::default().remove_others(batch);
-    RunList::remove(batch);
+    batch.delete(Space::Digest, 0..=MAX_KEY);
+    batch.delete(Space::Meta, LIST..=LIST);
 }

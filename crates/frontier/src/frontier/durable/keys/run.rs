@@ -24,6 +24,11 @@ pub(super) fn key(run: u64, part: u64) -> u64 {
     (run << 32) | part
 }
 
+/// Returns the run that a key is of.
+pub(super) fn number(key: u64) -> u64 {
+    key >> 32
+}
+
 /// A run, as the list of them has it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredRun {
@@ -109,15 +114,34 @@ impl Run {
             .is_ok())
     }
 
-    /// Adds all its values to what is removed, about so many parts with each commit.
+    /// Adds all its values to what is removed, `parts_at_once` with each commit.
     pub(super) fn remove(&self, parts_at_once: u64, removal: &mut Removal) {
-        let parts = key(self.number, 0)..=key(self.number, self.parts().saturating_sub(1));
-        removal.add(Space::Digest, parts, 1, parts_at_once);
-        removal.add_whole(
-            Space::Digest,
-            key(self.number, FIRST_FENCES)..=key(self.number + 1, 0) - 1,
-        );
+        remove(self.number, self.parts(), parts_at_once, removal);
     }
+}
+
+fn remove(run: u64, parts: u64, parts_at_once: u64, removal: &mut Removal) {
+    let parts = key(run, 0)..=key(run, parts.saturating_sub(1));
+    removal.add(Space::Digest, parts, 1, parts_at_once);
+    removal.add_whole(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1);
+}
+
+/// Returns the number of the last run that has a value up to a key, complete or not.
+pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, StoreError> {
+    Ok(store.lock().last(Space::Digest, key)?.map(|(found, _)| number(found)))
+}
+
+/// Adds all values of a run that was not finished to what is removed.
+pub(super) fn remove_unfinished(
+    run: u64,
+    parts_at_once: u64,
+    store: &SharedStore,
+    removal: &mut Removal,
+) -> Result<(), StoreError> {
+    let last = store.lock().last(Space::Digest, key(run, FIRST_FENCES) - 1)?;
+    let parts = last.map_or(0, |(last, _)| (last + 1).saturating_sub(key(run, 0)));
+    remove(run, parts, parts_at_once, removal);
+    Ok(())
 }
 
 /// Reads a part.

@@ -166,7 +166,7 @@ fn a_row_of_hosts_that_is_missing_ends_the_call_that_needs_it_with_an_error() {
     let mut opened = open_store(damaged, config(), START).unwrap().frontier;
     let error = opened.lease(START, HOSTS).unwrap_err();
     assert!(
-        matches!(&error, FrontierError::NotSaved(why) if why.contains("is missing")),
+        matches!(&error, FrontierError::Damaged(why) if why.contains("is missing")),
         "{error}"
     );
     assert_eq!(opened.lease(START, 1), Err(FrontierError::Poisoned));
@@ -199,7 +199,7 @@ fn bytes_that_are_no_row_of_hosts_are_an_error() {
         let mut opened = open_store(Recorder::from(image), config(), START).unwrap().frontier;
         let error = opened.lease(START, HOSTS).unwrap_err();
         assert!(
-            matches!(&error, FrontierError::NotSaved(why) if why.contains("is not a row of hosts")),
+            matches!(&error, FrontierError::Damaged(why) if why.contains("is not a row of hosts")),
             "{error}"
         );
     }

@@ -52,7 +52,7 @@ impl Written {
         }
     }
 
-    /// Writes a row with so many new keys.
+    /// Writes a row with this number of new keys.
     fn add_row(&mut self, keys: u64, begins_checkpoint: bool) {
         self.row += 1;
         let digests: Vec<_> = (self.next..self.next + keys).map(digest).collect();
@@ -172,6 +172,41 @@ fn what_an_unfinished_run_left_is_removed() {
     written.kill();
 }
 
+#[test]
+fn what_an_unfinished_merge_left_is_removed_in_slices() {
+    let mut written = Written::new();
+    for row in 0..40 {
+        written.add_row(7, row % 5 == 0);
+    }
+    let store = &mut written.recorder;
+    let next = *runs(&store.image()).iter().max().unwrap() + 3;
+    let mut garbage = Batch::default();
+    for part in 0..200 {
+        garbage.put(Space::Digest, (next << 32) | part, vec![1; 64]);
+    }
+    store.commit(&garbage, false).unwrap();
+    written.kill();
+    let left = |written: &Written| {
+        let image = written.recorder.image();
+        image
+            .space(Space::Digest)
+            .keys()
+            .filter(|key| *key >> 32 == next)
+            .count()
+    };
+    let mut before = left(&written);
+    let mut rows = 0;
+    while before > 0 {
+        written.add_row(7, false);
+        let now = left(&written);
+        assert!((1..=100).contains(&(before - now)), "{before} to {now}");
+        before = now;
+        rows += 1;
+    }
+    assert!(rows > 1);
+    written.kill();
+}
+
 fn exact() -> FrontierConfig {
     FrontierConfig {
         capacity: 1,
@@ -236,7 +271,7 @@ fn a_part_of_the_keys_that_is_missing_ends_the_call_or_the_opening_with_an_error
     let mut frontier = open_store(no_parts, exact(), START).unwrap().frontier;
     let error = frontier.offer(&links(0..100), START).unwrap_err();
     assert!(
-        matches!(&error, FrontierError::NotSaved(why) if why.contains("of the keys is missing")),
+        matches!(&error, FrontierError::Damaged(why) if why.contains("of the keys is missing")),
         "{error}"
     );
     assert_eq!(frontier.offer(&[], START), Err(FrontierError::Poisoned));

@@ -5,14 +5,34 @@ use std::num::NonZeroU32;
 
 use sieve::OnSaturation;
 
+use super::super::checkpoint::Sizes;
+use super::super::keys::KeySizes;
 use super::common::{START, config, url};
-use super::stores::{Recorder, open_store, read_store};
+use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
 use crate::config::FrontierConfig;
 use crate::link::Link;
 use crate::store::{FailingStore, Failure, Space};
 use crate::{Frontier, FrontierError, Lease, Leasing, OpenError, Outcome, Settlement, Task};
 
 const PAGES: usize = 300;
+
+/// Looks links up at the end only.
+const PATIENT: Sizes = Sizes {
+    keys: KeySizes {
+        spooled_links: usize::MAX,
+        ..SMALL.keys
+    },
+    ..SMALL
+};
+
+/// Looks links up at once.
+const EAGER: Sizes = Sizes {
+    keys: KeySizes {
+        spooled_links: 1,
+        ..SMALL.keys
+    },
+    ..SMALL
+};
 
 /// With a filter for forty pages, which is wrong about a half of three hundred.
 fn recalling() -> FrontierConfig {
@@ -45,7 +65,7 @@ fn settled(lease: &Lease) -> Settlement {
     }
 }
 
-/// Fetches pages, each batch with a persist, until nothing is left or so many batches are done. Returns whether nothing is left.
+/// Fetches pages, each batch with a persist, until nothing is left or `batches` batches are done. Returns whether nothing is left.
 fn fetch(frontier: &mut Frontier, fetched: &mut Vec<String>, batches: usize) -> Result<bool, FrontierError> {
     for _ in 0..batches {
         let leases = match frontier.lease(START, 5)? {
@@ -66,7 +86,7 @@ fn begin(frontier: &mut Frontier) -> Result<(), FrontierError> {
     frontier.persist(b"", START)
 }
 
-/// Makes a crawl with a kill after every so many batches.
+/// Makes a crawl with a kill after each `batches` batches.
 fn crawl(config: &FrontierConfig, batches: usize) -> (Vec<String>, Frontier, Recorder) {
     let recorder = Recorder::default();
     let mut frontier = open_store(recorder.clone(), config.clone(), START).unwrap().frontier;
@@ -138,6 +158,88 @@ fn links_are_looked_up_before_the_end_if_many_wait() {
     }
     // Ten may wait, and what came with a row.
     assert!((5..40).contains(&most), "{most}");
+}
+
+/// A frontier that was offered all pages at once, with links that wait.
+fn spooled() -> (Recorder, Frontier) {
+    let recorder = Recorder::default();
+    let mut frontier = open_sized(recorder.clone(), recalling(), START, PATIENT)
+        .unwrap()
+        .frontier;
+    let links = (0..PAGES).map(|n| Link::found(url(&page(n)), 1, page(0).into()));
+    frontier.offer(&links.collect::<Vec<_>>(), START).unwrap();
+    frontier.persist(b"", START).unwrap();
+    (recorder, frontier)
+}
+
+#[test]
+fn a_value_has_few_links_because_it_is_read_for_each() {
+    let (recorder, frontier) = spooled();
+    let waiting = frontier.report().to_recall.unwrap();
+    assert!(waiting > 64, "{waiting}");
+    let longest = recorder.image().space(Space::Spool).values().map(Vec::len).max();
+    // A link of them takes about 60 bytes with its digest.
+    assert!(longest.is_some_and(|bytes| bytes < 64 * 80), "{longest:?}");
+    drop(frontier);
+    let mut frontier = open_store(recorder, recalling(), START).unwrap().frontier;
+    let mut fetched = Vec::new();
+    assert!(fetch(&mut frontier, &mut fetched, usize::MAX).unwrap());
+    assert_eq!(fetched.len(), PAGES);
+}
+
+#[test]
+fn a_link_that_is_refused_after_all_is_counted_once_over_any_number_of_kills() {
+    let (recorder, frontier) = spooled();
+    drop(frontier);
+    let full = FrontierConfig {
+        max_queued: 1,
+        ..recalling()
+    };
+    let recall = |rows_per_kill: u32| {
+        let recorder = Recorder::from(recorder.image());
+        loop {
+            let mut frontier = open_sized(recorder.clone(), full.clone(), START, EAGER)
+                .unwrap()
+                .frontier;
+            for row in 0..rows_per_kill {
+                frontier.persist(&row.to_le_bytes(), START).unwrap();
+            }
+            if frontier.report().to_recall == Some(0) {
+                break frontier.report().links;
+            }
+        }
+    };
+    let once = recall(1_000);
+    assert!(once.recalled > 20, "{once:?}");
+    assert_eq!(recall(1), once);
+    assert_eq!(recall(7), once);
+}
+
+#[test]
+fn an_opening_with_other_options_ends_with_a_checkpoint_before_any_row() {
+    let (recorder, frontier) = spooled();
+    let queued = frontier.report().links.queued;
+    drop(frontier);
+    // Under these options no link is recalled that is under the others.
+    let other = FrontierConfig {
+        max_queued: 1,
+        ..recalling()
+    };
+    let images = Recorder::from(recorder.image()).and_images();
+    let all_at_once = Sizes {
+        keys: KeySizes {
+            parts_at_once: 1_000,
+            ..EAGER.keys
+        },
+        ..EAGER
+    };
+    let opened = open_sized(images.clone(), other.clone(), START, all_at_once);
+    drop(opened.unwrap());
+    assert!(images.images().len() > 1);
+    for image in images.images() {
+        let opened = open_sized(Recorder::from(image), other.clone(), START, PATIENT).unwrap();
+        assert_eq!(opened.frontier.report().links.queued, queued);
+    }
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::super::checkpoint::{MANIFEST, Manifest};
+use super::super::shelf::{SharedStore, StoreShelf};
 use super::common::{START, config, url};
 use super::stores::{Recorder, SMALL, open_store};
-use crate::store::{MemoryStore, Space};
+use crate::hosts::Shelf as _;
+use crate::store::{Batch, MemoryStore, Space, Store as _};
 
 /// The bytes that no opening needs any more.
 fn leftovers(image: &MemoryStore) -> usize {
@@ -52,4 +54,56 @@ fn what_a_checkpoint_replaces_is_removed_in_slices_and_wholly_after_a_crash() {
     opened.frontier.add_seed(&url("http://site.example/"), now).unwrap();
     opened.frontier.persist(b"after", now).unwrap();
     assert_eq!(leftovers(&after.image()), 0);
+}
+
+/// Segments on a shelf, and the store that has them.
+struct Shelved {
+    recorder: Recorder,
+    shelf: StoreShelf,
+}
+
+impl Shelved {
+    fn on(recorder: Recorder, next: u64) -> Self {
+        let shelf = StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), next);
+        shelf.continue_removal().unwrap();
+        Self { recorder, shelf }
+    }
+
+    /// Writes what a row writes. Returns how many segments are left.
+    fn commit(&mut self, add: impl FnOnce(&StoreShelf, &mut Batch)) -> usize {
+        let mut batch = Batch::default();
+        self.shelf.write(&mut batch);
+        add(&self.shelf, &mut batch);
+        self.recorder.commit(&batch, false).unwrap();
+        self.recorder.image().space(Space::Segment).len()
+    }
+}
+
+#[test]
+fn segments_that_a_checkpoint_replaces_are_removed_in_slices_and_wholly_after_a_crash() {
+    const SEGMENTS: usize = 3_000;
+    let mut before = Shelved::on(Recorder::default(), 0);
+    let numbers: Vec<u64> = (0..SEGMENTS).map(|_| before.shelf.put(Box::new([7; 20]))).collect();
+    before.shelf.checkpoint_begun();
+    assert_eq!(
+        before.commit(|shelf, batch| shelf.checkpoint_finished(batch).unwrap()),
+        SEGMENTS
+    );
+    // All but every third, so that neighbours and single ones go.
+    let taken = numbers.iter().filter(|number| *number % 3 > 0);
+    taken.for_each(|number| drop(before.shelf.take(*number).unwrap()));
+    before.shelf.checkpoint_begun();
+    assert_eq!(before.commit(|_, _| {}), SEGMENTS, "the last checkpoint needs them");
+    let finished = before.commit(|shelf, batch| shelf.checkpoint_finished(batch).unwrap());
+    assert_eq!(finished, SEGMENTS, "they go after the checkpoint");
+    let left = before.commit(|_, _| {});
+    assert!((SEGMENTS / 2..SEGMENTS).contains(&left), "{left}");
+
+    // The process ends here. The checkpoint states the number of the next segment.
+    let mut after = Shelved::on(before.recorder, before.shelf.next());
+    let left: Vec<usize> = (0..5).map(|_| after.commit(|_, _| {})).collect();
+    assert_eq!(*left.last().unwrap(), SEGMENTS / 3, "{left:?}");
+    assert!(left[0] > SEGMENTS / 3, "not all at once: {left:?}");
+    let mut kept = numbers.iter().filter(|number| *number % 3 == 0);
+    assert!(kept.all(|number| after.shelf.read(*number).is_some()));
 }

@@ -48,7 +48,7 @@ fn a_segment_that_is_missing_when_its_turn_comes_ends_the_call_with_an_error() {
     let mut opened = open_sized(damaged, config_of_many(), START, ALL_RESIDENT).unwrap();
     let error = opened.frontier.lease(START, PAGES).unwrap_err();
     assert!(
-        matches!(&error, FrontierError::NotSaved(why) if why.contains("segment 0 is missing")),
+        matches!(&error, FrontierError::Damaged(why) if why.contains("segment 0 is missing")),
         "{error}"
     );
     assert_eq!(opened.frontier.lease(START, 1), Err(FrontierError::Poisoned));

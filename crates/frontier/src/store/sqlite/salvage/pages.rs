@@ -200,12 +200,12 @@ fn open(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Reads so many bytes; `None` if they are not there, or cannot be read.
+/// Reads exactly `bytes` bytes; `None` if they are not there, or cannot be read.
 fn read(file: &mut File, at: u64, bytes: usize) -> Option<Vec<u8>> {
     read_some(file, at, bytes).filter(|found| found.len() == bytes)
 }
 
-/// Reads so many bytes, or those up to the end of the file.
+/// Reads `bytes` bytes, or those up to the end of the file.
 fn read_some(file: &mut File, at: u64, bytes: usize) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(at)).ok()?;
     let mut found = Vec::with_capacity(bytes);
