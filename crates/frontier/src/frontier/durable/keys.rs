@@ -198,6 +198,11 @@ impl Keys {
         (self.fresh.len() + frozen) as u64 + runs
     }
 
+    /// Returns whether digests are looked up, and not only stored.
+    pub(super) fn are_looked_up(&self) -> bool {
+        !self.verified.is_empty()
+    }
+
     /// Adds a digest that is not there.
     pub(super) fn add(&mut self, digest: u128) {
         self.fresh.add(digest);

@@ -17,6 +17,10 @@ const LOOKED_UP_KEY_BYTES: u64 = 64 << 20;
 /// The fewest bytes for hosts in memory.
 const LEAST_HOST_BYTES: u64 = 8 << 20;
 
+fn bytes_of_keys(are_looked_up: bool) -> u64 {
+    if are_looked_up { LOOKED_UP_KEY_BYTES } else { KEY_BYTES }
+}
+
 impl FrontierConfig {
     /// Returns the least [`max_memory`](Self::max_memory) in bytes: for the store, some hosts, and the seen-set at its capacity with the
     /// copy that a checkpoint makes of it.
@@ -44,11 +48,8 @@ impl FrontierConfig {
 
     /// Returns the bytes of the digests of keys.
     fn key_bytes(&self) -> u64 {
-        match (looks_up(self), stores_keys(self)) {
-            (true, _) => LOOKED_UP_KEY_BYTES,
-            (false, true) => KEY_BYTES,
-            (false, false) => 0,
-        }
+        let are_looked_up = stores_keys(self).then(|| looks_up(self));
+        are_looked_up.map_or(0, bytes_of_keys)
     }
 
     /// Returns the bytes of the seen-set at its capacity.
@@ -72,7 +73,7 @@ impl Frontier {
         let most_resident = match config.max_memory {
             None => sizes.resident_bytes,
             Some(most) => {
-                let report = self.memory_report_of(config);
+                let report = self.memory_report_of(Some(most));
                 // A checkpoint copies the seen-set.
                 let others = report.total() - report.hosts + report.seen_set;
                 // What an allocator loses between blocks of many sizes: measured, up to a quarter.
@@ -84,20 +85,21 @@ impl Frontier {
 
     /// Returns what the parts of a durable frontier take.
     pub(in super::super) fn memory_report(&self) -> Option<MemoryReport> {
-        let config = &self.durable.as_ref()?.config;
+        let bound = self.durable.as_ref().and_then(|durable| durable.config.max_memory);
         let is_on_disk = self.sieve.queue().hosts().may_be_on_disk();
-        is_on_disk.then(|| self.memory_report_of(config))
+        is_on_disk.then(|| self.memory_report_of(bound))
     }
 
-    fn memory_report_of(&self, config: &FrontierConfig) -> MemoryReport {
+    fn memory_report_of(&self, bound: Option<u64>) -> MemoryReport {
         let hosts = self.sieve.queue().hosts().memory();
+        let keys = self.sieve.filter().keys();
         MemoryReport {
-            bound: config.max_memory,
+            bound,
             seen_set: self.sieve.filter().load().memory_bytes,
             hosts: hosts.residents,
             host_names: hosts.names,
             fingerprints: self.clusters.bytes(),
-            store: STORE_BYTES + config.key_bytes(),
+            store: STORE_BYTES + keys.map_or(0, |keys| bytes_of_keys(keys.lock().are_looked_up())),
             hosts_on_disk: hosts.evicted,
         }
     }
