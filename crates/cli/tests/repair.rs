@@ -41,10 +41,13 @@ struct Crawl {
 
 impl Crawl {
     fn new(name: &str, most: &str) -> Self {
+        Self::of(name, most, &site())
+    }
+
+    fn of(name: &str, most: &str, seed: &str) -> Self {
         let folder = folder(name);
         let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let (state, pages) = (path("state"), path("pages.jsonl"));
-        let seed = site();
         succeeds(&[
             "--delay",
             "0",
@@ -54,7 +57,7 @@ impl Crawl {
             &state,
             "-o",
             &pages,
-            &seed,
+            seed,
         ]);
         Self { folder, state, pages }
     }
@@ -145,6 +148,30 @@ fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
     assert_eq!(number(&resumed.stdout, "pages "), PAGES as u64);
     let lines = fs::read_to_string(&crawl.pages).unwrap();
     assert_eq!(lines.lines().count(), PAGES);
+}
+
+#[test]
+fn damage_that_is_met_in_the_middle_of_a_crawl_names_the_repair() {
+    // A queue of several segments, of which the first and the last are in the checkpoint.
+    let wide = site_of(|path| {
+        let links = (0..1500).map(|page| format!("<a href=/{page:030}>x</a>"));
+        Some(if path == "/" { links.collect() } else { String::new() })
+    });
+    let crawl = Crawl::of("repair-midway", "1", &wide);
+    let connection = rusqlite::Connection::open(crawl.database()).unwrap();
+    let damage = "UPDATE segment SET value = zeroblob(length(value)) WHERE key = (SELECT max(key) FROM segment)";
+    assert_eq!(connection.execute(damage, []).unwrap(), 1);
+    connection.close().unwrap();
+    let resume = ["--delay", "0", "--state", &crawl.state, "-o", &crawl.pages, &wide];
+    fails(&resume, 1, &["crawler repair", "recovers what is intact"]);
+    let pages = |crawl: &Crawl| fs::read_to_string(&crawl.pages).unwrap().lines().count();
+    let before = pages(&crawl);
+    assert!(before > 1, "it was met at once");
+
+    let (code, report) = crawl.repair();
+    assert_eq!(code, 3, "{report}");
+    succeeds(&resume);
+    assert!((before + 1..1501).contains(&pages(&crawl)));
 }
 
 fn seed_of(crawl: &Crawl) -> String {

@@ -45,7 +45,9 @@ impl Frontier {
         if let Some(call) = self.recall(&found, now)? {
             durable.add(&call, true)?;
         }
-        self.keys_error().map_or(Ok(()), |error| Err(error.into()))
+        // A host that could not be read has not taken its link.
+        let error = self.keys_error().or_else(|| durable.shelf.error());
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Looks up all of them, if nothing else is left to do.

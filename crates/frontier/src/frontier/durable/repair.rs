@@ -300,7 +300,7 @@ fn put_rest_out(
     Ok(())
 }
 
-/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+/// Returns the new URLs that the calls of a row offered or recalled, as far as they can be read.
 fn links_of(row: &[u8]) -> Vec<Link> {
     let Ok((_, mut rest)) = postcard::take_from_bytes::<&serde_bytes::Bytes>(row) else {
         return Vec::new();
@@ -310,6 +310,8 @@ fn links_of(row: &[u8]) -> Vec<Link> {
         rest = after;
         let mut add = |links: &StoredLinks<'_>| found.extend(links.read().into_iter().flat_map(|(links, _)| links));
         match &call {
+            // They have left the spool with this row.
+            Call::Recall { links, .. } => found.extend(links.iter().filter_map(|link| Some(link.read()?.0))),
             Call::AddSeed { url, is_new: true, .. } => found.extend(url.read().map(Link::seed)),
             Call::Offer { links, .. } => add(links),
             Call::Settle { settlements, .. } => settlements.iter().for_each(|one| add(&one.links)),

@@ -127,6 +127,15 @@ impl Workbench {
         if resident.is_kept {
             self.kept_bytes = self.kept_bytes + bytes - before;
         }
+        if bytes < before {
+            self.lower_full_at();
+        }
+    }
+
+    /// What was too much once is no measure for what is too much now.
+    fn lower_full_at(&mut self) {
+        let full_at = self.bytes.saturating_add(self.retry_after).max(self.most);
+        self.full_at = self.full_at.min(full_at);
     }
 
     /// Marks a host as used. What its last change has added is counted now.
@@ -143,9 +152,7 @@ impl Workbench {
         if resident.seat != 0 {
             self.bytes -= u64::from(resident.bytes);
             self.residents -= 1;
-            // What was too much once is no measure for what is too much now.
-            let full_at = self.bytes.saturating_add(self.retry_after).max(self.most);
-            self.full_at = self.full_at.min(full_at);
+            self.lower_full_at();
             if resident.is_kept {
                 self.kept_bytes -= u64::from(resident.bytes);
             }

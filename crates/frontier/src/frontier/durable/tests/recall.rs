@@ -34,8 +34,17 @@ const EAGER: Sizes = Sizes {
     ..SMALL
 };
 
+/// Looks all of them up with the first row.
+pub(super) const ALL_AT_ONCE: Sizes = Sizes {
+    keys: KeySizes {
+        parts_at_once: 1_000,
+        ..EAGER.keys
+    },
+    ..EAGER
+};
+
 /// With a filter for forty pages, which is wrong about a half of three hundred.
-fn recalling() -> FrontierConfig {
+pub(super) fn recalling() -> FrontierConfig {
     FrontierConfig {
         exact: false,
         recall: true,
@@ -161,7 +170,7 @@ fn links_are_looked_up_before_the_end_if_many_wait() {
 }
 
 /// A frontier that was offered all pages at once, with links that wait.
-fn spooled() -> (Recorder, Frontier) {
+pub(super) fn spooled() -> (Recorder, Frontier) {
     let recorder = Recorder::default();
     let mut frontier = open_sized(recorder.clone(), recalling(), START, PATIENT)
         .unwrap()
@@ -226,14 +235,7 @@ fn an_opening_with_other_options_ends_with_a_checkpoint_before_any_row() {
         ..recalling()
     };
     let images = Recorder::from(recorder.image()).and_images();
-    let all_at_once = Sizes {
-        keys: KeySizes {
-            parts_at_once: 1_000,
-            ..EAGER.keys
-        },
-        ..EAGER
-    };
-    let opened = open_sized(images.clone(), other.clone(), START, all_at_once);
+    let opened = open_sized(images.clone(), other.clone(), START, ALL_AT_ONCE);
     drop(opened.unwrap());
     assert!(images.images().len() > 1);
     for image in images.images() {

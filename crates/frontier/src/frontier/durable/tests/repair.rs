@@ -12,9 +12,10 @@ use super::common::{START, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{changed_by, image, image_that, manifest};
 use super::pair::picture;
+use super::recall::{ALL_AT_ONCE, recalling, spooled};
 use super::run::{self, steps_of};
 use super::segments::{PAGES, config_of_many, long_queue};
-use super::stores::{Recorder, SMALL, open_store, read_store};
+use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
 use crate::rules::ParseRules;
 use crate::store::{FoundRows, MemoryStore, Space};
 use crate::{Frontier, Leasing, Time};
@@ -353,4 +354,22 @@ fn wrong_bytes_of_any_value_never_make_a_repair_panic() {
         repaired > 20 && not_continued > 0,
         "{repaired} repaired, {not_continued} not continued"
     );
+}
+
+#[test]
+fn links_that_a_dropped_row_recalled_are_put_out() {
+    let (recorder, mut frontier) = spooled();
+    let before = waiting(&frontier);
+    frontier.persist(b"another row", START).unwrap();
+    drop(frontier);
+    let row = *recorder.image().space(Space::Journal).keys().last().unwrap();
+    let opened = open_sized(recorder.clone(), recalling(), START, ALL_AT_ONCE).unwrap();
+    let recalled: BTreeSet<_> = waiting(&opened.frontier).difference(&before).cloned().collect();
+    assert!(recalled.len() > 20, "{recalled:?}");
+    let whole = recorder.image();
+    let gap = changed_by(&whole, |batch| batch.delete(Space::Journal, row..=row));
+    let mended = mend(&gap, &whole);
+    assert_eq!(mended.report.outcome, RepairOutcome::Repaired);
+    let lost: Vec<_> = recalled.difference(&mended.urls).collect();
+    assert!(lost.is_empty(), "{lost:?}");
 }
