@@ -139,7 +139,7 @@ pub struct FrontierConfig {
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
     /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
-    /// on disk then. It needs `FrontierConfig::least_memory`, and about 150 bytes for each host. `None` bounds only the hosts, to
+    /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
     /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
     pub max_memory: Option<u64>,
     /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.

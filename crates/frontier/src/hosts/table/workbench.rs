@@ -10,7 +10,7 @@ use crate::hosts::host::Host;
 use crate::url::HostKey;
 
 /// What a host takes in the table, in the rounds and with its name, in bytes.
-const BYTES_OF_NAME: usize = 150;
+const BYTES_OF_NAME: usize = 200;
 
 /// A host in memory.
 #[derive(Debug)]
