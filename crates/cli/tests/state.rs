@@ -57,7 +57,11 @@ fn the_memory_is_bounded_with_a_state_directory_only_and_not_below_what_its_part
     let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
     fails(&["--memory", "512MiB", &seed], 2, &["--state"]);
     let too_little: &[&str] = &["--delay", "0", "--state", &state, "--memory", "50MiB", &seed];
-    fails(too_little, 1, &["52428800 bytes of memory are too few: at least "]);
+    fails(
+        too_little,
+        1,
+        &["50.0 MiB of memory is too little: at least ", " MiB is needed"],
+    );
     let run = |memory| {
         let arguments = [
             "--delay", "0", "--state", &state, "-o", &pages, "--memory", memory, &seed,

@@ -358,6 +358,12 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     // They are those of the last run now.
     succeeds(&["resume", &state]);
     assert_eq!(fetched(), 5);
+    // Two of them would silence warnings.
+    succeeds(&["resume", &state, "-q"]);
+    succeeds(&["resume", &state, "-q"]);
+    assert_eq!(command().matches("\"-q\"").count(), 1);
+    succeeds(&["resume", &state, "-v"]);
+    assert!(!command().contains("\"-q\""));
     succeeds(&["resume", &state, "--max-pages", "100"]);
     assert_eq!(fetched(), 13);
     assert_eq!(fs::read_to_string(pages).unwrap().lines().count(), 13);

@@ -20,7 +20,11 @@ pub enum StartError {
     #[error("the memory can be bounded only with a state directory, in which the rest lies")]
     MemoryWithoutState,
     /// The bound of the memory is too small.
-    #[error("{most} bytes of memory are too few: at least {least} are needed, with this capacity and concurrency")]
+    #[error(
+        "{} of memory is too little: at least {} MiB is needed, with this capacity and concurrency",
+        bytesize::ByteSize(*most),
+        least.div_ceil(1 << 20)
+    )]
     TooLittleMemory {
         /// The bound.
         most: u64,

@@ -58,11 +58,11 @@ pub(super) const EXIT_CODES: [(&str, &str); 5] = [
     ("2", "The arguments, the configuration file or the seeds are wrong."),
     (
         "3",
-        "The crawl is incomplete (--fail-on-incomplete), a URL unknown (why), or something was lost (repair).",
+        "Incomplete (--fail-on-incomplete), unknown URL (why), losses (repair).",
     ),
     (
         "4",
-        "Too much of a state directory is lost to continue its crawl (repair).",
+        "Too much is lost to continue the crawl of a state directory (repair).",
     ),
 ];
 

@@ -55,8 +55,9 @@ pub(crate) struct Site {
         help_heading = "Input"
     )]
     pub(crate) refresh: Option<Duration>,
-    /// Share out this much memory to the seen-set, the hosts, caches and requests.
+    /// Share out this much memory among the seen-set, the hosts, caches and requests.
     ///
+    /// Needs --state.
     /// Hosts that were not used for long lie in the state directory. The seen-set may take a quarter: beyond that it wrongly drops more
     /// and more new pages, and warns. The size has room for pages in flight of usual length; --max-body bounds the others. Without it the
     /// seen-set and the names of hosts grow, and hosts in memory take 160 MiB.

@@ -121,8 +121,10 @@ fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
         rows.add("damage", &report.damage);
     }
     for table in &report.tables {
-        let of = table.written.map_or("an unknown number".to_owned(), grouped);
-        let found = format!("{} of {of} rows are intact", grouped(table.found));
+        let found = match table.written {
+            Some(written) => format!("{} of {} rows are intact", grouped(table.found), grouped(written)),
+            None => format!("intact rows: {}; how many there were is unknown", grouped(table.found)),
+        };
         rows.add(&format!("table {}", table.name), found);
     }
     add_losses(&mut rows, repaired);
@@ -131,7 +133,7 @@ fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
             counted(report.records_put_out, "record"),
             counted(report.urls_put_out, "URL"),
         );
-        rows.add("put out", format!("{records}, {urls}, as JSON lines:"));
+        rows.add("saved", format!("{records}, {urls}, as JSON lines:"));
         rows.add_whole("", lines.display());
     }
     if let Some(kept) = &report.kept {

@@ -68,8 +68,13 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
         return Err(ArgumentsError::OtherState { dir });
     }
     // The later of two equal options wins. Those that name a file may not be given twice: outputs belong to the state.
-    let given = kept_arguments(&dir)?.into_iter().chain(changed.iter().cloned());
-    cli = parse_given(given.collect())?;
+    let mut given = kept_arguments(&dir)?;
+    if changed.iter().any(|argument| is_verbosity(argument)) {
+        // These alone would add up, and silence warnings.
+        given.retain(|argument| !is_verbosity(argument));
+    }
+    given.extend(changed.iter().cloned());
+    cli = parse_given(given)?;
     // It may have been moved since.
     cli.site.state = Some(dir);
     Ok(cli)
@@ -79,6 +84,14 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
 fn names_state(argument: &OsStr) -> bool {
     let text = argument.to_string_lossy();
     text == "--state" || text.starts_with("--state=")
+}
+
+/// Returns whether an argument is `-q`, `-v`, several of them, or their long form.
+fn is_verbosity(argument: &OsStr) -> bool {
+    let text = argument.to_string_lossy();
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    let is_only = |letter: char| !letters.is_empty() && letters.chars().all(|other| other == letter);
+    matches!(&*text, "--quiet" | "--verbose") || is_only('q') || is_only('v')
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

@@ -141,7 +141,8 @@ impl Answer {
                     answer.false_positive_rate = Some(*false_positive_rate);
                     let chance = match *false_positive_rate {
                         0.0 => "it surely was offered".to_owned(),
-                        rate => format!("with probability {rate:.1e} it was never offered"),
+                        rate if rate < 1e-4 => "it was offered, but for a chance of less than 0.01 %".to_owned(),
+                        rate => format!("with a chance of {:.2} % it was never offered", rate * 100.0),
                     };
                     let text = format!("the seen-set knows it, and there is no record of it; {chance}");
                     ("seen", None, text)
