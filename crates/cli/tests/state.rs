@@ -60,7 +60,7 @@ fn the_memory_is_bounded_with_a_state_directory_only_and_not_below_what_its_part
     fails(
         too_little,
         1,
-        &["50.0 MiB of memory is too little: at least ", " MiB is needed"],
+        &["50 MiB of memory is too little: at least ", " MiB is needed"],
     );
     let run = |memory| {
         let arguments = [

@@ -21,8 +21,8 @@ pub enum StartError {
     MemoryWithoutState,
     /// The bound of the memory is too small.
     #[error(
-        "{} of memory is too little: at least {} MiB is needed, with this capacity and concurrency",
-        bytesize::ByteSize(*most),
+        "{} MiB of memory is too little: at least {} MiB is needed, with this capacity and concurrency",
+        most >> 20,
         least.div_ceil(1 << 20)
     )]
     TooLittleMemory {

@@ -35,6 +35,7 @@ use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
 pub(crate) use counts::Counts;
 use grouped::{Counted, rounded_down, rounded_up};
 pub use remedy::remedy;
+pub use shown::seen_set;
 
 use crate::fetch::TruncationReason;
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use crawler::{Ending, SavedCrawl};
@@ -61,7 +62,11 @@ impl<'a> Status<'a> {
         rows.add("crawl", self.dir.display());
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
-        rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
+        let elapsed = match summary.elapsed {
+            short if short < Duration::from_secs(60) => format!("{:.1} s", short.as_secs_f64()),
+            long => duration(long),
+        };
+        rows.add("elapsed", format!("{elapsed}, all runs"));
         let pace = summary.pages_per_second();
         rows.add("pages", format!("{} ({pace:.1} per second)", grouped(summary.pages)));
         rows.add("by status", listed(&summary.by_status));
@@ -75,7 +80,6 @@ impl<'a> Status<'a> {
             );
         }
         rows.add("redirects", grouped(report.pages.redirected));
-        rows.add("rejected (4xx)", counted(report.pages.rejected, "page"));
         rows.add("failed", counted(summary.failed_pages(), "page"));
         rows.add("failed by reason", listed(&summary.failed));
         rows.add("not fetched", listed(&self.not_fetched()));
@@ -90,7 +94,7 @@ impl<'a> Status<'a> {
         let given_up = counted(report.origins_given_up, "origin");
         rows.add("hosts", format!("{}, {given_up} given up", grouped(report.hosts)));
         self.add_away(&mut rows);
-        let saturation = report.saturation.to_string();
+        let saturation = crawler::summary::seen_set(report);
         for (at, part) in saturation.split("; ").enumerate() {
             rows.add(if at == 0 { "seen-set" } else { "" }, part);
         }

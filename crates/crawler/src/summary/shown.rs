@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bytesize::ByteSize;
-use frontier::{HostReport, NotFetched};
+use frontier::{HostReport, NotFetched, Report};
 
 use super::grouped::{Counted, Grouped};
 use super::{SitemapCounts, Summary};
@@ -12,6 +12,15 @@ use crate::fetch::TruncationReason;
 
 /// The columns of a value: those of a terminal of 80 beside the name.
 const VALUE_COLUMNS: usize = 60;
+
+/// Describes the seen-set, in parts that are separated by `; `. With recall, what it takes for seen by mistake is not dropped for good.
+pub fn seen_set(report: &Report) -> String {
+    let text = report.saturation.to_string();
+    if report.to_recall.is_none() {
+        return text;
+    }
+    text.replace("wrongly dropped", "taken for seen at first, and recalled")
+}
 
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
@@ -100,7 +109,7 @@ impl Summary {
             "hosts",
             format_args!("{}{}", Grouped(report.hosts), ShortestPause(&self.hosts)),
         )?;
-        let saturation = report.saturation.to_string().replace(" dropped, ", " dropped; ");
+        let saturation = seen_set(report).replace(" dropped, ", " dropped; ");
         for (at, part) in saturation.split("; ").enumerate() {
             row(f, if at == 0 { "seen-set" } else { "" }, format_args!("{part}"))?;
         }
