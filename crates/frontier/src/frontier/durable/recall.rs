@@ -46,8 +46,7 @@ impl Frontier {
             durable.add(&call, true)?;
         }
         // A host that could not be read has not taken its link.
-        let error = self.keys_error().or_else(|| durable.shelf.error());
-        error.map_or(Ok(()), |error| Err(error.into()))
+        durable.check_read(self.sieve.filter())
     }
 
     /// Looks up all of them, if nothing else is left to do.

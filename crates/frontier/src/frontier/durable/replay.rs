@@ -4,6 +4,7 @@ use super::super::Frontier;
 use super::calls::{Call, OtherLinks};
 use super::checkpoint::LOGIC;
 use super::open::{OpenError, Restored};
+use super::read_error;
 use super::recording::taken;
 use crate::report::LinkCounts;
 use crate::rules::ParseRules;
@@ -30,7 +31,7 @@ impl Restored {
             let (call, after) = postcard::take_from_bytes::<Call<'_>>(rest).map_err(|error| damaged(&error))?;
             rest = after;
             let result = self.frontier.make_again(&call, parse);
-            if let Some(error) = self.shelf.error().or_else(|| self.frontier.keys_error()) {
+            if let Some(error) = read_error(&self.shelf, self.frontier.sieve.filter()) {
                 return Err(error.into());
             }
             match result {
