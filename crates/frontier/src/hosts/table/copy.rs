@@ -311,7 +311,7 @@ mod tests {
         let most = 400_000;
         let mut table = configured(HostTable::default(), &shelf, most);
         let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
-        // Each host is used five times, at its arrival and until so many others have come; then never again.
+        // Each host is used five times until `life` others have come; then never again.
         let (hosts, life) = (60_000, 240);
         let mut peak = 0;
         for step in 0..hosts {

@@ -267,3 +267,30 @@ impl Workbench {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_could_not_be_evicted_once_are_no_measure_for_what_is_too_much_later() {
+        let key = |n: usize| HostKey::of(&url::Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
+        let mut bench = Workbench::default();
+        let mut residents: Vec<_> = (0..100).map(|_| Resident::new(Host::default(), 0)).collect();
+        for (n, resident) in residents.iter_mut().enumerate() {
+            bench.add(&key(n), resident);
+        }
+        let all = bench.bytes();
+        bench.set_most(all / 10);
+        assert!(bench.is_full());
+        // All of them were in flight.
+        bench.set_full(all / 100);
+        assert!(!bench.is_full());
+
+        residents.drain(5..).for_each(|resident| bench.remove(&resident));
+        for n in 0..20 {
+            bench.add(&key(n), &mut Resident::new(Host::default(), 0));
+        }
+        assert!(bench.is_full(), "{} bytes of {}", bench.bytes(), bench.most());
+    }
+}

@@ -110,6 +110,29 @@ fn a_damaged_log_costs_no_row_that_lies_in_another_frame() {
 }
 
 #[test]
+fn values_that_were_replaced_are_found_as_they_are_now_in_a_damaged_log() {
+    let folder = Folder::new();
+    let sizes = Sizes {
+        page_bytes: PAGE as u32,
+        ..SIZES
+    };
+    let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
+    for space in [Space::Meta, Space::Spool] {
+        for value in [&b"first"[..], b"second", b"third"] {
+            store.commit(&put(space, 1, value), false).unwrap();
+        }
+    }
+    let expected = contents(&store);
+    // The log still has all versions, and does not say which of its pages are current.
+    let mut log = fs::read(folder.join("frontier.sqlite-wal")).unwrap();
+    log[24] ^= 1;
+    let database = fs::read(folder.join("frontier.sqlite")).unwrap();
+    drop(store);
+    let (found, _) = salvaged(&folder, &database, &log);
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn an_exchange_that_is_interrupted_is_finished_and_until_then_nothing_is_opened() {
     let folder = Folder::new();
     let mut store = SqliteStore::open(&folder).unwrap();

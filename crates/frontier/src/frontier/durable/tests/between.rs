@@ -8,11 +8,12 @@ use sieve::OnSaturation;
 use super::super::checkpoint::Sizes;
 use super::super::keys::KeySizes;
 use super::common::{START, config, parse, url};
+use super::recall::ALL_AT_ONCE;
 use super::stores::{Recorder, SMALL};
 use crate::config::FrontierConfig;
 use crate::link::Link;
 use crate::rules::ParseRules;
-use crate::{Frontier, Leasing, OpenError, Outcome, Task, Verdict};
+use crate::{Frontier, Leasing, OpenError, Outcome, Task, Time, Verdict};
 
 const SIZES: Sizes = Sizes {
     min_journal_bytes: u64::MAX,
@@ -62,6 +63,22 @@ fn offer(frontier: &mut Frontier, numbers: std::ops::Range<usize>) {
     }
 }
 
+/// Fetches what is due, up to `at_once` pages in each row. Returns the number of pages.
+fn fetch_all(frontier: &mut Frontier, now: Time, at_once: usize) -> usize {
+    let mut fetched = 0;
+    while let Leasing::Ready(leases) = frontier.lease(now, at_once).unwrap() {
+        fetched += leases.len();
+        let settle = |lease: &crate::Lease| match lease.task() {
+            Task::Page(page) => page.settle(Outcome::Done),
+            other => panic!("{other:?}"),
+        };
+        let settlements: Vec<_> = leases.iter().map(settle).collect();
+        frontier.settle(&settlements, now).unwrap();
+        frontier.persist(b"", now).unwrap();
+    }
+    fetched
+}
+
 #[test]
 fn a_recalled_link_is_marked_as_seen_though_layers_were_merged_meanwhile() {
     let recorder = Recorder::default();
@@ -79,23 +96,13 @@ fn a_recalled_link_is_marked_as_seen_though_layers_were_merged_meanwhile() {
         assert!(offered < 100_000);
     }
     let waiting = frontier.report().to_recall.unwrap();
-    let mut fetched = 0;
-    while let Leasing::Ready(leases) = frontier.lease(START, 100_000).unwrap() {
-        fetched += leases.len();
-        let settle = |lease: &crate::Lease| match lease.task() {
-            Task::Page(page) => page.settle(Outcome::Done),
-            other => panic!("{other:?}"),
-        };
-        let settlements: Vec<_> = leases.iter().map(settle).collect();
-        frontier.settle(&settlements, START).unwrap();
-        frontier.persist(b"", START).unwrap();
-    }
+    let fetched = fetch_all(&mut frontier, START, 1_000);
     assert_eq!(fetched, offered, "recall finds all ({waiting} waited)");
     let verdicts = frontier.offer(&links(0..offered), START).unwrap();
     let again = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
     assert_eq!(
         again, 0,
-        "of {offered} pages, {waiting} were recalled; so many are fetched a second time"
+        "of {offered} pages, {waiting} were recalled; {again} of them are fetched a second time"
     );
 }
 
@@ -196,20 +203,6 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
         delay: Duration::from_secs(seconds),
         ..config()
     };
-    let lease_all = |frontier: &mut Frontier, now| {
-        let mut fetched = 0;
-        while let Leasing::Ready(leases) = frontier.lease(now, 3).unwrap() {
-            fetched += leases.len();
-            let settle = |lease: &crate::Lease| match lease.task() {
-                Task::Page(page) => page.settle(Outcome::Done),
-                other => panic!("{other:?}"),
-            };
-            let settlements: Vec<_> = leases.iter().map(settle).collect();
-            frontier.settle(&settlements, now).unwrap();
-            frontier.persist(b"", now).unwrap();
-        }
-        fetched
-    };
     let recorder = Recorder::default();
     let mut frontier = open(&recorder, slow(10), SMALL).unwrap();
     for host in 0..HOSTS {
@@ -221,7 +214,7 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
         }
         frontier.persist(b"", START).unwrap();
     }
-    assert_eq!(lease_all(&mut frontier, START), HOSTS);
+    assert_eq!(fetch_all(&mut frontier, START, 3), HOSTS);
     frontier.checkpoint(b"", START).unwrap();
     let memory = frontier.report().memory.unwrap();
     assert!(memory.hosts_on_disk > 20, "{memory} {}", frontier.report().hosts);
@@ -242,9 +235,56 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
     let mut frontier = open(&recorder, slow(5), SMALL).unwrap();
     let later = START + Duration::from_secs(3_600);
     assert_eq!(
-        lease_all(&mut frontier, later),
+        fetch_all(&mut frontier, later, 3),
         HOSTS,
         "{:?}",
         frontier.lease(later, 10)
     );
+}
+
+#[test]
+fn a_host_that_cannot_be_read_loses_no_link_that_is_recalled_to_it() {
+    let recorder = Recorder::default();
+    let config = FrontierConfig {
+        recall: true,
+        exact: false,
+        capacity: 40,
+        false_positive_rate: 0.2,
+        ..config()
+    };
+    let fails = Arc::new(std::sync::atomic::AtomicI64::new(i64::MAX));
+    let store = FailsOnce {
+        recorder: recorder.clone(),
+        left: Arc::clone(&fails),
+    };
+    let mut frontier = super::stores::open_sized(store, config.clone(), START, ALL_AT_ONCE)
+        .unwrap()
+        .frontier;
+    let link = |number: usize| {
+        let page = url(&format!("http://host{}.example/{number}", number % 30));
+        Link::found(page, 1, "http://a.example/".into())
+    };
+    let mut failed_at = None;
+    for number in 0..300 {
+        frontier.offer(&[link(number)], START).unwrap();
+        // From here on, the next host that is read for a recall fails.
+        fails.store(
+            if number > 150 { 0 } else { i64::MAX },
+            std::sync::atomic::Ordering::SeqCst,
+        );
+        let saved = frontier.persist(b"", START);
+        fails.store(i64::MAX, std::sync::atomic::Ordering::SeqCst);
+        if saved.is_err() {
+            failed_at = Some(number);
+            break;
+        }
+    }
+    let failed_at = failed_at.expect("a host was read for a recall");
+    drop(frontier);
+    let mut frontier = super::stores::open_sized(recorder, config, START, ALL_AT_ONCE)
+        .unwrap()
+        .frontier;
+    // What the failed row had.
+    frontier.offer(&[link(failed_at)], START).unwrap();
+    assert_eq!(fetch_all(&mut frontier, START, 3), failed_at + 1);
 }

@@ -253,12 +253,17 @@ fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
 
 #[test]
 fn options_that_the_state_depends_on_are_refused_with_both_values() {
-    let config = FrontierConfig {
-        exact: false,
-        ..common::config()
-    };
+    for exact in [false, true] {
+        refuses_what_the_state_depends_on(&FrontierConfig {
+            exact,
+            ..common::config()
+        });
+    }
+}
+
+fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
     let changes: [(&str, Changing); 6] = [
-        ("exact", |config| config.exact = true),
+        ("exact", |config| config.exact = !config.exact),
         ("capacity", |config| config.capacity += 1),
         ("false_positive_rate", |config| config.false_positive_rate /= 3.0),
         ("on_saturation grow", |config| config.on_saturation = OnSaturation::Grow),
@@ -278,7 +283,7 @@ fn options_that_the_state_depends_on_are_refused_with_both_values() {
         );
         assert!(recorder.image() == before, "{name}: it was changed all the same");
     }
-    // The secret of the hash is that of the first run, and what only a filter needs may change beside an exact set.
+    // The secret of the hash is that of the first run. What happens when the filter is full may change, but not whether it grows.
     let other = FrontierConfig {
         hashing: sieve::Hashing::random(),
         on_saturation: OnSaturation::Refuse,
@@ -294,7 +299,7 @@ fn options_that_the_state_depends_on_are_refused_with_both_values() {
                     exclude: vec!["(".to_owned()],
                     ..config.scope.clone()
                 },
-                ..config
+                ..config.clone()
             },
             START
         ),

@@ -151,29 +151,7 @@ fn runs_are_few_and_those_that_were_merged_are_removed() {
 }
 
 #[test]
-fn what_an_unfinished_run_left_is_removed() {
-    let mut written = Written::new();
-    for row in 0..40 {
-        written.add_row(7, row % 5 == 0);
-    }
-    let store = &mut written.recorder;
-    let mut garbage = Batch::default();
-    let next = *runs(&store.image()).iter().max().unwrap() + 3;
-    for part in 0..5 {
-        garbage.put(Space::Digest, (next << 32) | part, vec![1; 64]);
-    }
-    store.commit(&garbage, false).unwrap();
-    written.kill();
-    written.add_row(1, false);
-    assert!(!runs(&written.recorder.image()).contains(&next));
-    for _ in 0..100 {
-        written.add_row(7, false);
-    }
-    written.kill();
-}
-
-#[test]
-fn what_an_unfinished_merge_left_is_removed_in_slices() {
+fn what_an_unfinished_run_left_is_removed_in_slices() {
     let mut written = Written::new();
     for row in 0..40 {
         written.add_row(7, row % 5 == 0);
