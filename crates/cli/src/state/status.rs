@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::Duration;
 
 use bytesize::ByteSize;
 use crawler::{Ending, SavedCrawl};
@@ -62,11 +61,7 @@ impl<'a> Status<'a> {
         rows.add("crawl", self.dir.display());
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
-        let elapsed = match summary.elapsed {
-            short if short < Duration::from_secs(60) => format!("{:.1} s", short.as_secs_f64()),
-            long => duration(long),
-        };
-        rows.add("elapsed", format!("{elapsed}, all runs"));
+        rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
         let pace = summary.pages_per_second();
         rows.add("pages", format!("{} ({pace:.1} per second)", grouped(summary.pages)));
         rows.add("by status", listed(&summary.by_status));
@@ -94,8 +89,7 @@ impl<'a> Status<'a> {
         let given_up = counted(report.origins_given_up, "origin");
         rows.add("hosts", format!("{}, {given_up} given up", grouped(report.hosts)));
         self.add_away(&mut rows);
-        let saturation = crawler::summary::seen_set(report);
-        for (at, part) in saturation.split("; ").enumerate() {
+        for (at, part) in crawler::summary::seen_set(report).iter().enumerate() {
             rows.add(if at == 0 { "seen-set" } else { "" }, part);
         }
         rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));

@@ -100,10 +100,14 @@ pub(super) fn rfc3339(time: Time) -> String {
     format!("{timestamp:.3}")
 }
 
-/// Returns a duration in its two largest units: `0 s`, `4 m 10 s`, `3 h 5 m`, `2 d 7 h`.
+/// Returns a duration in its two largest units: `0.4 s`, `4 m 10 s`, `3 h 5 m`, `2 d 7 h`.
 pub(super) fn duration(duration: Duration) -> String {
+    // Rounded up, it would be a minute.
+    if duration < Duration::from_millis(59_950) {
+        return format!("{:.1} s", duration.as_secs_f64());
+    }
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "m"), (1, "s")];
-    let seconds = duration.as_secs();
+    let seconds = duration.as_secs().max(60);
     let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
     let mut parts = Vec::new();
     let mut rest = seconds;
@@ -139,10 +143,14 @@ mod tests {
     fn numbers_and_times_are_easy_to_read() {
         assert_eq!([9_999, 12_345].map(grouped), ["9999", "12 345"]);
         assert_eq!(counted(1, "page"), "1 page");
-        let shown = |seconds| duration(Duration::from_secs(seconds));
+        let shown = |milliseconds| duration(Duration::from_millis(milliseconds));
         assert_eq!(
-            [0, 59, 250, 3600, 11_100, 200_000].map(shown),
-            ["0 s", "59 s", "4 m 10 s", "1 h", "3 h 5 m", "2 d 7 h"]
+            [0, 149, 59_949, 59_950, 60_000, 250_000].map(shown),
+            ["0.0 s", "0.1 s", "59.9 s", "1 m", "1 m", "4 m 10 s"]
+        );
+        assert_eq!(
+            [3_600_000, 11_100_000, 200_000_000].map(shown),
+            ["1 h", "3 h 5 m", "2 d 7 h"]
         );
         assert_eq!(rfc3339(Time::from_millis(951_782_400_007)), "2000-02-29T00:00:00.007Z");
     }

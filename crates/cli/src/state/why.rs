@@ -139,11 +139,7 @@ impl Answer {
                 }
                 None => {
                     answer.false_positive_rate = Some(*false_positive_rate);
-                    let chance = match *false_positive_rate {
-                        0.0 => "it surely was offered".to_owned(),
-                        rate if rate < 1e-4 => "it was offered, but for a chance of less than 0.01 %".to_owned(),
-                        rate => format!("with a chance of {:.2} % it was never offered", rate * 100.0),
-                    };
+                    let chance = offered(*false_positive_rate);
                     let text = format!("the seen-set knows it, and there is no record of it; {chance}");
                     ("seen", None, text)
                 }
@@ -205,6 +201,15 @@ fn counted_entries(number: u64) -> String {
     format!("{} {noun}", grouped(number))
 }
 
+/// Says how surely a URL was offered that the seen-set knows.
+fn offered(false_positive_rate: f64) -> String {
+    match false_positive_rate {
+        0.0 => "it surely was offered".to_owned(),
+        rate if rate < 1e-4 => "it was offered, but for a chance of less than 0.01 %".to_owned(),
+        rate => format!("with a chance of {:.2} % it was never offered", rate * 100.0),
+    }
+}
+
 /// Returns what an entry waits for, as one word.
 fn word(wait: &Wait) -> &'static str {
     match wait {
@@ -228,5 +233,20 @@ fn explained(wait: &Wait) -> String {
         Wait::Until(time) => format!("its host can be asked from {} on", rfc3339(*time)),
         Wait::Away { since, cause } => format!("its origin is away since {}: {cause}", rfc3339(*since)),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_the_seen_set_knows_has_its_chance_of_a_mistake_in_percent() {
+        assert_eq!(offered(0.0), "it surely was offered");
+        assert_eq!(
+            offered(0.000_099),
+            "it was offered, but for a chance of less than 0.01 %"
+        );
+        assert_eq!(offered(0.012_34), "with a chance of 1.23 % it was never offered");
     }
 }

@@ -13,13 +13,14 @@ use crate::fetch::TruncationReason;
 /// The columns of a value: those of a terminal of 80 beside the name.
 const VALUE_COLUMNS: usize = 60;
 
-/// Describes the seen-set, in parts that are separated by `; `. With recall, what it takes for seen by mistake is not dropped for good.
-pub fn seen_set(report: &Report) -> String {
-    let text = report.saturation.to_string();
-    if report.to_recall.is_none() {
-        return text;
-    }
-    text.replace("wrongly dropped", "taken for seen at first, and recalled")
+/// Describes the seen-set, in parts for a row each. With recall, the last one says whether links wait to be looked up.
+pub fn seen_set(report: &Report) -> Vec<String> {
+    let text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
+    let recall = report.to_recall.map(|links| match links {
+        0 => "recall: all links that it dropped were looked up".to_owned(),
+        links => format!("recall: {} that it dropped will be looked up", Counted(links, "link")),
+    });
+    text.split("; ").map(str::to_owned).chain(recall).collect()
 }
 
 impl fmt::Display for Summary {
@@ -109,8 +110,7 @@ impl Summary {
             "hosts",
             format_args!("{}{}", Grouped(report.hosts), ShortestPause(&self.hosts)),
         )?;
-        let saturation = seen_set(report).replace(" dropped, ", " dropped; ");
-        for (at, part) in saturation.split("; ").enumerate() {
+        for (at, part) in seen_set(report).iter().enumerate() {
             row(f, if at == 0 { "seen-set" } else { "" }, format_args!("{part}"))?;
         }
         row(
@@ -322,6 +322,23 @@ mod tests {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             row(f, "name", format_args!("{}", self.0))
         }
+    }
+
+    #[test]
+    fn a_recall_says_whether_dropped_links_wait() {
+        let frontier = frontier::Frontier::in_memory(frontier::FrontierConfig::default()).unwrap();
+        let mut report = frontier.report();
+        let parts = seen_set(&report).len();
+        report.to_recall = Some(0);
+        assert_eq!(
+            seen_set(&report)[parts..],
+            ["recall: all links that it dropped were looked up"]
+        );
+        report.to_recall = Some(12_345);
+        assert_eq!(
+            seen_set(&report)[parts..],
+            ["recall: 12 345 links that it dropped will be looked up"]
+        );
     }
 
     #[test]
