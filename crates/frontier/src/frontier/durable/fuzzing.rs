@@ -8,7 +8,7 @@ use super::calls::{StoredSettlement, StoredUrl};
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::open::Restored;
 use super::shelf::SharedStore;
-use super::state::{EncodedState, encode_seen_set};
+use super::state::{EncodedState, decode_seen_set, encode_seen_set};
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
@@ -94,7 +94,8 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
     let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), false, KEY_SIZES);
     let sizes = RowSizes::default();
-    let decoded = Frontier::decode_state(encoded, hosts, &config(), &parse, &store(), Some(keys), sizes);
+    let seen_set = decode_seen_set(&encoded.seen_set, &config(), Some(keys)).ok()?;
+    let decoded = Frontier::decode_state(&encoded.state, seen_set, hosts, &config(), &parse, &store(), sizes);
     decoded.ok().map(|(frontier, _)| frontier)
 }
 

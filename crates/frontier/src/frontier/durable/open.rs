@@ -8,7 +8,7 @@ use super::super::{Frontier, FrontierError, bloom_filter};
 use super::checkpoint::{LOGIC, MANIFEST, Manifest, SIZES, Sizes};
 use super::keys::SharedKeys;
 use super::shelf::{SharedStore, StoreShelf};
-use super::state::{EncodedState, StateError};
+use super::state::{EncodedState, StateError, decode_seen_set, with_keys};
 use super::{Durable, options};
 use crate::config::{ConfigError, FrontierConfig};
 use crate::hosts::{HostReader, HostTable, HostsError};
@@ -118,11 +118,15 @@ pub(super) fn open(
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
         open_spool(keys.as_ref(), &config)?;
-        let (state, empty) = (fresh.encode_state(0)?, HostTable::default());
-        let (mut frontier, shelf) = Frontier::decode_state(&state, empty, &config, parse, &store, keys, sizes.rows)?;
+        let state = fresh.encode_without_seen_set(0)?;
+        let seen_set = with_keys(bloom_filter(&config)?, &config, keys);
+        let empty = HostTable::default();
+        let (mut frontier, shelf) =
+            Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes.rows)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint_saved(now)?;
+        // Nothing is there that a power cut could cost. The first sync makes this survive, too.
+        frontier.checkpoint_saved(now, false)?;
         return Ok(Opened {
             frontier,
             attachment: None,
@@ -144,7 +148,8 @@ pub(super) fn open(
         let hosts = std::mem::take(frontier.hosts().table_mut());
         let before = shelf;
         let keys = frontier.sieve.filter().keys().cloned();
-        (frontier, shelf) = Frontier::decode_state(&state, hosts, &config, parse, &store, keys, sizes.rows)?;
+        let seen_set = decode_seen_set(&state.seen_set, &config, keys)?;
+        (frontier, shelf) = Frontier::decode_state(&state.state, seen_set, hosts, &config, parse, &store, sizes.rows)?;
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
     }
@@ -162,7 +167,7 @@ pub(super) fn open(
         }
         frontier.durable = Some(Box::new(durable));
         // No row may come before it, not even one with links to recall.
-        frontier.checkpoint_saved(now)?;
+        frontier.checkpoint_saved(now, true)?;
     } else {
         frontier.durable = Some(Box::new(durable));
         released = frontier.release_leases(now)?;
@@ -292,7 +297,9 @@ impl Restored {
         keys: Option<SharedKeys>,
         sizes: Sizes,
     ) -> Result<Self, OpenError> {
-        let (frontier, shelf) = Frontier::decode_state(state, hosts, &config, parse, store, keys, sizes.rows)?;
+        let seen_set = decode_seen_set(&state.seen_set, &config, keys)?;
+        let (frontier, shelf) =
+            Frontier::decode_state(&state.state, seen_set, hosts, &config, parse, store, sizes.rows)?;
         Ok(Self {
             frontier,
             shelf,

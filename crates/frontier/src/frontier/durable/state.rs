@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sieve::snapshot::{Counts, Snapshot as _};
-use sieve::{Hashing, SeenSet, Sieve};
+use sieve::{Filter as _, Hashing, SeenSet, Sieve};
 
-use super::super::Frontier;
+use super::super::{Frontier, bloom_filter};
 use super::keys::SharedKeys;
 use super::seen::Seen;
 use super::shelf::{SharedStore, StoreShelf};
@@ -25,6 +25,9 @@ use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
+
+/// What the format of a seen-set has beside the bits, about.
+const ROOM_FOR_HEADS: usize = 4096;
 
 /// A state as bytes, without the hosts, which are copied one after the other.
 #[derive(Debug)]
@@ -99,6 +102,14 @@ struct State {
 impl Frontier {
     /// Returns the state as bytes, without the hosts. Cost: a copy of it.
     pub(super) fn encode_state(&self, next_segment: u64) -> Result<EncodedState, StateError> {
+        Ok(EncodedState {
+            state: self.encode_without_seen_set(next_segment)?,
+            seen_set: encode_seen_set(self.sieve.filter().filter())?,
+        })
+    }
+
+    /// Returns the state as bytes, without the hosts and the seen-set.
+    pub(super) fn encode_without_seen_set(&self, next_segment: u64) -> Result<Vec<u8>, StateError> {
         let state = postcard::to_allocvec(&StateRef {
             counters: self.sieve.counters(),
             queues: self.sieve.queue(),
@@ -118,25 +129,20 @@ impl Frontier {
             latest: self.latest,
             refreshed_row: self.refreshed_row,
         })?;
-        Ok(EncodedState {
-            state,
-            seen_set: encode_seen_set(self.sieve.filter().filter())?,
-        })
+        Ok(state)
     }
 
-    /// Makes a frontier of a state, its hosts and the digests of its keys, under a configuration that fits them. Returns the shelf of its
-    /// queues, too.
+    /// Makes a frontier of a state, its seen-set and its hosts, under a configuration that fits them. Returns the shelf of its queues, too.
     pub(super) fn decode_state(
-        encoded: &EncodedState,
+        state: &[u8],
+        seen_set: Seen,
         hosts: HostTable,
         config: &FrontierConfig,
         parse: &ParseRules,
         store: &SharedStore,
-        keys: Option<SharedKeys>,
         sizes: RowSizes,
     ) -> Result<(Self, Arc<StoreShelf>), StateError> {
-        let mut state: State = postcard::from_bytes(&encoded.state)?;
-        let seen_set = decode_seen_set(&encoded.seen_set, config, keys)?;
+        let mut state: State = postcard::from_bytes(state)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
         let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment));
         let on_disk = HostsOnDisk {
@@ -168,25 +174,42 @@ impl Frontier {
     }
 }
 
+/// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
-    let mut bytes = Vec::new();
+    let load = seen.load();
+    if load.bits > 0 && load.ones == 0 {
+        return Ok(Vec::new());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(load.bits / 8).unwrap_or(0) + ROOM_FOR_HEADS);
     // The counters of the sieve have these counts exactly.
     seen.write_to(&Counts::default(), &mut bytes)?;
     Ok(bytes)
 }
 
-fn decode_seen_set(bytes: &[u8], config: &FrontierConfig, keys: Option<SharedKeys>) -> Result<Seen, StateError> {
+pub(super) fn decode_seen_set(
+    bytes: &[u8],
+    config: &FrontierConfig,
+    keys: Option<SharedKeys>,
+) -> Result<Seen, StateError> {
+    if bytes.is_empty() {
+        return Ok(with_keys(bloom_filter(config)?, config, keys));
+    }
     let secret = match &config.hashing {
         Hashing::Hardened { key } => Some(*key),
         _ => None,
     };
-    let (mut seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
+    let (seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
+    Ok(with_keys(seen, config, keys))
+}
+
+/// Makes the seen-set of a filter and the digests of its keys, if they are stored.
+pub(super) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<SharedKeys>) -> Seen {
     if let SeenSet::Growing(growing) = &mut seen {
         growing.set_first_capacity(config.capacity);
         growing.set_max_bytes(config.max_seen_set_bytes);
     }
-    Ok(match keys {
+    match keys {
         Some(keys) => Seen::with_keys(seen, keys, config),
         None => seen.into(),
-    })
+    }
 }

@@ -93,6 +93,8 @@ pub(super) fn sync_names(dir: &Path) -> std::result::Result<(), StoreError> {
 
 fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Until it has its name, nobody needs what is written. Then it is synced as a whole.
+    connection.pragma_update(None, "synchronous", "off")?;
     // Both can be chosen only before the first page is written.
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
