@@ -6,7 +6,7 @@
     benches/crawl/kill.py --io-errors    an I/O error instead of each kill; needs strace
 
 A site on several hosts below localhost is crawled with all outputs: --output, --links, --refused, --warc and --save, in every second crawl as
-CSV, and in every third with archives of at most 100 kB. The crawler is killed at a random moment, from its first instruction on; one time in
+CSV, and in every third with archives of at most 100 kB. The seen-set grows, is exact, recalls what it drops, or has a bound of memory. The crawler is killed at a random moment, from its first instruction on; one time in
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
 there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
 state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
@@ -24,6 +24,7 @@ import collections
 import csv
 import gzip
 import hashlib
+import importlib.util
 import json
 import pathlib
 import random
@@ -47,6 +48,7 @@ END_SECONDS = 10
 KILL, STOP, STOP_NOW = [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]
 # The clock of the crawler has milliseconds.
 TOLERANCE_SECONDS = 0.002
+HAS_WARCIO = importlib.util.find_spec("warcio") is not None
 # Calls of the system and their errors; whether only calls for the outputs count. SQLite does not use write(2), and sockets do not use the others.
 IO_ERRORS = [
     ("pwrite64", "ENOSPC", False),
@@ -57,6 +59,13 @@ IO_ERRORS = [
     ("rename", "EIO", False),
     ("write", "ENOSPC", True),
     ("write", "EIO", True),
+]
+# The seen-sets and memory of one crawl after the other. The third filter is too small, and recalls what it drops.
+STATES = [
+    [],
+    ["--exact"],
+    ["--recall", "--capacity", "1500", "--on-saturation", "warn", "--false-positive-rate", "0.001"],
+    ["--memory", "256MiB"],
 ]
 # The call that fails is one of so many of its kind, in each thread.
 LATEST_IO_ERROR = 150
@@ -77,6 +86,7 @@ def main():
     arguments.kills = arguments.kills or (20 if arguments.short else 1000)
     arguments.pages = arguments.pages or (600 if arguments.short else 2000)
     moments = random.Random(arguments.seed)
+    print("warcio, an independent reader, checks the archives" if HAS_WARCIO else "warcio is not installed: it checks no archive")
     print(COLUMNS.format("crawl", "kills", "pages", "lost", "twice", "refetched", "early", "orphans", "wall s"))
     kept, killed, number = [], 0, 0
     per_crawl = min(MAX_KILLS_PER_CRAWL, -(-arguments.kills // 3))
@@ -178,7 +188,8 @@ def check(arguments, number, moments, max_kills, work, server):
     first = len(server.log.read_text().splitlines())
 
     files = Files(work / "files", is_csv, max_archive)
-    command = [arguments.crawler, *common, "--delay", arguments.delay, "--state", work / "state", *files.options, seed]
+    state = ["--state", work / "state", *STATES[number % len(STATES)]]
+    command = [arguments.crawler, *common, "--delay", arguments.delay, *state, *files.options, seed]
     command = [str(word) for word in command]
     kills, began, codes, errors = 0, time.monotonic(), [], []
     met = collections.Counter()
@@ -227,6 +238,11 @@ def check(arguments, number, moments, max_kills, work, server):
         for name, keys in by_name.items():
             if keys:
                 broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
+
+    archives = sorted(files.folder.glob("all*.warc.gz"))
+    warcio = subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], capture_output=True) if HAS_WARCIO else None
+    if warcio and warcio.returncode != 0:
+        broken.append(f"warcio refuses an archive: {warcio.stdout.decode()[-300:]}")
 
     answered = collections.Counter(path for _, path, status, _ in requests if int(status) != site_server.GONE)
     again = sum(count - 1 for count in answered.values()) - robots_again(answered, arguments.hosts)
