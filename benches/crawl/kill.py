@@ -83,6 +83,8 @@ def main():
     parser.add_argument("--io-errors", action="store_true", help="let a call of the system fail instead of each kill")
     parser.add_argument("--keep", help="keep the files of crawls with broken promises in this folder")
     arguments = site_server.parse(parser)
+    # A shell that starts this in the background lets it ignore SIGINT, and a crawler would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments.kills = arguments.kills or (20 if arguments.short else 1000)
     arguments.pages = arguments.pages or (600 if arguments.short else 2000)
     moments = random.Random(arguments.seed)
