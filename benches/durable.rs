@@ -7,8 +7,9 @@
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
 //!
-//! `offers` offers links in batches of 64, of which one in ten is new, and no page is settled meanwhile. Then a million pages are settled.
+//! `offers` offers links in batches of 64, and no page is settled meanwhile. One in ten is new, and the others are among the last 100 000 new ones. Then a million pages are settled.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -26,6 +27,8 @@ const LINKS_OF_PAGE: u64 = 5;
 const NEW_ONE_OF: u64 = 10;
 /// The pages that are settled after the offers.
 const SETTLED_AFTER_OFFERS: u64 = 1_000_000;
+/// The links that may be offered again.
+const RECENT: usize = 100_000;
 const HOSTS: u64 = 60_000;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -38,7 +41,7 @@ enum Shape {
     /// Ten URLs per host.
     Tens,
     One,
-    /// Hosts as with `Zipf`, and short URLs. Nine offers in ten are of URLs that were offered before.
+    /// Hosts as with `Zipf`, and short URLs. Nine offers in ten are of URLs that were offered before, among the last [`RECENT`] new ones.
     Offers,
 }
 
@@ -151,6 +154,8 @@ struct Urls {
     canonicalizer: Canonicalizer,
     made: u64,
     hosts: f64,
+    /// Links that are offered again: to parse their URLs once more would take longer than all that is measured.
+    recent: Vec<Link>,
 }
 
 /// The n-th number of SplitMix64 (G. Steele et al., OOPSLA 2014).
@@ -188,15 +193,19 @@ impl Urls {
     fn offers(&mut self, first: u64) -> Result<Vec<Link>> {
         let mut links = Vec::with_capacity(BATCH);
         for n in first..first + BATCH as u64 {
-            let url = match n % NEW_ONE_OF {
-                0 => self.next(),
-                _ => self.url(random(n) % self.made),
-            };
-            links.push(Link::found(
-                self.canonicalizer.parse(&url)?,
-                1,
-                "http://host-0.example/".into(),
-            ));
+            let random = random(n) as usize;
+            if n % NEW_ONE_OF != 0 && !self.recent.is_empty() {
+                links.push(self.recent[random % self.recent.len()].clone());
+                continue;
+            }
+            let url = self.next();
+            let link = Link::found(self.canonicalizer.parse(&url)?, 1, "http://host-0.example/".into());
+            if self.recent.len() < RECENT {
+                self.recent.push(link.clone());
+            } else {
+                self.recent[random % RECENT] = link.clone();
+            }
+            links.push(link);
         }
         Ok(links)
     }
@@ -218,7 +227,8 @@ impl Urls {
 struct Clock {
     elapsed: Duration,
     cpu: f64,
-    commits: Vec<Duration>,
+    /// How many commits took how long, in units of 10 µs.
+    commits: BTreeMap<u128, u64>,
     /// The time at each tenth of the work.
     tenths: Vec<Duration>,
 }
@@ -235,7 +245,7 @@ impl Clock {
         };
         let commit = Instant::now();
         frontier.persist(b"", now)?;
-        self.commits.push(commit.elapsed());
+        self.count(commit.elapsed());
         self.elapsed += start.elapsed();
         self.cpu += cpu_seconds() - cpu;
         Ok(leased)
@@ -247,7 +257,7 @@ impl Clock {
         frontier.offer(links, now)?;
         let commit = Instant::now();
         frontier.persist(b"", now)?;
-        self.commits.push(commit.elapsed());
+        self.count(commit.elapsed());
         self.elapsed += start.elapsed();
         self.cpu += cpu_seconds() - cpu;
         Ok(())
@@ -267,10 +277,21 @@ impl Clock {
         }
     }
 
-    fn quantile(&mut self, share: f64) -> f64 {
-        self.commits.sort_unstable();
-        let at = ((self.commits.len() - 1) as f64 * share) as usize;
-        self.commits[at].as_secs_f64() * 1_000.0
+    fn count(&mut self, commit: Duration) {
+        *self.commits.entry(commit.as_micros() / 10).or_default() += 1;
+    }
+
+    /// Returns the time in milliseconds that this share of the commits did not exceed.
+    fn quantile(&self, share: f64) -> f64 {
+        let all: u64 = self.commits.values().sum();
+        let mut rest = (all as f64 * share).ceil() as u64;
+        for (time, count) in &self.commits {
+            rest = rest.saturating_sub(*count);
+            if rest == 0 {
+                return *time as f64 / 100.0;
+            }
+        }
+        f64::NAN
     }
 }
 
@@ -296,6 +317,7 @@ fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
         canonicalizer: Canonicalizer::default(),
         made: 0,
         hosts: HOSTS as f64,
+        recent: Vec::new(),
     };
     let mut frontier = open(dir, shape, most, memory, now())?;
     for _ in 0..BATCH {

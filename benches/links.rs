@@ -1,4 +1,4 @@
-//! How fast the links of real pages are found: without a tree and with one, in MB/s on one core.
+//! How fast the links of real pages are found, without a tree and with one, and how fast their text gets a simhash: in MB/s on one core.
 //!
 //! `cargo bench -p crawler --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
 //! installed) and also checks that both extractors find the same on every page; with `--assets` it includes assets. As a
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crawler::page::charset;
 use crawler::page::links::{LinkOptions, extract_with_tree, extract_without_tree};
+use crawler::page::{charset, fingerprint};
 use url::Url;
 
 #[expect(dead_code, reason = "examples need more of it")]
@@ -45,8 +45,8 @@ fn main() -> Result<()> {
         folders.extend(input::manual(None));
     }
     println!(
-        "{:>40} {:>7} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6} {:>9}",
-        "folder", "pages", "MB", "links", "scan MB/s", "tree MB/s", "by tree", "cut", "different"
+        "{:>40} {:>7} {:>8} {:>8} {:>9} {:>9} {:>12} {:>8} {:>6} {:>9}",
+        "folder", "pages", "MB", "links", "scan MB/s", "tree MB/s", "simhash MB/s", "by tree", "cut", "different"
     );
     for folder in folders {
         row(&folder, if is_bench { usize::MAX } else { TEST_PAGES }, &options)?;
@@ -79,16 +79,30 @@ fn row(folder: &Path, most: usize, options: &LinkOptions) -> Result<()> {
             measured.push((body, url));
         }
     }
-    let best = scan_time(&measured, options);
+    let best = best_time(&measured, |body, url| {
+        let decoded = charset::decode(body, None);
+        let start = Instant::now();
+        let found = extract_without_tree(&decoded.text, decoded.encoding, url, options);
+        let took = start.elapsed();
+        std::hint::black_box(found).ok();
+        took
+    });
+    let best_simhash = best_time(&measured, |body, _| {
+        let decoded = charset::decode(body, None);
+        let start = Instant::now();
+        std::hint::black_box(fingerprint::simhash(&decoded.text));
+        start.elapsed()
+    });
     let rate = |bytes: usize, time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
     println!(
-        "{:>40} {:>7} {:>8.1} {:>8} {:>9.0} {:>9.1} {:>8} {:>6} {:>9}",
+        "{:>40} {:>7} {:>8.1} {:>8} {:>9.0} {:>9.1} {:>12.0} {:>8} {:>6} {:>9}",
         folder.display(),
         count.pages,
         count.bytes as f64 / 1e6,
         count.links,
         rate(measured_bytes, best),
         rate(count.bytes, count.tree_time),
+        rate(measured_bytes, best_simhash),
         count.by_tree.values().sum::<usize>(),
         count.cut,
         count.different
@@ -123,19 +137,14 @@ fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions) {
     }
 }
 
-/// The time that all pages take, those that need a tree up to where that is found out.
+/// The time that all pages take.
 ///
 /// Of every page the best round counts, so that whatever else runs on the machine matters little.
-fn scan_time(pages: &[(Vec<u8>, Url)], options: &LinkOptions) -> Duration {
+fn best_time(pages: &[(Vec<u8>, Url)], measure: impl Fn(&[u8], &Url) -> Duration) -> Duration {
     let mut best = vec![Duration::MAX; pages.len()];
     for _ in 0..ROUNDS {
         for ((body, url), best) in pages.iter().zip(&mut best) {
-            let decoded = charset::decode(body, None);
-            let start = Instant::now();
-            let found = extract_without_tree(&decoded.text, decoded.encoding, url, options);
-            let took = start.elapsed();
-            std::hint::black_box(found).ok();
-            *best = took.min(*best);
+            *best = measure(body, url).min(*best);
         }
     }
     best.iter().sum()

@@ -17,9 +17,15 @@
 //!
 //! Both hashes can be made to collide on purpose. That gains nothing: the same server could serve the same bytes twice.
 
+mod majority;
+mod words;
+
 use frontier::{ContentHash, SimHash};
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
+
+use self::majority::Majority;
+use self::words::{NUMBER, Words};
 
 /// Number of consecutive words in one feature.
 const SHINGLE_WORDS: usize = 3;
@@ -42,8 +48,11 @@ pub fn simhash(markup: &str) -> Option<SimHash> {
     let mut features = Features::default();
     let mut rest = markup.as_bytes();
     while !rest.is_empty() {
-        let read = features.read_text(rest);
-        rest = after_tag(rest.get(read..).unwrap_or_default());
+        let mut words = Words::new(rest);
+        while let Some(word) = words.next_word() {
+            features.add(word);
+        }
+        rest = after_tag(words.rest());
     }
     features.finish()
 }
@@ -94,139 +103,38 @@ fn after(text: &[u8], at: Option<usize>, length: usize) -> &[u8] {
     at.and_then(|at| text.get(at + length..)).unwrap_or_default()
 }
 
-/// The role of a byte in a word.
-#[derive(Clone, Copy)]
-struct Class {
-    /// The byte, with ASCII letters in lower case; zero between words.
-    folded: u64,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Letter,
-    Digit,
-    /// Between words, or the first byte of an ideograph or a kana (U+3000 to U+9FFF), which is a word of its own.
-    Boundary,
-}
-
-const CLASSES: [Class; 256] = {
-    let outside = Class {
-        folded: 0,
-        kind: Kind::Boundary,
-    };
-    let mut classes = [outside; 256];
-    let mut at = 0;
-    while at < 256 {
-        let byte = at as u8;
-        if byte.is_ascii_digit() {
-            classes[at] = Class {
-                folded: NUMBER,
-                kind: Kind::Digit,
-            };
-        } else if byte.is_ascii_alphabetic() || !byte.is_ascii() {
-            classes[at] = Class {
-                folded: byte.to_ascii_lowercase() as u64,
-                kind: if matches!(byte, 0xE3..=0xE9) {
-                    Kind::Boundary
-                } else {
-                    Kind::Letter
-                },
-            };
-        }
-        at += 1;
-    }
-    classes
-};
-
-/// Stands for a run of digits. It is also the hash of a word of digits only.
-const NUMBER: u64 = b'#' as u64;
-
 /// The golden ratio as a fraction of 2⁶⁴: an odd multiplier whose bits have no pattern.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Reads words, and counts the bits of their features.
+/// The features of a text: each run of three words, once.
 #[derive(Default)]
 struct Features {
-    last: [u64; SHINGLE_WORDS],
+    last: [u64; SHINGLE_WORDS - 1],
     words: usize,
     recent: RecentFeatures,
-    bits: BitCounters,
-}
-
-/// Minimum length in bytes of an identifier, which has both letters and digits.
-const IDENTIFIER_BYTES: usize = 16;
-
-/// The hash of every identifier.
-const IDENTIFIER: u64 = 0xD1B5_4A32_D192_ED03;
-
-/// Returns the hash of a word from that of its letters and runs of digits. All identifiers have the same hash.
-#[inline]
-fn word_hash(hash: u64, length: usize, after_digit: usize, start: usize) -> u64 {
-    let has_digit = after_digit != usize::MAX && after_digit > start;
-    if length >= IDENTIFIER_BYTES && has_digit && hash != NUMBER {
-        IDENTIFIER
-    } else {
-        hash
-    }
+    majority: Majority,
 }
 
 impl Features {
-    /// Reads text up to the next `<`, and returns the number of bytes read. Every word ends there.
-    fn read_text(&mut self, text: &[u8]) -> usize {
-        let mut hash = 0_u64;
-        let (mut start, mut after_digit) = (0, usize::MAX);
-        let mut read = text.len();
-        for (at, &byte) in text.iter().enumerate() {
-            let class = &CLASSES[usize::from(byte)];
-            if class.kind == Kind::Letter {
-                hash = hash.rotate_left(7) ^ class.folded;
-                continue;
-            }
-            if class.kind == Kind::Digit {
-                if after_digit != at {
-                    hash = hash.rotate_left(7) ^ class.folded;
-                }
-                after_digit = at + 1;
-                continue;
-            }
-            if hash != 0 {
-                self.word(word_hash(hash, at - start, after_digit, start));
-            }
-            hash = class.folded;
-            start = at + usize::from(hash == 0);
-            if byte == b'<' {
-                read = at;
-                break;
-            }
-        }
-        if hash != 0 {
-            self.word(word_hash(hash, read - start, after_digit, start));
-        }
-        read
-    }
-
     #[inline]
-    fn word(&mut self, word: u64) {
-        let [_, second, third] = self.last;
+    fn add(&mut self, word: u64) {
+        let [first, second] = self.last;
         // Calendars and tables differ in how many numbers follow each other.
-        if word == NUMBER && third == NUMBER {
+        if word == NUMBER && second == NUMBER {
             return;
         }
-        self.last = [second, third, word];
+        self.last = [second, word];
         self.words += 1;
         if self.words >= SHINGLE_WORDS {
-            let feature = mix(second.rotate_left(42)
-                ^ third.rotate_left(21).wrapping_mul(GOLDEN_RATIO)
+            let feature = mix(first.rotate_left(42)
+                ^ second.rotate_left(21).wrapping_mul(GOLDEN_RATIO)
                 ^ word.wrapping_mul(GOLDEN_RATIO));
-            if self.recent.is_new(feature) {
-                self.bits.add(feature);
-            }
+            self.majority.add_if(feature, self.recent.is_new(feature));
         }
     }
 
-    fn finish(&mut self) -> Option<SimHash> {
-        (self.words >= MIN_WORDS).then(|| SimHash::from(self.bits.majority()))
+    fn finish(self) -> Option<SimHash> {
+        (self.words >= MIN_WORDS).then(|| SimHash::from(self.majority.finish()))
     }
 }
 
@@ -260,76 +168,6 @@ fn mix(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
     hash ^ (hash >> 33)
-}
-
-/// Counts, for each of 64 bit positions, how many numbers have a one there.
-///
-/// Eight words hold eight byte-sized counters each. Adding a number costs one table look-up and one addition per byte.
-/// After 255 numbers the small counters are added to the large ones.
-struct BitCounters {
-    small: [u64; 8],
-    in_small: u8,
-    large: [u32; 64],
-    total: u32,
-}
-
-impl Default for BitCounters {
-    fn default() -> Self {
-        Self {
-            small: [0; 8],
-            in_small: 0,
-            large: [0; 64],
-            total: 0,
-        }
-    }
-}
-
-/// For each byte its eight bits, each in a byte of its own.
-const SPREAD: [u64; 256] = {
-    let mut spread = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut bit = 0;
-        while bit < 8 {
-            spread[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
-            bit += 1;
-        }
-        byte += 1;
-    }
-    spread
-};
-
-impl BitCounters {
-    #[inline]
-    fn add(&mut self, number: u64) {
-        for (small, byte) in self.small.iter_mut().zip(number.to_le_bytes()) {
-            *small += SPREAD[usize::from(byte)];
-        }
-        self.in_small += 1;
-        if self.in_small == u8::MAX {
-            self.carry();
-        }
-    }
-
-    fn carry(&mut self) {
-        let counts = self.small.iter().flat_map(|small| small.to_le_bytes());
-        for (large, count) in self.large.iter_mut().zip(counts) {
-            *large += u32::from(count);
-        }
-        self.total += u32::from(self.in_small);
-        (self.small, self.in_small) = ([0; 8], 0);
-    }
-
-    /// Returns the number whose bits are one where more than half of the numbers have a one.
-    fn majority(&mut self) -> u64 {
-        self.carry();
-        let ones = self
-            .large
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > self.total / 2);
-        ones.fold(0, |bits, (place, _)| bits | 1 << place)
-    }
 }
 
 #[cfg(test)]
@@ -494,18 +332,6 @@ mod tests {
                     let _ = super::simhash(&format!("{a}{b}{c}").repeat(50));
                 }
             }
-        }
-    }
-
-    #[test]
-    fn the_majority_is_exact_for_any_number_of_features() {
-        for count in [1, 254, 255, 256, 1_000] {
-            let mut bits = BitCounters::default();
-            for n in 0..count {
-                bits.add(if n % 2 == 0 { u64::MAX } else { 0 });
-            }
-            let expected = if count % 2 == 1 { u64::MAX } else { 0 };
-            assert_eq!(bits.majority(), expected, "{count}");
         }
     }
 

@@ -1,0 +1,257 @@
+//! The words of a text, as hashes.
+//!
+//! Eight bytes are classified at once in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1). Words with other characters
+//! than ASCII letters are read byte after byte.
+
+/// Stands for a run of digits. It is also the hash of a word of digits only.
+pub(super) const NUMBER: u64 = b'#' as u64;
+
+/// Minimum length in bytes of an identifier, which has both letters and digits.
+const IDENTIFIER_BYTES: usize = 16;
+
+/// The hash of every identifier.
+const IDENTIFIER: u64 = 0xD1B5_4A32_D192_ED03;
+
+/// The same byte eight times.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The highest bit of each byte.
+const HIGH: u64 = each(0x80);
+
+/// The words of the text up to the next `<`, where every word ends.
+pub(super) struct Words<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl<'t> Words<'t> {
+    pub(super) fn new(text: &'t [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Returns what begins with the `<`, once there is no further word.
+    pub(super) fn rest(&self) -> &'t [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Returns the hash of the next word.
+    #[inline]
+    pub(super) fn next_word(&mut self) -> Option<u64> {
+        loop {
+            if self.at >= self.text.len() {
+                return None;
+            }
+            let bytes = self.eight_from(self.at);
+            let letters = letters(bytes);
+            if letters & 0x80 != 0
+                && let Some(word) = self.plain_word(bytes, letters)
+            {
+                return Some(word);
+            }
+            let byte = bytes as u8;
+            if byte == b'<' {
+                return None;
+            }
+            if letters & 0x80 != 0 || byte.is_ascii_digit() {
+                match self.other_word() {
+                    0 => continue,
+                    word => return Some(word),
+                }
+            }
+            self.at += first(letters | digits(bytes) | equal(bytes, b'<'));
+        }
+    }
+
+    /// Returns the eight bytes from a place on, with zeros behind the end.
+    #[inline]
+    fn eight_from(&self, at: usize) -> u64 {
+        match self.text.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => self.last_bytes(at),
+        }
+    }
+
+    #[cold]
+    fn last_bytes(&self, at: usize) -> u64 {
+        let rest = self.text.get(at..).unwrap_or_default();
+        rest.iter().rev().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte))
+    }
+
+    /// Reads the word that begins here, if it has ASCII letters only; `None` if it has others.
+    #[inline]
+    fn plain_word(&mut self, mut bytes: u64, mut letters: u64) -> Option<u64> {
+        let (mut hash, mut end) = (0_u64, self.at);
+        loop {
+            let length = first(!letters & HIGH);
+            if bytes & HIGH & below(length) != 0 {
+                return None;
+            }
+            // Seven bits for each letter, the first one highest: the same as a rotation by seven and XOR for each byte.
+            let word = (bytes | each(0x20)) & below(length);
+            let highest_first = word.swap_bytes().checked_shr(64 - 8 * length as u32).unwrap_or(0);
+            hash = hash.rotate_left(7 * length as u32) ^ seven_bits(highest_first);
+            end += length;
+            if length < 8 {
+                let next = (bytes >> (8 * length)) as u8;
+                if next.is_ascii_digit() {
+                    return None;
+                }
+                self.at = end;
+                return Some(hash);
+            }
+            bytes = self.eight_from(end);
+            letters = self::letters(bytes);
+        }
+    }
+
+    /// Reads the word that begins here, byte after byte.
+    fn other_word(&mut self) -> u64 {
+        let start = self.at;
+        let (mut hash, mut has_digit, mut is_after_digit) = (0_u64, false, false);
+        for &byte in self.text.get(start..).unwrap_or_default() {
+            let folded = match byte {
+                b'0'..=b'9' => {
+                    has_digit = true;
+                    // A run of digits is one of them.
+                    if std::mem::replace(&mut is_after_digit, true) {
+                        self.at += 1;
+                        continue;
+                    }
+                    NUMBER
+                }
+                // The first byte of an ideograph or a kana, U+3000 to U+9FFF.
+                0xE3..=0xE9 if self.at > start => break,
+                b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => {
+                    is_after_digit = false;
+                    u64::from(byte.to_ascii_lowercase())
+                }
+                _ => break,
+            };
+            hash = hash.rotate_left(7) ^ folded;
+            self.at += 1;
+        }
+        if has_digit && hash != NUMBER && self.at - start >= IDENTIFIER_BYTES {
+            IDENTIFIER
+        } else {
+            hash
+        }
+    }
+}
+
+/// Returns the place of the first byte whose highest bit is set; 8 if there is none. The other bits must be zero.
+#[inline]
+fn first(marked: u64) -> usize {
+    marked.trailing_zeros() as usize / 8
+}
+
+/// Marks ASCII letters, and all bytes that are not ASCII.
+#[inline]
+fn letters(bytes: u64) -> u64 {
+    let lower = (bytes | each(0x20)) & !HIGH;
+    let from_a = lower + each(0x80 - b'a');
+    let behind_z = lower + each(0x80 - b'z' - 1);
+    (from_a & !behind_z | bytes) & HIGH
+}
+
+/// Marks ASCII digits.
+#[inline]
+fn digits(bytes: u64) -> u64 {
+    let low = bytes & !HIGH;
+    let from_0 = low + each(0x80 - b'0');
+    let behind_9 = low + each(0x80 - b'9' - 1);
+    from_0 & !behind_9 & !bytes & HIGH
+}
+
+/// Marks one ASCII character.
+#[inline]
+fn equal(bytes: u64, character: u8) -> u64 {
+    let other = bytes ^ each(character);
+    !((other & !HIGH) + !HIGH | other) & HIGH
+}
+
+/// Returns ones for the first bytes, as many as said, up to eight.
+#[inline]
+fn below(length: usize) -> u64 {
+    u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0)
+}
+
+/// Puts the low seven bits of each byte side by side ("Hacker's Delight", section 7-4). The eighth must be zero.
+#[inline]
+fn seven_bits(bytes: u64) -> u64 {
+    let pairs = bytes & 0x007F_007F_007F_007F | (bytes & 0x7F00_7F00_7F00_7F00) >> 1;
+    let fours = pairs & 0x0000_3FFF_0000_3FFF | (pairs & 0x3FFF_0000_3FFF_0000) >> 2;
+    fours & 0x0000_0000_0FFF_FFFF | (fours & 0x0FFF_FFFF_0000_0000) >> 4
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The words as their definition says: runs of letters and digits, in lower case, with one mark for each run of digits.
+    fn words(text: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        for character in text.split('<').next().unwrap_or_default().chars() {
+            let (folded, last) = (character.to_ascii_lowercase(), words.last_mut().unwrap());
+            if ('\u{3000}'..'\u{A000}').contains(&character) {
+                words.push(folded.into());
+            } else if !character.is_ascii() || character.is_ascii_alphabetic() {
+                last.push(folded);
+            } else if !character.is_ascii_digit() {
+                words.push(String::new());
+            } else if !last.ends_with('#') {
+                last.push('#');
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    fn hashes(text: &str) -> Vec<u64> {
+        let mut words = Words::new(text.as_bytes());
+        std::iter::from_fn(|| words.next_word()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_cut_into_words_of_the_definition(
+            text in "([a-zA-Z]{0,12}|[0-9a-c]{0,5}|[ .,\\-/@\\[`{:\n]{0,10}|[äßжΩ語かé]{0,3}|<?){0,12}",
+        ) {
+            let (words, hashes) = (words(&text), hashes(&text));
+            prop_assert_eq!(words.len(), hashes.len(), "{:?}", words);
+            for (at, (word, hash)) in words.iter().zip(&hashes).enumerate() {
+                prop_assert_ne!(*hash, 0);
+                for (other, other_hash) in words.iter().zip(&hashes).take(at) {
+                    if word.len() < 8 && other.len() < 8 {
+                        prop_assert_eq!(word == other, hash == other_hash, "{} and {}", word, other);
+                    } else {
+                        prop_assert!(word != other || hash == other_hash, "{}", word);
+                    }
+                }
+            }
+            let end = text.find('<').unwrap_or(text.len());
+            let mut read = Words::new(text.as_bytes());
+            while read.next_word().is_some() {}
+            prop_assert_eq!(read.rest(), &text.as_bytes()[end..]);
+        }
+
+        #[test]
+        fn a_plain_word_has_the_hash_of_its_bytes_one_by_one(word in "[a-zA-Z]{1,40}") {
+            let expected = word.to_ascii_lowercase().bytes().fold(0_u64, |hash, byte| hash.rotate_left(7) ^ u64::from(byte));
+            prop_assert_eq!(hashes(&word), [expected]);
+            prop_assert_eq!(hashes(&format!(" {word}-"))[0], expected);
+        }
+
+        #[test]
+        fn bytes_are_marked_one_by_one(bytes: [u8; 8]) {
+            let number = u64::from_le_bytes(bytes);
+            let marked = |is: fn(u8) -> bool| u64::from_le_bytes(bytes.map(|byte| if is(byte) { 0x80 } else { 0 }));
+            prop_assert_eq!(letters(number), marked(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii()));
+            prop_assert_eq!(digits(number), marked(|byte| byte.is_ascii_digit()));
+            prop_assert_eq!(equal(number, b'<'), marked(|byte| byte == b'<'));
+        }
+    }
+}
