@@ -1,6 +1,8 @@
 //! Who is compared: each push means to find out whether a URL was seen, to mark it, and to queue it if it was not.
 
 mod article;
+#[cfg(feature = "sqlite")]
+mod database;
 mod ours;
 mod rivals;
 mod sets;
@@ -60,6 +62,21 @@ pub(crate) fn all() -> Vec<Entry> {
             sets::fingerprints,
         ),
     ];
+    all.extend([
+        Entry {
+            most: 10_000_000,
+            ..rival("`HashSet` of 128-bit digests + `VecDeque<String>`", sets::digests)
+        },
+        Entry {
+            most: 10_000_000,
+            ..rival("bitmap with one probe + `VecDeque<String>`", sets::bitmap)
+        },
+        #[cfg(feature = "sqlite")]
+        Entry {
+            most: 10_000_000,
+            ..rival("SQLite, a table of the URLs + `VecDeque<String>`", database::build)
+        },
+    ]);
     all.extend(ours::ALL.map(|(name, build)| Entry {
         is_ours: true,
         ..rival(name, build)
