@@ -67,10 +67,7 @@ pub(crate) fn all() -> Vec<Entry> {
             most: 10_000_000,
             ..rival("`HashSet` of 128-bit digests + `VecDeque<String>`", sets::digests)
         },
-        Entry {
-            most: 10_000_000,
-            ..rival("bitmap with one probe + `VecDeque<String>`", sets::bitmap)
-        },
+        rival("bitmap with one probe + `VecDeque<String>`", sets::bitmap),
         #[cfg(feature = "sqlite")]
         Entry {
             most: 10_000_000,

@@ -1,4 +1,5 @@
-//! A database of the URLs: SQLite with a table in a file, which is not synced.
+//! A database of the URLs: SQLite with a table in a file, which is not synced. Its bits are those of the file; the time is that of the
+//! processor, as of all others, so what a disk adds is not in it.
 
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ pub(super) fn build(_capacity: u64) -> Box<dyn Contender> {
 
 /// One transaction for all, and a cache of 256 MiB: what SQLite can do at best.
 fn open(path: &std::path::Path) -> Result<Connection> {
+    // Of a run that was killed.
+    let _ = std::fs::remove_file(path);
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "off")?;
     connection.pragma_update(None, "synchronous", "off")?;

@@ -15,11 +15,17 @@ const VALUE_COLUMNS: usize = 60;
 
 /// Describes the seen-set, in parts for a row each. With recall, the last one says whether links wait to be looked up.
 pub fn seen_set(report: &Report) -> Vec<String> {
-    let text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
+    let mut text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
     let recall = report.to_recall.map(|links| match links {
-        0 => "recall: all links that it dropped were looked up".to_owned(),
-        links => format!("recall: {} that it dropped will be looked up", Counted(links, "link")),
+        0 => "recall: each link that it took for seen was looked up".to_owned(),
+        links => format!(
+            "recall: {} that it took for seen will be looked up",
+            Counted(links, "link")
+        ),
     });
+    if recall.is_some() {
+        text = text.replace("wrongly dropped", "wrongly taken for seen");
+    }
     text.split("; ").map(str::to_owned).chain(recall).collect()
 }
 
@@ -325,20 +331,20 @@ mod tests {
     }
 
     #[test]
-    fn a_recall_says_whether_dropped_links_wait() {
+    fn a_recall_says_whether_links_wait_and_calls_none_dropped() {
         let frontier = frontier::Frontier::in_memory(frontier::FrontierConfig::default()).unwrap();
         let mut report = frontier.report();
-        let parts = seen_set(&report).len();
-        report.to_recall = Some(0);
-        assert_eq!(
-            seen_set(&report)[parts..],
-            ["recall: all links that it dropped were looked up"]
-        );
-        report.to_recall = Some(12_345);
-        assert_eq!(
-            seen_set(&report)[parts..],
-            ["recall: 12 345 links that it dropped will be looked up"]
-        );
+        let parts = seen_set(&report);
+        assert!(parts.iter().any(|part| part.contains("wrongly dropped")), "{parts:?}");
+        for (links, last) in [
+            (0, "recall: each link that it took for seen was looked up"),
+            (12_345, "recall: 12 345 links that it took for seen will be looked up"),
+        ] {
+            report.to_recall = Some(links);
+            let with_recall = seen_set(&report);
+            assert_eq!(with_recall[parts.len()..], [last]);
+            assert!(!with_recall.concat().contains("dropped"), "{with_recall:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// Numbers that wait until they are added together.
 const AT_ONCE: usize = 16;
 
-/// Digits of a count. 2³² numbers of 8 bytes each are more than any page has.
+/// Digits of a count. A body has fewer than 2³² words.
 const DIGITS: usize = 32;
 
 /// Counts, for each of 64 bit positions, how many numbers have a one there.
@@ -12,7 +12,7 @@ const DIGITS: usize = 32;
 /// Sixteen numbers are added at once by a tree of carry-save adders (W. Muła, N. Kurz, D. Lemire, "Faster population counts using AVX2
 /// instructions", The Computer Journal 61(1), 2018, section 3), five operations for each.
 pub(super) struct Majority {
-    waiting: [u64; AT_ONCE + 1],
+    waiting: [u64; AT_ONCE],
     waits: usize,
     digits: [u64; DIGITS],
     total: u32,
@@ -21,7 +21,7 @@ pub(super) struct Majority {
 impl Default for Majority {
     fn default() -> Self {
         Self {
-            waiting: [0; AT_ONCE + 1],
+            waiting: [0; AT_ONCE],
             waits: 0,
             digits: [0; DIGITS],
             total: 0,

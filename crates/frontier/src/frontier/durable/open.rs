@@ -125,8 +125,7 @@ pub(super) fn open(
             Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes.rows)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        // Nothing is there that a power cut could cost. The first sync makes this survive, too.
-        frontier.checkpoint_saved(now, false)?;
+        frontier.checkpoint_saved(now)?;
         return Ok(Opened {
             frontier,
             attachment: None,
@@ -167,7 +166,7 @@ pub(super) fn open(
         }
         frontier.durable = Some(Box::new(durable));
         // No row may come before it, not even one with links to recall.
-        frontier.checkpoint_saved(now, true)?;
+        frontier.checkpoint_saved(now)?;
     } else {
         frontier.durable = Some(Box::new(durable));
         released = frontier.release_leases(now)?;

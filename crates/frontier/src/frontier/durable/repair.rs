@@ -353,6 +353,6 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
     durable.next_row = next_row;
     durable.attachment = attachment;
     durable.checkpointer.resume(&manifest, 0, 0);
-    frontier.write_checkpoint(&mut durable, now, true)?;
+    frontier.write_checkpoint(&mut durable, now)?;
     Ok(())
 }

@@ -92,20 +92,15 @@ impl Frontier {
     /// Those of [`persist`](Self::persist).
     pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         self.persist(attachment, now)?;
-        self.checkpoint_saved(now, true)
+        self.checkpoint_saved(now)
     }
 
     /// Writes a checkpoint. All calls must have been saved, or belong to no row.
-    pub(super) fn checkpoint_saved(&mut self, now: Time, syncs: bool) -> Result<(), FrontierError> {
-        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, syncs))
+    pub(super) fn checkpoint_saved(&mut self, now: Time) -> Result<(), FrontierError> {
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now))
     }
 
-    pub(super) fn write_checkpoint(
-        &mut self,
-        durable: &mut Durable,
-        now: Time,
-        syncs: bool,
-    ) -> Result<(), FrontierError> {
+    pub(super) fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
@@ -121,7 +116,7 @@ impl Frontier {
         durable.checkpointer.remove_all(&mut batch);
         durable.shelf.remove_all(&mut batch);
         self.set_status(&mut batch, now);
-        durable.store.lock().commit(&batch, syncs)?;
+        durable.store.lock().commit(&batch, true)?;
         durable.last_sync = now;
         Ok(())
     }

@@ -68,9 +68,10 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
             _ => {}
         }
     }
-    File::create(&path).map_err(io)?;
+    // Open while all is written: the system tells this handle of an error that it meets before the sync.
+    let file = File::create(&path).map_err(io)?;
     fill(&path, page_bytes).map_err(|error| store_error(&path, error))?;
-    File::open(&path).and_then(|file| file.sync_all()).map_err(io)?;
+    file.sync_all().map_err(io)?;
     let database = dir.join(FILE);
     fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
     sync_names(dir)?;
