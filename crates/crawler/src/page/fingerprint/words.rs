@@ -164,7 +164,7 @@ fn digits(bytes: u64) -> u64 {
 #[inline]
 fn equal(bytes: u64, character: u8) -> u64 {
     let other = bytes ^ each(character);
-    !((other & !HIGH) + !HIGH | other) & HIGH
+    !(((other & !HIGH) + !HIGH) | other) & HIGH
 }
 
 /// Returns ones for the first bytes, as many as said, up to eight.
