@@ -8,6 +8,7 @@ mod common;
 mod crash_images;
 mod damage;
 mod each_option;
+mod empty_seen_set;
 mod eviction;
 mod growth;
 mod keys;

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sieve::OnSaturation;
-
 use super::super::checkpoint::{MANIFEST, Manifest, SIZES};
 use super::super::repair::{self, RepairOutcome, RepairReport, Salvaged};
 use super::super::shelf::SharedStore;
 use super::super::{open, record};
-use super::common::{START, config, parse, url};
+use super::common::{START, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{changed_by, image, image_that, manifest};
 use super::pair::picture;
@@ -18,21 +16,20 @@ use super::recall::{ALL_AT_ONCE, recalling, spooled};
 use super::run::{self, steps_of};
 use super::segments::{PAGES, config_of_many, long_queue};
 use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
-use crate::config::FrontierConfig;
 use crate::rules::ParseRules;
 use crate::store::{FoundRows, MemoryStore, Space};
 use crate::{Frontier, Leasing, Time};
 
 /// What a mended store reports, and hands out.
-struct Mended {
-    store: MemoryStore,
-    report: RepairReport,
+pub(super) struct Mended {
+    pub(super) store: MemoryStore,
+    pub(super) report: RepairReport,
     records: Vec<String>,
     urls: BTreeSet<String>,
 }
 
 /// Mends a store that once was another.
-fn mend(store: &MemoryStore, whole: &MemoryStore) -> Mended {
+pub(super) fn mend(store: &MemoryStore, whole: &MemoryStore) -> Mended {
     let recorder = Recorder::from(store.clone());
     let parse: ParseRules = Arc::new(parse);
     let found = Space::ALL.map(|space| FoundRows {
@@ -65,43 +62,6 @@ fn waiting(frontier: &Frontier) -> BTreeSet<String> {
     };
     frontier.visit_waiting(&mut visit).unwrap();
     found
-}
-
-#[test]
-fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened_and_mended() {
-    let fixed = FrontierConfig {
-        exact: false,
-        hashing: sieve::Hashing::Hardened { key: [7; 16] },
-        ..config()
-    };
-    let growing = FrontierConfig {
-        on_saturation: OnSaturation::Grow,
-        ..fixed.clone()
-    };
-    let recall = FrontierConfig {
-        recall: true,
-        ..fixed.clone()
-    };
-    for config in [fixed, growing, config(), recall] {
-        let recorder = Recorder::default();
-        let mut frontier = open_store(recorder.clone(), config, START).unwrap().frontier;
-        let pages = ["http://a.example/", "http://a.example/1", "http://b.example/"].map(url);
-        for page in &pages {
-            frontier.add_seed(page, START).unwrap();
-        }
-        frontier.persist(b"", START).unwrap();
-        let image = recorder.image();
-        assert_eq!(manifest(&image).seen_set_parts, 0);
-        let mended = mend(&image, &image);
-        assert!(!mended.report.has_losses(), "{:?}", mended.report);
-        for store in [image, mended.store] {
-            let mut opened = read_store(store).unwrap().frontier;
-            assert_eq!(picture(&opened), picture(&frontier));
-            for page in &pages {
-                assert_eq!(opened.add_seed(page, START).unwrap(), crate::Verdict::Seen);
-            }
-        }
-    }
 }
 
 #[test]
