@@ -7,7 +7,7 @@ use crate::time::Time;
 
 impl Frontier {
     /// Makes all changes since the last call survive the end of this process, together with a text of the caller's own, in one step:
-    /// after a crash there are all of them, or none. [`Opened::attachment`] returns the text of the last step.
+    /// after a crash there are all of them, or none. [`Opened::attachment`](super::Opened::attachment) returns the text of the last step.
     ///
     /// Call it after results were written, and before requests of new leases are sent. Then a crash costs at most the requests that were
     /// in flight. If the interval of [`set_sync_interval`](Self::set_sync_interval) has passed, the changes survive a power cut, too. In

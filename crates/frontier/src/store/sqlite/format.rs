@@ -71,6 +71,9 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
     // Open while all is written: the system tells this handle of an error that it meets before the sync.
     let file = File::create(&path).map_err(io)?;
     fill(&path, page_bytes).map_err(|error| store_error(&path, error))?;
+    if !is_writable(&path)? {
+        return Err(io(std::io::Error::other("the journal mode was not written")));
+    }
     file.sync_all().map_err(io)?;
     let database = dir.join(FILE);
     fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
@@ -99,8 +102,7 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     // Both can be chosen only before the first page is written.
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-    if mode != "wal" {
+    if change_to_wal(&connection)? != "wal" {
         // After an error of the disk, SQLite only answers with the mode that is left.
         let why = "the journal mode cannot be changed".to_owned();
         return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), Some(why)));
@@ -119,6 +121,18 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     // Leaves one file, without a log beside it. The end of a connection empties the log, too, but its errors reach nobody.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
+}
+
+/// Changes the journal mode, and returns the one that is set. The change is committed behind the row with the answer, so errors of its
+/// writes come only to who reads on.
+fn change_to_wal(connection: &Connection) -> Result<String> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = wal")?;
+    let mut rows = statement.query([])?;
+    let mut mode = String::new();
+    while let Some(row) = rows.next()? {
+        mode = row.get(0)?;
+    }
+    Ok(mode)
 }
 
 /// Checks that the file is ours and whole, but for its values. Returns what its tables hold. O(rows).
