@@ -68,7 +68,7 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
             _ => {}
         }
     }
-    // Open while all is written: the system tells this handle of an error that it meets before the sync.
+    // Open while all is written: an error that the system meets before the sync is reported to this handle.
     let file = File::create(&path).map_err(io)?;
     fill(&path, page_bytes).map_err(|error| store_error(&path, error))?;
     if !is_writable(&path)? {
