@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::config::CrawlConfig;
 use crate::fetch::{BodyExtent, Response, is_css, is_html};
-use crate::page::fingerprint::{content_hash, simhash};
+use crate::page::fingerprint::{TextHash, content_hash};
 use crate::page::links::{FoundLink, LinkKey, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
 use crate::page::select::Selected;
 
@@ -111,8 +111,13 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
         };
     }
     let decoded = charset::decode(&answer.body, content_type);
-    let found = links::extract_new(&decoded.text, decoded.encoding, url, options, wanted.known.as_deref());
-    let text_hash = wanted.fingerprint.then(|| simhash(&decoded.text)).flatten();
+    let (html, known) = (&decoded.text, wanted.known.as_deref());
+    let (found, text_hash) = if wanted.fingerprint {
+        let (found, text) = links::extract_new_and_text::<TextHash>(html, decoded.encoding, url, options, known);
+        (found, text.finish())
+    } else {
+        (links::extract_new(html, decoded.encoding, url, options, known), None)
+    };
     Page {
         selected: select_fields(&decoded.text, config),
         fingerprint: Fingerprint::new(content, text_hash),

@@ -4,9 +4,9 @@
 //! common features to numbers with many common bits. Features are runs of three words, each counted once. The
 //! [`frontier`] compares the fingerprints.
 //!
-//! Visible text is the markup without tags, comments, scripts and styles, found in one pass without a tree. References
-//! such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters and digits, with ASCII
-//! letters in lower case. An ideograph or a kana is a word of its own.
+//! Visible text is what a browser without style sheets shows, and the title: no tags, comments, scripts and styles. It is read in the pass that finds
+//! the links, or in one without a tree. References such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters
+//! and digits, with ASCII letters in lower case. An ideograph or a kana is a word of its own.
 //!
 //! **Runs of ASCII digits are equal**, because the pages of a trap often differ only in dates, counts and numbers:
 //! - `2031` and `17` are the same word, and so are `3fa9c1` and `7fa2c8`, both `#fa#c#`.
@@ -21,11 +21,11 @@ mod majority;
 mod words;
 
 use frontier::{ContentHash, SimHash};
-use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
 
 use self::majority::Majority;
 use self::words::{NUMBER, Words};
+use crate::page::links::{ReadText, TextRun, read_text};
 
 /// Number of consecutive words in one feature.
 const SHINGLE_WORDS: usize = 3;
@@ -45,77 +45,34 @@ pub fn content_hash(body: &[u8]) -> Option<ContentHash> {
 ///
 /// Never fails. Costs one pass and constant memory.
 pub fn simhash(markup: &str) -> Option<SimHash> {
-    let mut features = Features::default();
-    let mut rest = markup.as_bytes();
-    while !rest.is_empty() {
-        let mut words = Words::new(rest);
-        while let Some(word) = words.next_word() {
-            features.add(word);
-        }
-        rest = after_tag(words.rest());
-    }
-    features.finish()
-}
-
-/// Returns the rest of the markup after the construct that starts with this `<`.
-///
-/// That is a tag, a comment, a script or style with its content, or a bare `<`. One that is never closed hides the
-/// rest, as it mostly does in a browser.
-fn after_tag(tag: &[u8]) -> &[u8] {
-    match tag.get(1) {
-        Some(b'!') if tag.starts_with(b"<!--") => after(tag, memmem::find(tag, b"-->"), 3),
-        Some(b's' | b'S') => match RAW_ELEMENTS.iter().find(|name| starts_with(&tag[1..], name)) {
-            Some(name) => after_raw_element(tag, name),
-            None => after_tag_end(tag),
-        },
-        Some(b'!' | b'/' | b'?' | b'a'..=b'z' | b'A'..=b'Z') => after_tag_end(tag),
-        _ => after(tag, Some(0), 1),
-    }
-}
-
-/// Elements whose content is not text.
-const RAW_ELEMENTS: [&[u8]; 2] = [b"script", b"style"];
-
-fn starts_with(bytes: &[u8], name: &[u8]) -> bool {
-    let begins = bytes
-        .get(..name.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(name));
-    begins && !bytes.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
-}
-
-fn after_raw_element<'m>(tag: &'m [u8], name: &[u8]) -> &'m [u8] {
-    let mut rest = tag;
-    while let Some(at) = memmem::find(rest, b"</") {
-        rest = after(rest, Some(at), 2);
-        if starts_with(rest, name) {
-            return after_tag_end(rest);
-        }
-    }
-    &[]
-}
-
-fn after_tag_end(tag: &[u8]) -> &[u8] {
-    after(tag, memchr(b'>', tag), 1)
-}
-
-/// Returns the text `length` bytes after `at`; empty if `at` is `None` or beyond the end.
-fn after(text: &[u8], at: Option<usize>, length: usize) -> &[u8] {
-    at.and_then(|at| text.get(at + length..)).unwrap_or_default()
+    let mut text = TextHash::default();
+    read_text(markup, &mut text);
+    text.finish()
 }
 
 /// The golden ratio as a fraction of 2⁶⁴: an odd multiplier whose bits have no pattern.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The features of a text: each run of three words, once.
+/// A simhash while its text is read. Features are runs of three words, each counted once.
 #[derive(Default)]
-struct Features {
+pub(crate) struct TextHash {
     last: [u64; SHINGLE_WORDS - 1],
     words: usize,
     recent: RecentFeatures,
     majority: Majority,
 }
 
-impl Features {
+impl ReadText for TextHash {
+    #[inline]
+    fn read(&mut self, text: &TextRun<'_>) {
+        let mut words = Words::new(text.markup(), text.range());
+        while let Some(word) = words.next_word() {
+            self.add(word);
+        }
+    }
+}
+
+impl TextHash {
     #[inline]
     fn add(&mut self, word: u64) {
         let [first, second] = self.last;
@@ -133,7 +90,8 @@ impl Features {
         }
     }
 
-    fn finish(self) -> Option<SimHash> {
+    /// Returns the simhash; `None` for a text of fewer than 16 words.
+    pub(crate) fn finish(self) -> Option<SimHash> {
         (self.words >= MIN_WORDS).then(|| SimHash::from(self.majority.finish()))
     }
 }

@@ -24,6 +24,7 @@ mod scan;
 pub(crate) mod seen_cache;
 mod style;
 mod tag;
+mod text;
 mod tokens;
 mod tree;
 
@@ -39,6 +40,7 @@ pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
 pub use scan::extract_without_tree;
 pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
+pub(crate) use text::{ReadText, TextRun, read_text};
 pub use tree::extract_with_tree;
 
 /// The default of [`LinkOptions::max_links`].
@@ -228,14 +230,34 @@ pub(crate) fn extract_new(
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
 ) -> NewLinks {
-    scan::extract_new(html, encoding, page_url, options, known).unwrap_or_else(|_| {
-        let extracted = extract_with_tree(html, encoding, page_url, options);
-        NewLinks {
-            link_keys: vec![LinkKey::NONE; extracted.links.len()],
-            extracted,
-            known: 0,
-        }
-    })
+    scan::extract_new(html, encoding, page_url, options, known, &mut text::Unread)
+        .unwrap_or_else(|_| all_links(html, encoding, page_url, options))
+}
+
+/// Does the same, and passes on the visible text, as [`read_text`] does.
+pub(crate) fn extract_new_and_text<R: ReadText>(
+    html: &str,
+    encoding: &'static Encoding,
+    page_url: &Url,
+    options: &LinkOptions,
+    known: Option<&SeenLinkCache>,
+) -> (NewLinks, R) {
+    let mut reader = R::default();
+    let found = scan::extract_new(html, encoding, page_url, options, known, &mut reader).unwrap_or_else(|_| {
+        reader = R::default();
+        read_text(html, &mut reader);
+        all_links(html, encoding, page_url, options)
+    });
+    (found, reader)
+}
+
+fn all_links(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> NewLinks {
+    let extracted = extract_with_tree(html, encoding, page_url, options);
+    NewLinks {
+        link_keys: vec![LinkKey::NONE; extracted.links.len()],
+        extracted,
+        known: 0,
+    }
 }
 
 /// Extracts what a style sheet loads: other style sheets, images, fonts.

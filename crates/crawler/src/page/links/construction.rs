@@ -69,6 +69,18 @@ pub(super) enum Element {
     Unread,
 }
 
+/// Returns how the text after the start tag of an HTML element is tokenized.
+#[inline]
+pub(super) fn text_after(name: &Name<'_>) -> Next {
+    match name.code() {
+        TITLE | TEXTAREA => Next::Rcdata,
+        STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => Next::Rawtext,
+        SCRIPT => Next::Script,
+        _ if name.is("plaintext") => Next::Plaintext,
+        _ => Next::Data,
+    }
+}
+
 /// What is open, as far as links depend on it.
 #[derive(Debug, Default)]
 pub(super) struct Construction {
@@ -85,7 +97,7 @@ impl Construction {
             return Ok((self.unless_in_template(self.foreign.namespace()), Next::Data));
         }
         let name = &tag.name;
-        let next = match name.code() {
+        match name.code() {
             SVG | MATH => {
                 self.foreign.enter(tag);
                 return Ok((Element::Unread, Next::Data));
@@ -95,19 +107,15 @@ impl Construction {
                 self.templates.enter();
                 return Ok((Element::Unread, Next::Data));
             }
-            TITLE | TEXTAREA => Next::Rcdata,
-            STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => Next::Rawtext,
-            SCRIPT => Next::Script,
-            _ if name.is("plaintext") => Next::Plaintext,
-            _ => Next::Data,
-        };
+            _ => {}
+        }
         if self.templates.are_open() {
             self.templates.start_tag(name)?;
         } else {
             self.tables.start_tag(name)?;
         }
         self.foreign.note_html_element(name);
-        Ok((self.unless_in_template(Element::Html), next))
+        Ok((self.unless_in_template(Element::Html), text_after(name)))
     }
 
     pub(super) fn end_tag(&mut self, name: &Name<'_>) -> Result<(), NeedsTree> {

@@ -14,6 +14,7 @@ use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::Directory;
 use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
+use super::text::{ReadText, TextRun, Unread, VisibleText};
 use super::tokens::{self, Next, Sink};
 use super::{Extracted, LinkOptions, NewLinks, SeenLinkCache};
 
@@ -30,39 +31,44 @@ pub fn extract_without_tree(
     page_url: &Url,
     options: &LinkOptions,
 ) -> Result<Extracted, NeedsTree> {
-    extract_new(html, encoding, page_url, options, None).map(|news| news.extracted)
+    extract_new(html, encoding, page_url, options, None, &mut Unread).map(|news| news.extracted)
 }
 
-/// Does the same, but leaves out links that the cache has.
-pub(super) fn extract_new(
+/// Does the same, but leaves out links that the cache has. The visible text is read in the same pass.
+pub(super) fn extract_new<R: ReadText>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
+    reader: &mut R,
 ) -> Result<NewLinks, NeedsTree> {
     // Without assets only the attributes of few elements are read, so that case is compiled separately.
     if options.assets {
-        scan::<true>(html, encoding, page_url, options, known)
+        scan::<true, R>(html, encoding, page_url, options, known, reader)
     } else {
-        scan::<false>(html, encoding, page_url, options, known)
+        scan::<false, R>(html, encoding, page_url, options, known, reader)
     }
 }
 
-fn scan<const ASSETS: bool>(
+fn scan<const ASSETS: bool, R: ReadText>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
+    reader: &mut R,
 ) -> Result<NewLinks, NeedsTree> {
-    let mut scan = Scan::<ASSETS>::new(Resolver::new(page_url, encoding), options, known, html.len());
+    let text = VisibleText::new(reader);
+    let mut scan = Scan::<ASSETS, R>::new(Resolver::new(page_url, encoding), options, known, text, html.len());
     tokens::tokenize(html, &mut scan)?;
     if let Some(base) = scan.late_base {
         // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
         let mut resolver = Resolver::new(page_url, encoding);
         resolver.rebase(&base);
-        scan = Scan::new(resolver, options, known, html.len());
+        let mut text = scan.text;
+        text.start_again();
+        scan = Scan::new(resolver, options, known, text, html.len());
         scan.base_is_set = true;
         tokens::tokenize(html, &mut scan)?;
     }
@@ -70,7 +76,7 @@ fn scan<const ASSETS: bool>(
 }
 
 /// Receives the tokens of a document, and passes the elements to the collector that a tree would contain.
-struct Scan<'a, 'o, const ASSETS: bool> {
+struct Scan<'a, 'o, const ASSETS: bool, R> {
     construction: Construction,
     collector: Collector<'o>,
     repeats: RepeatedLinks<'a>,
@@ -81,6 +87,7 @@ struct Scan<'a, 'o, const ASSETS: bool> {
     base_is_set: bool,
     /// The first base, if it came after links that it applies to.
     late_base: Option<String>,
+    text: VisibleText<'o, R>,
 }
 
 /// Raw text that is read.
@@ -90,8 +97,14 @@ enum RawText {
     Style(Option<String>),
 }
 
-impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
-    fn new(resolver: Resolver, options: &'o LinkOptions, known: Option<&'o SeenLinkCache>, length: usize) -> Self {
+impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
+    fn new(
+        resolver: Resolver,
+        options: &'o LinkOptions,
+        known: Option<&'o SeenLinkCache>,
+        text: VisibleText<'o, R>,
+        length: usize,
+    ) -> Self {
         Self {
             known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
@@ -100,6 +113,7 @@ impl<'a, 'o, const ASSETS: bool> Scan<'a, 'o, ASSETS> {
             open: None,
             base_is_set: false,
             late_base: None,
+            text,
         }
     }
 
@@ -205,10 +219,17 @@ fn without_plain_fragment(href: &str) -> &str {
     }
 }
 
-impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
+impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     type Error = NeedsTree;
 
-    fn raw_text(&mut self, text: &'a str) {
+    #[inline]
+    fn text(&mut self, text: TextRun<'a>) {
+        self.text.text(&text);
+    }
+
+    fn raw_text(&mut self, text: TextRun<'a>) {
+        self.text.raw_text(&text);
+        let text = text.as_str();
         match self.open.take() {
             Some(RawText::Title) => self
                 .collector
@@ -219,6 +240,7 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
     }
 
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, NeedsTree> {
+        self.text.start_tag(&tag.name);
         let (element, next) = self.construction.start_tag(tag)?;
         let kind = match (element, tag.name.code()) {
             (Element::Html, A) => Kind::Anchor,
@@ -248,6 +270,7 @@ impl<'a, const ASSETS: bool> Sink<'a> for Scan<'a, '_, ASSETS> {
     }
 
     fn end_tag(&mut self, name: &Name<'a>) -> Result<(), NeedsTree> {
+        self.text.end_tag();
         self.construction.end_tag(name)
     }
 

@@ -12,6 +12,7 @@ mod raw_text;
 use memchr::memchr;
 
 use super::tag::{Attributes, Name, Tag};
+use super::text::TextRun;
 
 /// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +36,10 @@ pub(super) trait Sink<'a> {
     type Error;
 
     /// Receives text between two tags, as written. Comments split it.
-    fn text(&mut self, _text: &'a str) {}
+    fn text(&mut self, text: TextRun<'a>);
 
     /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
-    fn raw_text(&mut self, _text: &'a str) {}
+    fn raw_text(&mut self, text: TextRun<'a>);
 
     /// Receives a start tag, and returns how the text after it must be tokenized.
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, Self::Error>;
@@ -83,6 +84,10 @@ impl<'a> Tokenizer<'a> {
         self.html.get(from..until).unwrap_or_default()
     }
 
+    fn run(&self, from: usize, until: usize) -> TextRun<'a> {
+        TextRun::new(self.html, from..until)
+    }
+
     fn find(&self, byte: u8, from: usize) -> Option<usize> {
         let rest = self.bytes().get(from..)?;
         memchr(byte, rest).map(|found| from + found)
@@ -100,13 +105,13 @@ impl<'a> Tokenizer<'a> {
                 None => false,
             };
             if is_markup {
-                sink.text(self.slice(start, open));
+                sink.text(self.run(start, open));
                 self.at = open + 1;
                 return self.markup(next, sink).map(|()| true);
             }
             from = open + 1;
         }
-        sink.text(self.slice(start, self.html.len()));
+        sink.text(self.run(start, self.html.len()));
         Ok(false)
     }
 
@@ -146,7 +151,7 @@ impl<'a> Tokenizer<'a> {
             let start = content + "[CDATA[".len();
             let end = self.html.get(start..).and_then(|rest| rest.find("]]>"));
             let (end, after) = end.map_or((self.html.len(), self.html.len()), |end| (start + end, start + end + 3));
-            sink.text(self.slice(start, end));
+            sink.text(self.run(start, end));
             self.at = after;
         } else {
             self.skip_past(b'>');
