@@ -1,8 +1,11 @@
 //! Fingerprints of pages: a hash of the bytes, and a simhash of the visible text.
 //!
 //! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) maps texts with many
-//! common features to numbers with many common bits. Features are runs of three words, each counted once. The
-//! [`frontier`] compares the fingerprints.
+//! common features to numbers with many common bits. The [`frontier`] compares the fingerprints.
+//!
+//! Features of the first 256 words are all runs of three words. In the rest of a text only every fourth word begins a feature, which counts four
+//! times, and is the word and those after it up to 16 bytes. So few words in a short text make a difference, and a long text takes little
+//! time. Each feature counts once.
 //!
 //! Visible text is what a browser without style sheets shows, and the title: no tags, comments, scripts and styles. It is read in the pass that finds
 //! the links, or in one without a tree. References such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters
@@ -17,13 +20,16 @@
 //!
 //! Both hashes can be made to collide on purpose. That gains nothing: the same server could serve the same bytes twice.
 
+mod bytes;
 mod majority;
+mod sample;
 mod words;
 
 use frontier::{ContentHash, SimHash};
 use xxhash_rust::xxh3::xxh3_128;
 
 use self::majority::Majority;
+use self::sample::{Sample, WORDS_PER_FEATURE_LOG2};
 use self::words::{NUMBER, Words};
 use crate::page::links::{ReadText, TextRun, read_text};
 
@@ -53,26 +59,52 @@ pub fn simhash(markup: &str) -> Option<SimHash> {
 /// The golden ratio as a fraction of 2⁶⁴: an odd multiplier whose bits have no pattern.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A simhash while its text is read. Features are runs of three words, each counted once.
+/// Number of words at the start of a text that all count.
+const DENSE_WORDS: usize = 256;
+
+/// A simhash while its text is read.
 #[derive(Default)]
 pub(crate) struct TextHash {
+    /// The last two words.
     last: [u64; SHINGLE_WORDS - 1],
+    /// Number of words so far, at most [`DENSE_WORDS`].
     words: usize,
     recent: RecentFeatures,
-    majority: Majority,
+    dense: Majority,
+    sample: Sample,
+    sampled: Majority,
 }
 
 impl ReadText for TextHash {
     #[inline]
     fn read(&mut self, text: &TextRun<'_>) {
-        let mut words = Words::new(text.markup(), text.range());
-        while let Some(word) = words.next_word() {
-            self.add(word);
+        if self.words < DENSE_WORDS {
+            self.read_words(text);
+        } else {
+            self.read_sample(text.as_str().as_bytes());
         }
     }
 }
 
 impl TextHash {
+    fn read_words(&mut self, text: &TextRun<'_>) {
+        let mut words = Words::new(text.markup(), text.range());
+        while let Some(word) = words.next_word() {
+            self.add(word);
+            if self.words == DENSE_WORDS {
+                self.read_sample(words.rest());
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn read_sample(&mut self, text: &[u8]) {
+        let (recent, sampled) = (&mut self.recent, &mut self.sampled);
+        self.sample
+            .read(text, &mut |feature| sampled.add_if(feature, recent.is_new(feature)));
+    }
+
     #[inline]
     fn add(&mut self, word: u64) {
         let [first, second] = self.last;
@@ -86,13 +118,22 @@ impl TextHash {
             let feature = mix(first.rotate_left(42)
                 ^ second.rotate_left(21).wrapping_mul(GOLDEN_RATIO)
                 ^ word.wrapping_mul(GOLDEN_RATIO));
-            self.majority.add_if(feature, self.recent.is_new(feature));
+            self.dense.add_if(feature, self.recent.is_new(feature));
         }
     }
 
     /// Returns the simhash; `None` for a text of fewer than 16 words.
-    pub(crate) fn finish(self) -> Option<SimHash> {
-        (self.words >= MIN_WORDS).then(|| SimHash::from(self.majority.finish()))
+    pub(crate) fn finish(mut self) -> Option<SimHash> {
+        if self.words < MIN_WORDS {
+            return None;
+        }
+        if self.words == DENSE_WORDS {
+            let (recent, sampled) = (&mut self.recent, &mut self.sampled);
+            self.sample
+                .finish(&mut |feature| sampled.add_if(feature, recent.is_new(feature)));
+            self.dense.add_times_power_of_two(self.sampled, WORDS_PER_FEATURE_LOG2);
+        }
+        Some(SimHash::from(self.dense.finish()))
     }
 }
 

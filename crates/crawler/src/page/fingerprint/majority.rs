@@ -71,16 +71,33 @@ impl Majority {
         self.waits = 0;
     }
 
-    /// Returns the number whose bits are one where more than half of the numbers have a one.
-    pub(super) fn finish(mut self) -> u64 {
+    /// Adds all numbers of another one, each as often as this power of two.
+    pub(super) fn add_times_power_of_two(&mut self, mut other: Self, power: usize) {
+        other.add_rest();
+        self.add_rest();
+        let mut carry = 0;
+        for (digit, more) in self.digits.iter_mut().skip(power).zip(other.digits) {
+            (*digit, carry) = full_adder(*digit, more, carry);
+        }
+        self.total += other.total << power;
+    }
+
+    /// Adds the numbers that still wait.
+    fn add_rest(&mut self) {
         let total = self.total + self.waits as u32;
         // Zeros change no count.
         self.waiting[self.waits..].fill(0);
         self.add_all();
+        self.total = total;
+    }
+
+    /// Returns the number whose bits are one where more than half of the numbers have a one.
+    pub(super) fn finish(mut self) -> u64 {
+        self.add_rest();
         // Compares all counts with a half, from the highest digit on.
         let (mut more, mut equal) = (0, u64::MAX);
         for (place, digit) in self.digits.iter().enumerate().rev() {
-            if (total / 2) >> place & 1 == 0 {
+            if (self.total / 2) >> place & 1 == 0 {
                 more |= equal & digit;
                 equal &= !digit;
             } else {
@@ -123,6 +140,26 @@ mod tests {
             }
             let expected = (0..64).fold(0, |bits, place| bits | u64::from(counts[place] > total / 2) << place);
             assert_eq!(majority.finish(), expected, "{count} numbers");
+        }
+    }
+
+    #[test]
+    fn numbers_that_count_four_times_are_as_good_as_four() {
+        let number = |n: u64| {
+            n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(n as u32) & (n.wrapping_mul(0xD1B5_4A32_D192_ED03) | n)
+        };
+        for [once, four_times] in [[0, 0], [0, 3], [5, 0], [33, 9], [100, 23], [16, 16]] {
+            let [mut weighted, mut others, mut expected] = [(); 3].map(|()| Majority::default());
+            for n in 0..once {
+                weighted.add_if(number(n), true);
+                expected.add_if(number(n), true);
+            }
+            for n in 1_000..1_000 + four_times {
+                others.add_if(number(n), true);
+                (0..4).for_each(|_| expected.add_if(number(n), true));
+            }
+            weighted.add_times_power_of_two(others, 2);
+            assert_eq!(weighted.finish(), expected.finish(), "{once} and {four_times}");
         }
     }
 }

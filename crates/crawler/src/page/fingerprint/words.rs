@@ -1,9 +1,10 @@
 //! The words of a text, as hashes.
 //!
-//! Eight bytes are classified at once in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1). Words with other characters
-//! than ASCII letters are read byte after byte.
+//! Eight bytes are classified at once. Words with other characters than ASCII letters are read byte after byte.
 
 use std::ops::Range;
+
+use super::bytes::{HIGH, below, digits, each, first, letters};
 
 /// Stands for a run of digits. It is also the hash of a word of digits only.
 pub(super) const NUMBER: u64 = b'#' as u64;
@@ -13,14 +14,6 @@ const IDENTIFIER_BYTES: usize = 16;
 
 /// The hash of every identifier.
 const IDENTIFIER: u64 = 0xD1B5_4A32_D192_ED03;
-
-/// The same byte eight times.
-const fn each(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
-}
-
-/// The highest bit of each byte.
-const HIGH: u64 = each(0x80);
 
 /// The words of a range of the text. No letter or digit may follow the range.
 pub(super) struct Words<'t> {
@@ -75,6 +68,11 @@ impl<'t> Words<'t> {
         rest.iter().rev().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte))
     }
 
+    /// Returns what was not read yet.
+    pub(super) fn rest(&self) -> &'t [u8] {
+        self.text.get(self.at..self.end).unwrap_or_default()
+    }
+
     /// Reads the word that begins here, if it has ASCII letters only; `None` if it has others, or none.
     #[inline]
     fn plain_word(&mut self, mut bytes: u64, mut letters: u64) -> Option<u64> {
@@ -98,7 +96,7 @@ impl<'t> Words<'t> {
                 return Some(hash);
             }
             bytes = self.eight_from(end);
-            letters = self::letters(bytes);
+            letters = super::bytes::letters(bytes);
         }
     }
 
@@ -136,37 +134,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Returns the place of the first byte whose highest bit is set; 8 if there is none. The other bits must be zero.
-#[inline]
-fn first(marked: u64) -> usize {
-    marked.trailing_zeros() as usize / 8
-}
-
-/// Marks ASCII letters, and all bytes that are not ASCII.
-#[inline]
-fn letters(bytes: u64) -> u64 {
-    let lower = (bytes | each(0x20)) & !HIGH;
-    let from_a = lower + each(0x80 - b'a');
-    let behind_z = lower + each(0x80 - b'z' - 1);
-    (from_a & !behind_z | bytes) & HIGH
-}
-
-/// Marks ASCII digits.
-#[inline]
-fn digits(bytes: u64) -> u64 {
-    let low = bytes & !HIGH;
-    let from_0 = low + each(0x80 - b'0');
-    let behind_9 = low + each(0x80 - b'9' - 1);
-    from_0 & !behind_9 & !bytes & HIGH
-}
-
-/// Returns ones for the first bytes, as many as said, up to eight.
-#[inline]
-fn below(length: usize) -> u64 {
-    u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0)
-}
-
-/// Puts the low seven bits of each byte side by side ("Hacker's Delight", section 7-4). The eighth must be zero.
+/// Puts the low seven bits of each byte side by side (H. Warren, "Hacker's Delight", 2nd edition, section 7-4). The eighth must be zero.
 #[inline]
 fn seven_bits(bytes: u64) -> u64 {
     let pairs = bytes & 0x007F_007F_007F_007F | (bytes & 0x7F00_7F00_7F00_7F00) >> 1;
@@ -237,14 +205,6 @@ mod tests {
             // What is around the text does not count.
             let within = format!("<b>{text}</b> more");
             prop_assert_eq!(words_in(&within, 3..3 + text.len()), one_by_one(&text));
-        }
-
-        #[test]
-        fn bytes_are_marked_one_by_one(bytes: [u8; 8]) {
-            let number = u64::from_le_bytes(bytes);
-            let marked = |is: fn(u8) -> bool| u64::from_le_bytes(bytes.map(|byte| if is(byte) { 0x80 } else { 0 }));
-            prop_assert_eq!(letters(number), marked(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii()));
-            prop_assert_eq!(digits(number), marked(|byte| byte.is_ascii_digit()));
         }
     }
 }

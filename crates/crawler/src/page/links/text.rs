@@ -19,7 +19,7 @@ impl<'a> TextRun<'a> {
         Self { html, range }
     }
 
-    pub(super) fn as_str(&self) -> &'a str {
+    pub(crate) fn as_str(&self) -> &'a str {
         self.html.get(self.range.clone()).unwrap_or_default()
     }
 
