@@ -214,6 +214,38 @@ impl Filter for BloomFilter {
         fresh > 0
     }
 
+    #[inline]
+    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
+        match self.sizing.layout() {
+            Layout::Blocks => {
+                let blocks = self.memory.blocks();
+                let count = blocks.len() as u64;
+                let fetch = |digest| prefetch(&blocks[blocks::index(digest, count)]);
+                self.hashing.digest_batch(keys, digests, fetch);
+            }
+            Layout::Classic => self.hashing.digest_batch(keys, digests, |_| {}),
+        }
+    }
+
+    #[inline]
+    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
+        if self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8 {
+            let blocks = self.memory.blocks_mut();
+            let count = blocks.len() as u64;
+            for (digest, new) in digests.iter().take(keys.len()).zip(is_new) {
+                let fresh = blocks::mark(&mut blocks[blocks::index(*digest, count)], *digest, 8);
+                self.ones += fresh;
+                *new = fresh > 0;
+            }
+            return;
+        }
+        for (digest, new) in digests.iter().take(keys.len()).zip(is_new) {
+            let fresh = self.mark_in_another_shape(*digest);
+            self.ones += fresh;
+            *new = fresh > 0;
+        }
+    }
+
     fn contains(&self, key: &[u8]) -> bool {
         Self::contains(self, key)
     }

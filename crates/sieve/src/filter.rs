@@ -19,6 +19,32 @@ pub trait Filter {
     /// `digest` must be the digest of the same key by the same filter.
     fn insert_digest(&mut self, key: &[u8], digest: Self::Digest) -> bool;
 
+    /// Hashes a batch of keys, and starts to fetch the memory of each: the same as [`digest`](Self::digest) and
+    /// [`prefetch`](Self::prefetch) of each key.
+    ///
+    /// A filter overrides it to look up once what is the same for all keys. It writes as many digests as there are keys.
+    ///
+    /// # Panics
+    ///
+    /// It may panic if `digests` is shorter than `keys`.
+    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Self::Digest]) {
+        for (key, place) in keys.iter().zip(digests) {
+            *place = self.digest(key);
+            self.prefetch(*place);
+        }
+    }
+
+    /// Marks a batch of keys as seen, in order: the same as [`insert_digest`](Self::insert_digest) of each key. It writes which were new.
+    ///
+    /// # Panics
+    ///
+    /// It may panic if `digests` or `is_new` is shorter than `keys`.
+    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Self::Digest], is_new: &mut [bool]) {
+        for ((key, digest), new) in keys.iter().zip(digests).zip(is_new) {
+            *new = self.insert_digest(key, *digest);
+        }
+    }
+
     /// Returns whether the key was seen, wrongly at the false-positive rate. Marks nothing.
     fn contains(&self, key: &[u8]) -> bool;
 

@@ -137,16 +137,48 @@ impl Hashing {
     #[inline]
     pub fn digest(&self, key: &[u8]) -> Digest {
         match *self {
-            Self::Murmur3 { seed } => Digest::from_native_bytes(fastmurmur3::murmur3_x64_128(key, seed).to_ne_bytes()),
-            Self::Xxh3 { seed } => Digest::spread(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)),
-            Self::Hardened { key: secret } => {
-                let hash = SipHasher24::new_with_key(&secret).hash(key);
-                Digest {
-                    first: hash.h1,
-                    second: hash.h2,
-                }
-            }
+            Self::Murmur3 { seed } => murmur3(key, seed),
+            Self::Xxh3 { seed } => xxh3(key, seed),
+            Self::Hardened { key: secret } => hardened(key, &secret),
         }
+    }
+
+    /// Hashes keys, and calls `each` with each digest at once.
+    #[inline]
+    pub(crate) fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest], each: impl Fn(Digest)) {
+        match *self {
+            Self::Murmur3 { seed } => fill(keys, digests, each, |key| murmur3(key, seed)),
+            Self::Xxh3 { seed } => fill(keys, digests, each, |key| xxh3(key, seed)),
+            Self::Hardened { key: secret } => fill(keys, digests, each, |key| hardened(key, &secret)),
+        }
+    }
+}
+
+#[inline]
+fn fill(keys: &[&[u8]], digests: &mut [Digest], each: impl Fn(Digest), hash: impl Fn(&[u8]) -> Digest) {
+    for (key, place) in keys.iter().zip(digests) {
+        let digest = hash(key);
+        each(digest);
+        *place = digest;
+    }
+}
+
+#[inline]
+fn murmur3(key: &[u8], seed: u64) -> Digest {
+    Digest::from_native_bytes(fastmurmur3::murmur3_x64_128(key, seed).to_ne_bytes())
+}
+
+#[inline]
+fn xxh3(key: &[u8], seed: u64) -> Digest {
+    Digest::spread(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed))
+}
+
+#[inline]
+fn hardened(key: &[u8], secret: &[u8; 16]) -> Digest {
+    let hash = SipHasher24::new_with_key(secret).hash(key);
+    Digest {
+        first: hash.h1,
+        second: hash.h2,
     }
 }
 

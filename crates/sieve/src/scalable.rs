@@ -374,6 +374,10 @@ impl Filter for ScalableBloomFilter {
         true
     }
 
+    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
+        self.hashing.digest_batch(keys, digests, |digest| self.prefetch(digest));
+    }
+
     fn contains(&self, key: &[u8]) -> bool {
         Self::contains(self, key)
     }

@@ -102,6 +102,28 @@ impl Filter for SeenSet {
         }
     }
 
+    #[inline]
+    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
+        match self {
+            Self::Fixed(filter) => filter.digest_batch(keys, digests),
+            Self::Growing(filter) => filter.digest_batch(keys, digests),
+            Self::Exact(_) => {}
+        }
+    }
+
+    #[inline]
+    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
+        match self {
+            Self::Fixed(filter) => filter.insert_batch(keys, digests, is_new),
+            Self::Growing(filter) => filter.insert_batch(keys, digests, is_new),
+            Self::Exact(filter) => {
+                for (key, new) in keys.iter().zip(is_new) {
+                    *new = insert_exactly(filter, key);
+                }
+            }
+        }
+    }
+
     fn contains(&self, key: &[u8]) -> bool {
         match self {
             Self::Fixed(filter) => filter.contains(key),

@@ -40,7 +40,8 @@ pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
 pub use scan::extract_without_tree;
 pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
-pub(crate) use text::{ReadText, TextRun, read_text};
+pub(crate) use text::{ReadText, read_text};
+pub(crate) use tokens::TextRun;
 pub use tree::extract_with_tree;
 
 /// The default of [`LinkOptions::max_links`].

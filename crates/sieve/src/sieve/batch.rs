@@ -26,22 +26,24 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         let mut items = items.into_iter().fuse();
         let mut batch = [const { None }; BATCH];
         let mut digests = [F::Digest::default(); BATCH];
+        let mut is_new = [false; BATCH];
         let mut count = BATCH;
         while count == BATCH {
             count = 0;
-            for (slot, place) in batch.iter_mut().zip(&mut digests) {
+            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+            for (slot, key) in batch.iter_mut().zip(&mut keys) {
                 let Some(item) = items.next() else { break };
-                let digest = self.filter.digest(item.as_ref());
-                self.filter.prefetch(digest);
-                *place = digest;
-                *slot = Some(item);
+                let item: &T = slot.insert(item);
+                *key = item.as_ref();
                 count += 1;
             }
-            let (batch, digests) = (&mut batch[..count], &digests[..count]);
-            if self.needs_no_checks() {
-                self.sift_unchecked(batch, digests, &mut report);
+            let keys = &keys[..count];
+            self.filter.digest_batch(keys, &mut digests);
+            if self.needs_no_checks::<T>() {
+                self.filter.insert_batch(keys, &digests, &mut is_new);
+                self.queue_new(&mut batch[..count], &is_new, &mut report);
             } else {
-                self.sift_one_by_one(batch, digests, &mut report);
+                self.sift_one_by_one(&mut batch[..count], &digests, &mut report);
             }
         }
     }
@@ -60,26 +62,24 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
                 .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)
     }
 
-    /// Sifts a batch without checks: marks all items, then queues the new ones.
+    /// Queues the new items of a batch that needs no checks, after all are marked.
     ///
     /// No processor can predict whether the next item is new. So there is no branch on it: it decides where a number is written.
     #[inline]
-    fn sift_unchecked<T: AsRef<[u8]>>(
+    fn queue_new<T: AsRef<[u8]>>(
         &mut self,
         batch: &mut [Option<T>],
-        digests: &[F::Digest],
+        is_new: &[bool; BATCH],
         report: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
     ) where
         Q: Accepts<T>,
     {
-        let mut is_new = [false; BATCH];
+        let is_new = &is_new[..batch.len()];
         let mut places = [0_u8; BATCH];
         let mut new = 0;
-        for (at, (slot, digest)) in batch.iter().zip(digests).enumerate() {
-            let Some(item) = slot else { continue };
-            is_new[at] = self.filter.insert_digest(item.as_ref(), *digest);
+        for (at, &is_new) in is_new.iter().enumerate() {
             places[new] = at as u8;
-            new += usize::from(is_new[at]);
+            new += usize::from(is_new);
         }
         for &at in &places[..new] {
             if let Some(item) = batch[usize::from(at)].take() {
@@ -89,10 +89,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.tally.seen += (batch.len() - new) as u64;
         self.tally.accepted += new as u64;
         self.follow_up(new as u64);
-        report(Sifted::OfBatch {
-            new,
-            is_new: &is_new[..batch.len()],
-        });
+        report(Sifted::OfBatch { new, is_new });
     }
 
     #[inline(never)]

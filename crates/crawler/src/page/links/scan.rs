@@ -14,8 +14,8 @@ use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::Directory;
 use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
-use super::text::{ReadText, TextRun, Unread, VisibleText};
-use super::tokens::{self, Next, Sink};
+use super::text::{ReadText, Unread, VisibleText};
+use super::tokens::{self, Next, Sink, TextRun};
 use super::{Extracted, LinkOptions, NewLinks, SeenLinkCache};
 
 /// Extracts the same as [`extract`](super::extract), in one pass and without a tree.

@@ -1,38 +1,8 @@
 //! The visible text of a page, in runs between tags: for whom a pass of its own over the markup would be too slow.
 
-use std::ops::Range;
-
 use super::construction::{self, Construction};
 use super::tag::{Name, Tag, code};
-use super::tokens::{self, Next, Sink};
-
-/// A part of the markup that is text. What follows it is no letter and no digit, or the end.
-#[derive(Debug, Clone)]
-pub(crate) struct TextRun<'a> {
-    html: &'a str,
-    range: Range<usize>,
-}
-
-impl<'a> TextRun<'a> {
-    #[inline]
-    pub(super) fn new(html: &'a str, range: Range<usize>) -> Self {
-        Self { html, range }
-    }
-
-    pub(crate) fn as_str(&self) -> &'a str {
-        self.html.get(self.range.clone()).unwrap_or_default()
-    }
-
-    /// Returns the whole markup, for readers that look at several bytes at once.
-    pub(crate) fn markup(&self) -> &'a [u8] {
-        self.html.as_bytes()
-    }
-
-    /// Returns where in the markup the text is.
-    pub(crate) fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-}
+use super::tokens::{self, Next, Sink, TextRun};
 
 /// Receives the visible text of a page, in order and as written. The default has read nothing.
 ///

@@ -9,10 +9,39 @@
 
 mod raw_text;
 
+use std::ops::Range;
+
 use memchr::memchr;
 
 use super::tag::{Attributes, Name, Tag};
-use super::text::TextRun;
+
+/// A part of the markup that is text. What follows it is no letter and no digit, or the end.
+#[derive(Debug, Clone)]
+pub(crate) struct TextRun<'a> {
+    html: &'a str,
+    range: Range<usize>,
+}
+
+impl<'a> TextRun<'a> {
+    #[inline]
+    fn new(html: &'a str, range: Range<usize>) -> Self {
+        Self { html, range }
+    }
+
+    pub(crate) fn as_str(&self) -> &'a str {
+        self.html.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns the whole markup, for readers that look at several bytes at once.
+    pub(crate) fn markup(&self) -> &'a [u8] {
+        self.html.as_bytes()
+    }
+
+    /// Returns where in the markup the text is.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+}
 
 /// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
