@@ -206,10 +206,18 @@ impl Filter for BloomFilter {
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
         // A constant number of probes, inlined, makes the usual shape faster.
-        let fresh = match (self.sizing.layout(), self.sizing.hashes()) {
-            (Layout::Blocks, 8) => self.mark_in_block(digest, 8),
-            _ => self.mark_in_another_shape(digest),
-        };
+        if self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8 {
+            let blocks = self.memory.blocks_mut();
+            let at = blocks::index(digest, blocks.len() as u64);
+            let block = &mut blocks[at];
+            // Most keys of a crawl are duplicates, and a line that is not written stays clean in the cache.
+            if blocks::marked(block, digest, 8) {
+                return false;
+            }
+            self.ones += blocks::mark(block, digest, 8);
+            return true;
+        }
+        let fresh = self.mark_in_another_shape(digest);
         self.ones += fresh;
         fresh > 0
     }
