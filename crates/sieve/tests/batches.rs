@@ -10,7 +10,10 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sieve::{Accepts, Filter, OnSaturation, PackedQueue, Packing, Queue, QueueFull, Refused, RefusedBy, Sieve};
+use sieve::{
+    Accepts, BloomFilter, Filter, Hashing, Layout, OnSaturation, PackedQueue, Packing, Queue, QueueFull, Refused,
+    RefusedBy, SeenSet, Sieve, Sizing,
+};
 
 const CAPACITY: u64 = 20_000;
 
@@ -52,6 +55,44 @@ fn a_batch_has_the_results_of_single_pushes() {
         assert!((lost - expected).abs() <= expected * 1e-3, "{lost} is not {expected}");
         assert!(batched.drain().eq(single.drain()), "in the same order");
     }
+}
+
+/// Marks the same keys one by one and in batches, and compares what was new.
+#[track_caller]
+fn batches_do_the_same<F: Filter + Clone>(filter: &F, what: &str) {
+    let (mut batched, mut single) = (filter.clone(), filter.clone());
+    for page in pages() {
+        let keys: Vec<&[u8]> = page.iter().map(String::as_bytes).collect();
+        let mut digests = vec![F::Digest::default(); keys.len()];
+        batched.digest_batch(&keys, &mut digests);
+        let mut is_new = vec![false; keys.len()];
+        batched.insert_batch(&keys, &digests, &mut is_new);
+        let expected: Vec<bool> = keys.iter().map(|key| single.insert(key)).collect();
+        assert_eq!(is_new, expected, "{what}");
+    }
+    assert!(single.ones() > 0);
+    assert_eq!(batched.ones(), single.ones(), "{what}");
+}
+
+#[test]
+fn every_filter_marks_in_a_batch_what_it_marks_one_by_one() {
+    let hashes = [
+        Hashing::Murmur3 { seed: 7 },
+        Hashing::Xxh3 { seed: 7 },
+        Hashing::Hardened { key: [7; 16] },
+    ];
+    for hashing in hashes {
+        // With 8, with fewer and with more probes, and past the capacity.
+        for rate in [0.01, 0.2, 0.000_1] {
+            for layout in [Layout::Blocks, Layout::Classic] {
+                let sizing = Sizing::in_layout(layout, CAPACITY, rate).unwrap();
+                let what = format!("{layout:?} {} {}", hashing.name(), sizing.hashes());
+                batches_do_the_same(&BloomFilter::with_hashing(sizing, hashing).unwrap(), &what);
+            }
+        }
+        batches_do_the_same(&SeenSet::growing(CAPACITY / 10, 0.01, hashing).unwrap(), "growing");
+    }
+    batches_do_the_same(&SeenSet::exact(), "exact");
 }
 
 #[test]
