@@ -4,7 +4,8 @@
     benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3]
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
-`ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too. All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
+`ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
+and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
 The best of all rounds counts. For memory, which depends on which large pages are in flight together, the median counts.
 
@@ -263,6 +264,14 @@ def ours_state(programs, start, out):
     return [*ours_output(programs, start, out), "--state", state]
 
 
+def ours_with(*options):
+    """Returns a crawl with one more output; names of files get the folder."""
+    return lambda programs, start, out: [
+        *ours(programs, start, out),
+        *(out / word if word.startswith("written") else word for word in options),
+    ]
+
+
 def wget2(_programs, start, _out):
     # With --follow-tags it would request the names of anchors, too.
     tags = "--ignore-tags=img,link,script"
@@ -285,6 +294,11 @@ COMMANDS = {
     "ours": ours,
     "ours-output": ours_output,
     "ours-state": ours_state,
+    "ours-links": ours_with("--links", "written.jsonl"),
+    "ours-refused": ours_with("--refused", "written.jsonl"),
+    "ours-select": ours_with("--output", "written.jsonl", "--select", "heading=h1", "--select", "description=meta[name=description]::attr(content)"),
+    "ours-warc": ours_with("--warc", "written.warc.gz"),
+    "ours-save": ours_with("--save", "written"),
     "wget2": wget2,
     "wget": wget,
     "httrack": httrack,

@@ -382,19 +382,29 @@ impl HostQueues {
             return;
         }
         host.state = state;
+        let is_just_met = host.is_just_met();
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
         match state {
-            HostState::Due => self.due.push_back(key.clone()),
+            HostState::Due => join_round(&mut self.due, key.clone(), is_just_met),
             HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
             HostState::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
             HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
         }
         if let Some(address) = address {
-            self.addresses.enqueue(address, key.clone());
+            self.addresses.enqueue(address, key.clone(), is_just_met);
             self.admit_waiting(Some(address), now);
         }
         self.sweep();
+    }
+}
+
+/// Lets a host join the round of due hosts: at its end, or first if its connection is still warm.
+fn join_round(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool) {
+    if is_just_met {
+        due.push_front(key);
+    } else {
+        due.push_back(key);
     }
 }
 

@@ -91,6 +91,25 @@ fn the_origins_of_a_host_take_turns() {
 }
 
 #[test]
+fn the_first_page_of_a_host_follows_its_robots_txt_while_the_connection_is_open() {
+    for delay in [Duration::ZERO, Duration::from_secs(1)] {
+        let mut frontier = frontier(1, delay, true);
+        let hosts = (0..50).flat_map(|host| (0..3).map(move |n| format!("http://host{host}.example/{n}")));
+        offer(&mut frontier, hosts);
+        let robots = ready(&mut frontier, START, 1).remove(0);
+        assert_eq!(&*robots.entry.url, "http://host0.example/robots.txt");
+        done(&mut frontier, &robots, START);
+        let now = START + delay;
+        let page = ready(&mut frontier, now, 1).remove(0);
+        assert_eq!(&*page.entry.url, "http://host0.example/0", "49 other hosts wait");
+        // Once: a host with a long queue comes to its turn with all others.
+        done(&mut frontier, &page, now);
+        let next = ready(&mut frontier, now + delay, 1).remove(0);
+        assert_eq!(&*next.entry.url, "http://host1.example/robots.txt");
+    }
+}
+
+#[test]
 fn a_lease_of_zero_entries_says_whether_one_is_ready() {
     let delay = Duration::from_secs(1);
     let mut frontier = frontier(1, delay, false);

@@ -90,9 +90,14 @@ impl Addresses {
         waiting.collect()
     }
 
-    /// Lets a host wait for its address.
-    pub(crate) fn enqueue(&mut self, address: IpAddr, host: HostKey) {
-        self.shared.entry(address).or_default().waiting.push_back(host);
+    /// Lets a host wait for its address, before all others or behind them.
+    pub(crate) fn enqueue(&mut self, address: IpAddr, host: HostKey, is_first: bool) {
+        let waiting = &mut self.shared.entry(address).or_default().waiting;
+        if is_first {
+            waiting.push_front(host);
+        } else {
+            waiting.push_back(host);
+        }
     }
 
     /// Returns the host that may join the round now. If the address is not free yet, it sets a timer.

@@ -1,9 +1,9 @@
-//! The round of due hosts: one entry of each in turn.
+//! The round of due hosts: one entry of each in turn. A host whose first request has just ended comes first, once.
 
 use std::net::IpAddr;
 
 use super::host::{HostState, HostTurn};
-use super::{HostQueues, LeasedEntry, origin_of};
+use super::{HostQueues, LeasedEntry, join_round, origin_of};
 use crate::entry::Entry;
 use crate::lease::NotFetched;
 use crate::time::Time;
@@ -120,7 +120,7 @@ impl HostQueues {
                 host.state = HostState::Due;
                 host.set_admitted_by(Some(address));
                 self.addresses.admit(address);
-                self.due.push_back(key);
+                join_round(&mut self.due, key, host.is_just_met());
             } else {
                 self.update_state(&key, now);
             }

@@ -76,6 +76,12 @@ impl Host {
         rare.blocked_until = rare.blocked_until.max(until);
     }
 
+    /// Returns whether its first request has ended, for its robots.txt. The connection is mostly still open then, and a page needs no
+    /// handshake.
+    pub(crate) fn is_just_met(&self) -> bool {
+        self.requests == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
+    }
+
     /// Returns the number of requests that have ended.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.into()
