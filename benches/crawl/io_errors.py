@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that a crawl with --state survives an I/O error at every call of the system: the n-th fails, for every n. Needs strace.
+"""Checks that a crawl with --state survives an I/O error of the system: the n-th call of a kind fails, for every n. Needs strace.
 
     benches/crawl/io_errors.py [--pages 20] [--hosts 2]
     benches/crawl/io_errors.py --short        the calls while a directory is made and a page is crawled, for CI
 
-A small site is crawled with all outputs, again and again from the beginning. In each crawl, one call on the state directory or on an output
-fails: a write, read, sync, rename, open, or change of length. kill.py --io-errors chooses calls at random, in long crawls.
+A small site is crawled with all outputs, again and again from the beginning. In each crawl, a call on the database or on an output fails: a write,
+read, sync, rename, open, or change of length, the n-th of its kind in each thread. kill.py --io-errors chooses calls at random, in long crawls.
 
 Promises, for each call:
 
@@ -13,9 +13,12 @@ Promises, for each call:
   * the same command again ends with exit code 0, and every line of every output is there once.
 """
 
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import zlib
 
 import kill
 import site_server
@@ -62,7 +65,7 @@ def words(command):
 
 
 def fails_well(work, command, seed, wanted, calls, error, is_output):
-    """Lets the first call of a kind fail, then the second, until a crawl has fewer. Returns whether all promises hold."""
+    """Lets the first call of a kind fail in each thread, then the second, until no thread has so many. Returns whether all promises hold."""
     met, broken = 0, []
     while True:
         home = work / "crawl"
@@ -100,7 +103,14 @@ def outputs(files):
 
 
 def run(command):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LIMIT_SECONDS)
+    """Runs a command to its end. One that takes too long is killed with its children, and its exit code is that of a kill."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        output = process.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, *output)
 
 
 def last_line(result):
@@ -110,7 +120,7 @@ def last_line(result):
 def keys(files):
     try:
         return files.keys()
-    except (ValueError, EOFError, OSError, KeyError) as error:
+    except (ValueError, EOFError, OSError, KeyError, zlib.error) as error:
         return error
 
 

@@ -399,7 +399,7 @@ impl HostQueues {
     }
 }
 
-/// Lets a host join the round of due hosts: at its end, or first if its connection is still warm.
+/// Lets a host join the round of due hosts: at its end, or first if only its robots.txt was fetched so far.
 fn join_round(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool) {
     if is_just_met {
         due.push_front(key);

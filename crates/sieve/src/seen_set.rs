@@ -107,7 +107,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.digest_batch(keys, digests),
             Self::Growing(filter) => filter.digest_batch(keys, digests),
-            Self::Exact(_) => {}
+            Self::Exact(_) => digests.fill(Digest::default()),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The connections that are kept open between requests: how many, and for how long.
 //!
 //! A pool of the HTTP library bounds what is idle per host, but not in all: a crawl of many hosts would use up the
-//! process's file handles. So a new pool replaces one that has served as many origins as may have idle
-//! connections. Idle connections of the old one are closed; requests in flight keep theirs until they end.
+//! process's file handles. So a pool that has served half as many origins as may have idle connections takes no further
+//! ones. It still serves its own until the next pool is left, too: the first page of a host mostly finds the connection
+//! of its robots.txt. Then its idle connections are closed; requests in flight keep theirs until they end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,15 +48,24 @@ pub(super) type Client = legacy::Client<Connector, Empty<Bytes>>;
 #[derive(Debug)]
 pub(super) struct Pool {
     settings: ClientSettings,
-    /// Origins that a client may serve before it is left.
+    /// Origins that a client may serve before it takes no further ones.
     max_origins: usize,
-    current: Mutex<Current>,
+    /// Whether a client that takes no further origins still serves its own.
+    keeps_last: bool,
+    clients: Mutex<Clients>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct Clients {
+    current: Serving,
+    /// The one before, which takes no further origins.
+    last: Option<Serving>,
+}
+
+/// A client, and the origins that it serves.
+#[derive(Debug)]
+struct Serving {
     client: Client,
-    /// What it has served.
     origins: HashSet<Origin>,
 }
 
@@ -63,11 +73,13 @@ impl Pool {
     pub(super) fn new(settings: ClientSettings) -> Self {
         // There are two pools, and each origin may have several connections.
         let per_origin = 2 * settings.per_host;
+        let max_origins = settings.max_idle / per_origin;
         Self {
-            max_origins: (settings.max_idle / per_origin).max(1),
-            current: Mutex::new(Current {
-                client: settings.client(),
-                origins: HashSet::new(),
+            max_origins: (max_origins / 2).max(1),
+            keeps_last: max_origins > 1,
+            clients: Mutex::new(Clients {
+                current: settings.serving(),
+                last: None,
             }),
             settings,
         }
@@ -75,10 +87,15 @@ impl Pool {
 
     /// Returns the client for a request to this origin.
     pub(super) fn client_for(&self, origin: Option<Origin>) -> Client {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let Clients { current, last } = &mut *clients;
         if let Some(origin) = origin.filter(|origin| !current.origins.contains(origin)) {
+            if let Some(last) = last.as_ref().filter(|last| last.origins.contains(&origin)) {
+                return last.client.clone();
+            }
             if current.origins.len() >= self.max_origins {
-                self.renew(&mut current);
+                let full = std::mem::replace(current, self.settings.serving());
+                *last = Some(full).filter(|_| self.keeps_last);
             }
             current.origins.insert(origin);
         }
@@ -87,12 +104,9 @@ impl Pool {
 
     /// Closes what is idle.
     pub(super) fn close_idle(&self) {
-        self.renew(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn renew(&self, current: &mut Current) {
-        current.client = self.settings.client();
-        current.origins.clear();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.current = self.settings.serving();
+        clients.last = None;
     }
 }
 
@@ -163,6 +177,13 @@ impl ClientSettings {
 
     pub(super) fn guarded_by(&self, guard: Guard) -> Self {
         Self { guard, ..self.clone() }
+    }
+
+    fn serving(&self) -> Serving {
+        Serving {
+            client: self.client(),
+            origins: HashSet::new(),
+        }
     }
 
     fn client(&self) -> Client {

@@ -3,11 +3,11 @@
 //! A simhash (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002) maps texts with many
 //! common features to numbers with many common bits. The [`frontier`] compares the fingerprints.
 //!
-//! Features of the first 256 words are all runs of three words. In the rest of a text only every fourth word begins a feature, which counts four
-//! times, and is the word and those after it up to 16 bytes. So few words in a short text make a difference, and a long text takes little
-//! time. Each feature counts once.
+//! Features of the first 256 words are all runs of three words. In the rest of a text only one of four words begins a feature, which weighs as
+//! much as four, and is the word and those after it, up to 16 bytes. So few words in a short text make a difference, and a long text takes
+//! little time. A repeated feature counts once.
 //!
-//! Visible text is what a browser without style sheets shows, and the title: no tags, comments, scripts and styles. It is read in the pass that finds
+//! Visible text is what a browser without scripts and style sheets shows, and the title: no tags, comments, scripts and styles. It is read in the pass that finds
 //! the links, or in one without a tree. References such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters
 //! and digits, with ASCII letters in lower case. An ideograph or a kana is a word of its own.
 //!
@@ -17,6 +17,7 @@
 //! - Consecutive words of digits only count as one word, so that the number of days in a month does not matter.
 //! - A word of sixteen or more letters and digits, with at least one of each, counts as "some identifier". Session
 //!   names look like that; words do not.
+//! - Beyond the first 256 words, a feature ends before a word with a digit.
 //!
 //! Both hashes can be made to collide on purpose. That gains nothing: the same server could serve the same bytes twice.
 
@@ -320,6 +321,51 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_that_differ_in_numbers_and_identifiers_are_equal() {
+        let text = words(600, 1);
+        let filled = |numbers: &dyn Fn(usize) -> String| {
+            let words = text.split_inclusive(' ').enumerate();
+            let filled = words.map(|(at, word)| {
+                if at % 5 == 0 {
+                    word.to_owned() + &numbers(at)
+                } else {
+                    word.to_owned()
+                }
+            });
+            simhash(&filled.collect::<String>())
+        };
+        let numbers = |at: usize| format!("{at} ");
+        assert_eq!(filled(&numbers), filled(&|at| format!("{}.{} ", at * at, 7 * at)));
+        let identifier = |salt: u64| {
+            move |at: usize| {
+                format!(
+                    "{:032x} ",
+                    u128::from(mix(at as u64 ^ salt)) << 64 | u128::from(mix(salt))
+                )
+            }
+        };
+        assert_eq!(filled(&identifier(1)), filled(&identifier(2)));
+        let other = words(600, 2);
+        assert!(simhash(&text).distance(simhash(&other)) > 16);
+        let [start, end] = [text.get(..2_500).unwrap(), other.get(2_500..).unwrap()];
+        assert!(
+            simhash(&text).distance(simhash(&(start.to_owned() + end))) > 3,
+            "the rest counts"
+        );
+    }
+
+    #[test]
+    fn a_few_changes_behind_the_first_words_of_a_long_text_leave_it_near() {
+        let changed = (0..50).filter(|salt| {
+            let text = words(3_000, *salt);
+            let (at, word) = text.split(' ').enumerate().nth(1_500 + *salt as usize).unwrap();
+            assert!(at > 256);
+            !simhash(&text).is_near(simhash(&text.replacen(word, "another", 1)))
+        });
+        assert_eq!(changed.count(), 0);
+    }
+
+    #[test]
     fn broken_markup_never_makes_a_simhash_fail() {
         let pieces = [
             "<", "</", "<!--", "<script", "<style>", ">", "é", "語", "a1", "", "<s", "</script", "\0", "&amp;",
@@ -329,6 +375,7 @@ mod tests {
                 for c in pieces {
                     let _ = super::simhash(&format!("{a}{b}{c}"));
                     let _ = super::simhash(&format!("{a}{b}{c}").repeat(50));
+                    let _ = super::simhash(&format!("{a}{b}{c} ").repeat(900));
                 }
             }
         }

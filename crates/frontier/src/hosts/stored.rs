@@ -57,7 +57,7 @@ impl HostQueues {
     /// Places all hosts anew, after the configuration has changed: when they are due, and which share an address now. Drops what exceeds
     /// a budget.
     ///
-    /// The hosts that were due keep their order; the others follow by their times and names. Cost: O(hosts log hosts).
+    /// The hosts that were due keep their order; the others follow by their times and names. Hosts without a page so far come first. Cost: O(hosts log hosts).
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
         self.traps.limits_changed(before, after);
         let mut keys: Vec<HostKey> = self.due.drain(..).collect();

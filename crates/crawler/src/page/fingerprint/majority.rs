@@ -3,7 +3,7 @@
 /// Numbers that wait until they are added together.
 const AT_ONCE: usize = 16;
 
-/// Digits of a count. A body has fewer than 2³² words.
+/// Digits of a count. A body has far fewer than 2³⁰ words, so that even four times their number fits.
 const DIGITS: usize = 32;
 
 /// Counts, for each of 64 bit positions, how many numbers have a one there.

@@ -4,7 +4,7 @@
 //! Journal 28(6), 2019, section 3.1), and the first three letters of a word decide whether a feature begins there. So it depends on the
 //! text alone, and the same passage has the same features on every page.
 
-use super::bytes::{HIGH, below, digits, each, first, ideographs, letters, side_by_side};
+use super::bytes::{HIGH, below, digits, ideographs, letters, side_by_side};
 
 /// How many words there are for each one that is chosen, about: two bits of their letters must be set.
 pub(super) const WORDS_PER_FEATURE_LOG2: usize = 2;
@@ -14,6 +14,9 @@ const BLOCK_BYTES: usize = 64;
 
 /// Bytes of text in a feature: two or three words.
 const WINDOW_BYTES: usize = 16;
+
+/// Bytes from the start of a feature on that are searched for digits.
+const SEEN_BYTES: usize = 32;
 
 /// Bytes of the buffer. Most text between two tags is much shorter.
 const BUFFER_BYTES: usize = 2048;
@@ -60,7 +63,7 @@ impl Sample {
     /// Scans all blocks whose features end in the buffer, and keeps the rest.
     fn scan(&mut self, add: &mut impl FnMut(u64)) {
         let mut base = BLOCK_BYTES;
-        while base + BLOCK_BYTES + WINDOW_BYTES <= self.filled {
+        while base + BLOCK_BYTES + SEEN_BYTES <= self.filled {
             self.scan_block(base, add);
             base += BLOCK_BYTES;
         }
@@ -72,8 +75,8 @@ impl Sample {
     /// Scans what is left.
     pub(super) fn finish(&mut self, add: &mut impl FnMut(u64)) {
         self.scan(add);
-        // Less than a block and a window are left beside the last block.
-        self.append(&[b' '; BLOCK_BYTES + WINDOW_BYTES]);
+        // Less than a block and the bytes of a feature are left beside the last block.
+        self.append(&[b' '; BLOCK_BYTES + SEEN_BYTES]);
         self.scan(add);
     }
 
@@ -86,7 +89,9 @@ impl Sample {
         while third != 0 {
             let start = base + third.trailing_zeros() as usize - 2;
             third &= third - 1;
-            add(window(&self.buffer, start));
+            if let Some(feature) = window(&self.buffer, start) {
+                add(feature);
+            }
         }
     }
 }
@@ -138,26 +143,37 @@ impl Block {
     }
 }
 
-/// Returns the hash of a window, without case and kinds of separators. It ends before the first digit, because numbers do not matter.
+/// Returns the hash of a window, without case and kinds of separators. It ends where a word begins that has a digit, because numbers and
+/// identifiers do not matter; `None` if that is the first word.
 #[inline]
-fn window(text: &[u8], start: usize) -> u64 {
-    let Some(bytes) = text.get(start..).and_then(<[u8]>::first_chunk::<WINDOW_BYTES>) else {
-        return 0;
-    };
+fn window(text: &[u8], start: usize) -> Option<u64> {
+    let bytes = text.get(start..).and_then(<[u8]>::first_chunk::<SEEN_BYTES>)?;
     let (eights, _) = bytes.as_chunks();
-    let mut is_before_digits = u64::MAX;
-    let mut parts = [0; WINDOW_BYTES / 8];
-    for (part, bytes) in parts.iter_mut().zip(eights) {
+    let (mut numbers, mut words) = (0, 0);
+    for (bytes, place) in eights.iter().zip((0..).step_by(8)) {
         let bytes = u64::from_le_bytes(*bytes);
         let digits = digits(bytes);
-        let words = (letters(bytes) >> 7) * 0xFF;
-        *part = (bytes | each(0x20)) & words & below(first(digits)) & is_before_digits;
-        is_before_digits = if digits == 0 { is_before_digits } else { 0 };
+        numbers |= side_by_side(digits) << place;
+        words |= side_by_side(letters(bytes) | digits) << place;
     }
-    let [low, high] = parts;
+    let mut length = WINDOW_BYTES;
+    if numbers != 0 {
+        let before = !words & ((numbers & numbers.wrapping_neg()) - 1);
+        length = (u64::BITS - before.leading_zeros()) as usize;
+        if length == 0 {
+            return None;
+        }
+    }
+    let part = |bytes: &[u8; 8], length: usize| {
+        let bytes = u64::from_le_bytes(*bytes);
+        let letters = letters(bytes);
+        // Lower case for ASCII letters, and zero for separators.
+        (bytes | (letters & !bytes) >> 2) & ((letters >> 7) * 0xFF) & below(length.min(8))
+    };
+    let (low, high) = (part(&eights[0], length), part(&eights[1], length.saturating_sub(8)));
     // Both halves of one product, as in wyhash (Wang Yi, "Modern non-cryptographic hash function and pseudorandom number generator").
     let product = u128::from(low ^ SALTS[0]) * u128::from(high ^ SALTS[1]);
-    product as u64 ^ (product >> 64) as u64
+    Some(product as u64 ^ (product >> 64) as u64)
 }
 
 /// The fractions of the golden ratio and of the square root of two.
@@ -182,15 +198,15 @@ mod tests {
     fn one_by_one(runs: &[&str]) -> Vec<u64> {
         let mut text: Vec<u8> = runs.iter().flat_map(|run| [run.as_bytes(), b" "].concat()).collect();
         text.splice(0..0, *b" ");
-        text.extend([b' '; WINDOW_BYTES]);
+        text.extend([b' '; SEEN_BYTES]);
         let is_letter = |at: usize| text[at].is_ascii_alphabetic() || !text[at].is_ascii();
         let mut found = Vec::new();
-        for start in 1..text.len() - WINDOW_BYTES {
+        for start in 1..text.len() - SEEN_BYTES {
             let is_start =
                 !is_letter(start - 1) && !text[start - 1].is_ascii_digit() || matches!(text[start], 0xE3..=0xE9);
             let odd = text[start..start + 3].iter().fold(0, |bits, byte| bits ^ byte);
             if is_start && (start..start + 3).all(is_letter) && odd & 3 == 3 {
-                found.push(window(&text, start));
+                found.extend(window(&text, start));
             }
         }
         found
@@ -221,16 +237,33 @@ mod tests {
         }
     }
 
+    /// The feature that begins with the text.
+    fn of(text: &str) -> Option<u64> {
+        window(format!("{text:SEEN_BYTES$}").as_bytes(), 0)
+    }
+
     #[test]
-    fn windows_ignore_case_separators_and_what_follows_a_digit() {
-        let of = |text: &[u8; WINDOW_BYTES]| window(text, 0);
-        assert_eq!(of(b"See the class of"), of(b"SEE.THE\nCLASS-of"));
-        assert_eq!(of(b"page 2031 of all"), of(b"page 17 and more"));
-        assert_ne!(of(b"See the class of"), of(b"See the classes "));
+    fn a_window_ignores_case_kinds_of_separators_and_what_follows_it() {
+        assert_eq!(of("See the class of all"), of("SEE.THE\nCLASS-of us"));
+        assert_ne!(of("See the class of all"), of("See the classes"));
         assert_ne!(
-            of(b"See the class of"),
-            of(b"See  the class o"),
+            of("See the class of all"),
+            of("See  the class of all"),
             "each separator counts"
         );
+        assert_ne!(of("sé"), of("sÉ"), "only ASCII has cases");
+    }
+
+    #[test]
+    fn a_window_ends_before_a_word_with_a_digit() {
+        assert_eq!(of("page 2031 of all"), of("page 17 and more"));
+        assert_eq!(of("link dGhlIHF1aWNrIGJyb3duIGZveA"), of("link anVtcHMgb3ZlcnRoZWxhe"));
+        assert_eq!(
+            of("session kqzpwvxybnmcde7f"),
+            of("session qwrtzpsdfghjkla8"),
+            "the digit is behind the window"
+        );
+        assert_ne!(of("session 1"), of("chapter 1"));
+        assert_eq!(of("abc1"), None);
     }
 }

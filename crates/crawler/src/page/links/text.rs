@@ -6,8 +6,8 @@ use super::tokens::{self, Next, Sink, TextRun};
 
 /// Receives the visible text of a page, in order and as written. The default has read nothing.
 ///
-/// Visible is what a browser without style sheets shows, and the title: no scripts, style sheets and comments, no content that an
-/// element has for browsers without a feature. The content of templates counts.
+/// Visible is what a browser without scripts and style sheets shows, and the title: no scripts, style sheets and comments, no content
+/// of `iframe`, `noembed` and `noframes`. The content of templates counts.
 pub(crate) trait ReadText: Default {
     /// Receives text without a tag or comment inside.
     fn read(&mut self, text: &TextRun<'_>);

@@ -76,7 +76,7 @@ impl Host {
         rare.blocked_until = rare.blocked_until.max(until);
     }
 
-    /// Returns whether its first request has ended, for its robots.txt. The connection is mostly still open then, and a page needs no
+    /// Returns whether its robots.txt was its only request so far. If that was just now, the connection is still open, and a page needs no
     /// handshake.
     pub(crate) fn is_just_met(&self) -> bool {
         self.requests == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
