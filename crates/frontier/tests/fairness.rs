@@ -110,6 +110,26 @@ fn the_first_page_of_a_host_follows_its_robots_txt_while_the_connection_is_open(
 }
 
 #[test]
+fn hosts_that_become_due_together_have_their_first_pages_in_the_order_of_their_robots_txt() {
+    let delay = Duration::from_secs(1);
+    let mut frontier = frontier(1, delay, true);
+    offer(&mut frontier, (0..20).map(|host| format!("http://host{host}.example/")));
+    let robots = ready(&mut frontier, START, 4);
+    for (lease, milliseconds) in robots.iter().zip(0..) {
+        done(&mut frontier, lease, after(milliseconds));
+    }
+    let pages = ready(&mut frontier, after(2_000), 5);
+    let urls: Vec<_> = pages.iter().map(|lease| &*lease.entry.url).collect();
+    let first = (0..4).map(|host| format!("http://host{host}.example/"));
+    assert_eq!(
+        urls,
+        first
+            .chain(["http://host4.example/robots.txt".to_owned()])
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn a_lease_of_zero_entries_says_whether_one_is_ready() {
     let delay = Duration::from_secs(1);
     let mut frontier = frontier(1, delay, false);

@@ -53,13 +53,22 @@ impl HostQueues {
 
     /// Adds the hosts whose timers are due to the round, and forgets hosts without state if there are many.
     pub(super) fn wake(&mut self, now: Time) {
+        let mut just_met = Vec::new();
         while let Some((time, key)) = pop_until(&mut self.waiting, now) {
             if self.hosts.state(key.as_str()) == Some(HostState::Waiting(time))
                 && let Some(host) = self.hosts.get_mut(&key)
             {
                 host.state = HostState::Idle;
-                self.update_state(&key, now);
+                if host.is_just_met() {
+                    just_met.push(key);
+                } else {
+                    self.update_state(&key, now);
+                }
             }
+        }
+        // Each of them joins the round in front of the others.
+        for key in just_met.into_iter().rev() {
+            self.update_state(&key, now);
         }
         while let Some(address) = self.addresses.wake(now) {
             self.admit_waiting(Some(address), now);
