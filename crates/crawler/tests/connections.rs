@@ -45,7 +45,7 @@ async fn serve(mut stream: TcpStream, number: usize, seen: Seen) {
             };
             seen.lock().unwrap().push((number, host.clone(), path.clone()));
             let until = (count() + HELD_BACK).min(HOSTS);
-            while is_robots && number % 3 == 0 && count() < until {
+            while is_robots && number.is_multiple_of(3) && count() < until {
                 tokio::task::yield_now().await;
             }
             let (kind, body) = if is_robots {
