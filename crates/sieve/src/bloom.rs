@@ -163,17 +163,20 @@ impl BloomFilter {
         }
     }
 
+    /// Says whether it has blocks and eight probes, as at a rate of 1 %.
     #[inline]
-    fn mark_in_block(&mut self, digest: Digest, hashes: u32) -> u64 {
-        let blocks = self.memory.blocks_mut();
-        let at = blocks::index(digest, blocks.len() as u64);
-        blocks::mark(&mut blocks[at], digest, hashes)
+    fn has_usual_shape(&self) -> bool {
+        self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8
     }
 
     #[inline(never)]
     fn mark_in_another_shape(&mut self, digest: Digest) -> u64 {
         match self.sizing.layout() {
-            Layout::Blocks => self.mark_in_block(digest, self.sizing.hashes()),
+            Layout::Blocks => {
+                let blocks = self.memory.blocks_mut();
+                let at = blocks::index(digest, blocks.len() as u64);
+                blocks::mark(&mut blocks[at], digest, self.sizing.hashes())
+            }
             Layout::Classic => classic::mark(self.memory.words_mut(), &Probes::draw(digest, &self.sizing)),
         }
     }
@@ -206,7 +209,7 @@ impl Filter for BloomFilter {
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
         // A constant number of probes, inlined, makes the usual shape faster.
-        if self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8 {
+        if self.has_usual_shape() {
             let blocks = self.memory.blocks_mut();
             let at = blocks::index(digest, blocks.len() as u64);
             let block = &mut blocks[at];
@@ -237,7 +240,7 @@ impl Filter for BloomFilter {
 
     #[inline]
     fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
-        if self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8 {
+        if self.has_usual_shape() {
             let blocks = self.memory.blocks_mut();
             let count = blocks.len() as u64;
             for (digest, new) in digests.iter().take(keys.len()).zip(is_new) {
@@ -247,10 +250,8 @@ impl Filter for BloomFilter {
             }
             return;
         }
-        for (digest, new) in digests.iter().take(keys.len()).zip(is_new) {
-            let fresh = self.mark_in_another_shape(*digest);
-            self.ones += fresh;
-            *new = fresh > 0;
+        for ((key, digest), new) in keys.iter().zip(digests).zip(is_new) {
+            *new = self.insert_digest(key, *digest);
         }
     }
 

@@ -107,7 +107,11 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.digest_batch(keys, digests),
             Self::Growing(filter) => filter.digest_batch(keys, digests),
-            Self::Exact(_) => digests.fill(Digest::default()),
+            // It needs no digests.
+            Self::Exact(_) => digests
+                .iter_mut()
+                .take(keys.len())
+                .for_each(|digest| *digest = Digest::default()),
         }
     }
 
