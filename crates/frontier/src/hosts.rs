@@ -386,7 +386,7 @@ impl HostQueues {
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
         match state {
-            HostState::Due => join_round(&mut self.due, key.clone(), is_just_met),
+            HostState::Due => round_robin::join(&mut self.due, key.clone(), is_just_met),
             HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
             HostState::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
             HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
@@ -396,15 +396,6 @@ impl HostQueues {
             self.admit_waiting(Some(address), now);
         }
         self.sweep();
-    }
-}
-
-/// Lets a host join the round of due hosts: at its end, or first if only its robots.txt was fetched so far.
-fn join_round(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool) {
-    if is_just_met {
-        due.push_front(key);
-    } else {
-        due.push_back(key);
     }
 }
 

@@ -1,14 +1,24 @@
-//! The round of due hosts: one entry of each in turn. A host whose first request has just ended comes first, once.
+//! The round of due hosts: one entry of each in turn. A host of which only the robots.txt was fetched comes first, once.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::host::{HostState, HostTurn};
-use super::{HostQueues, LeasedEntry, join_round, origin_of};
+use super::{HostQueues, LeasedEntry, origin_of};
 use crate::entry::Entry;
 use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::traps::Screening;
 use crate::url::HostKey;
+
+/// Lets a host join the round: at its end, or first if it is just met.
+pub(super) fn join(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool) {
+    if is_just_met {
+        due.push_front(key);
+    } else {
+        due.push_back(key);
+    }
+}
 
 impl HostQueues {
     /// Returns the next entry to lease. A host with all its requests in flight leaves the round. Entries that are not fetched are
@@ -120,7 +130,7 @@ impl HostQueues {
                 host.state = HostState::Due;
                 host.set_admitted_by(Some(address));
                 self.addresses.admit(address);
-                join_round(&mut self.due, key, host.is_just_met());
+                join(&mut self.due, key, host.is_just_met());
             } else {
                 self.update_state(&key, now);
             }
