@@ -23,16 +23,10 @@ import zlib
 import kill
 import site_server
 
-# Calls of the system, and whether they are for outputs.
+# More than long crawls meet often.
 CALLS = [
-    ("pwrite64", "ENOSPC", False),
-    ("pwrite64", "EIO", False),
-    ("pread64", "EIO", False),
-    ("fdatasync,fsync", "EIO", False),
-    ("ftruncate", "EIO", False),
-    ("rename", "EIO", False),
+    *kill.IO_ERRORS,
     ("openat", "EIO", False),
-    ("write", "ENOSPC", True),
     ("fdatasync,fsync", "EIO", True),
     ("ftruncate", "EIO", True),
     ("openat", "EACCES", True),
