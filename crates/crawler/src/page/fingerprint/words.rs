@@ -23,7 +23,7 @@ pub(super) struct Words<'t> {
 }
 
 impl<'t> Words<'t> {
-    /// Reads a range of a text. Eight bytes are read at once, so it is quicker if the text goes on.
+    /// Reads the words in a range of a text. It loads eight bytes at once, also beyond the range. Near the end of the text that is slower.
     pub(super) fn new(text: &'t [u8], range: Range<usize>) -> Self {
         Self {
             text,
