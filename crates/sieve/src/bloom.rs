@@ -169,14 +169,17 @@ impl BloomFilter {
         self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8
     }
 
+    #[inline]
+    fn mark_in_block(&mut self, digest: Digest, hashes: u32) -> u64 {
+        let blocks = self.memory.blocks_mut();
+        let at = blocks::index(digest, blocks.len() as u64);
+        blocks::mark(&mut blocks[at], digest, hashes)
+    }
+
     #[inline(never)]
     fn mark_in_another_shape(&mut self, digest: Digest) -> u64 {
         match self.sizing.layout() {
-            Layout::Blocks => {
-                let blocks = self.memory.blocks_mut();
-                let at = blocks::index(digest, blocks.len() as u64);
-                blocks::mark(&mut blocks[at], digest, self.sizing.hashes())
-            }
+            Layout::Blocks => self.mark_in_block(digest, self.sizing.hashes()),
             Layout::Classic => classic::mark(self.memory.words_mut(), &Probes::draw(digest, &self.sizing)),
         }
     }
@@ -209,18 +212,11 @@ impl Filter for BloomFilter {
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
         // A constant number of probes, inlined, makes the usual shape faster.
-        if self.has_usual_shape() {
-            let blocks = self.memory.blocks_mut();
-            let at = blocks::index(digest, blocks.len() as u64);
-            let block = &mut blocks[at];
-            // Most keys of a crawl are duplicates, and a line that is not written stays clean in the cache.
-            if blocks::marked(block, digest, 8) {
-                return false;
-            }
-            self.ones += blocks::mark(block, digest, 8);
-            return true;
-        }
-        let fresh = self.mark_in_another_shape(digest);
+        let fresh = if self.has_usual_shape() {
+            self.mark_in_block(digest, 8)
+        } else {
+            self.mark_in_another_shape(digest)
+        };
         self.ones += fresh;
         fresh > 0
     }
