@@ -62,7 +62,7 @@ use crate::scope::Refusal;
 use crate::time::Time;
 use crate::traps::Traps;
 use crate::url::HostKey;
-use host::{Host, HostState};
+use host::{Host, HostState, Moved};
 
 /// The configuration that all hosts share.
 #[derive(Debug, Clone, Default)]
@@ -364,25 +364,26 @@ impl HostQueues {
         self.queued = self.queued + host.queued() - queued;
         self.queued_pages = self.queued_pages + host.queued_pages() - pages;
         self.postponed = self.postponed + host.postponed() - postponed;
-        self.update_state(key, now);
+        if let Some(moved) = host.update_state(now, &self.rules) {
+            self.place(key, moved, now);
+        }
     }
 
+    /// Updates the state of a host.
     fn update_state(&mut self, key: &HostKey, now: Time) {
-        let Some(host) = self.hosts.get_mut(key) else { return };
-        if matches!(host.state, HostState::Due | HostState::WaitingForAddress) {
-            // Its state is checked again at its turn.
-            return;
+        let host = self.hosts.get_mut(key);
+        if let Some(moved) = host.and_then(|host| host.update_state(now, &self.rules)) {
+            self.place(key, moved, now);
         }
-        let mut state = host.next_state(now, &self.rules);
-        let address = host.shared_address(now).filter(|_| state == HostState::Due);
-        if address.is_some() {
-            state = HostState::WaitingForAddress;
-        }
-        if state == host.state {
-            return;
-        }
-        host.state = state;
-        let is_just_met = host.is_just_met();
+    }
+
+    /// Puts a host in the place of its new state.
+    fn place(&mut self, key: &HostKey, moved: Moved, now: Time) {
+        let Moved {
+            state,
+            address,
+            is_just_met,
+        } = moved;
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
         match state {

@@ -45,6 +45,15 @@ pub(crate) enum HostState {
     Resting(Time),
 }
 
+/// The new state of a host.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) state: HostState,
+    /// The address whose queue it joins.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) is_just_met: bool,
+}
+
 /// The queue and the politeness state of one host.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Host {
@@ -295,6 +304,28 @@ impl Host {
             delayed.chain(&rare.urgent).cloned()
         });
         others.try_for_each(visit)
+    }
+
+    /// Updates its state after a change. Returns the new one, if it is another.
+    pub(crate) fn update_state(&mut self, now: Time, rules: &HostRules) -> Option<Moved> {
+        if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
+            // Its state is checked again at its turn.
+            return None;
+        }
+        let mut state = self.next_state(now, rules);
+        let address = self.shared_address(now).filter(|_| state == HostState::Due);
+        if address.is_some() {
+            state = HostState::WaitingForAddress;
+        }
+        if state == self.state {
+            return None;
+        }
+        self.state = state;
+        Some(Moved {
+            state,
+            address,
+            is_just_met: self.is_just_met(),
+        })
     }
 
     /// Returns the state of the host after a change.

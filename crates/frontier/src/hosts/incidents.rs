@@ -32,15 +32,18 @@ impl HostQueues {
     /// Records an answer of an origin. Returns a notice if it was away.
     pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let _ = self.get(&key)?.find(id)?;
+        if self.get(&key)?.find(id)?.is_answering() {
+            return None;
+        }
         let after = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             origin.has_answered = true;
             let is_page = super::is_page(&leased.entry);
             origin.health()?.answered(leased.started, leased.is_probe, is_page, now)
         });
+        let after = after.flatten()?;
         let origin = id.origin(&key)?;
-        after.flatten().map(|after| Notice::Back { origin, after })
+        Some(Notice::Back { origin, after })
     }
 
     /// Resets the count of throttling answers, after another answer.

@@ -329,6 +329,11 @@ impl OriginQueue {
         self.rare.as_ref()?.health.outage.as_ref()
     }
 
+    /// Returns whether another answer changes nothing.
+    pub(crate) fn is_answering(&self) -> bool {
+        self.has_answered && self.rare.is_none()
+    }
+
     /// Returns its recent failures, if any.
     pub(crate) fn health(&mut self) -> Option<&mut OriginHealth> {
         self.rare.as_mut().map(|rare| &mut rare.health)

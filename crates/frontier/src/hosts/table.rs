@@ -19,6 +19,8 @@ mod rows;
 #[cfg(feature = "durable")]
 mod workbench;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use indexmap::IndexMap;
 
 use super::HostRules;
@@ -43,6 +45,8 @@ pub(crate) struct HostTable {
     workbench: Workbench,
     rows: Rows,
     copy: HostCopy,
+    /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
+    latest: AtomicUsize,
     rules: HostRules,
     /// What is changed instead of a host that cannot be read. The call fails then.
     unread: Host,
@@ -70,12 +74,12 @@ impl HostTable {
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.slots.contains_key(name)
+        self.index_of(name).is_some()
     }
 
     /// Returns a host to look at. Cost: for an evicted one, a look at its row.
     pub(crate) fn get(&self, name: &str) -> Option<HostRef<'_>> {
-        match self.slots.get(name)? {
+        match self.slot(name)? {
             Slot::Resident(resident) => Some(HostRef::Here(&resident.host)),
             Slot::Evicted(evicted) => {
                 let host = self.rows.read(name, evicted)?;
@@ -86,12 +90,12 @@ impl HostTable {
 
     /// Returns the state of a host.
     pub(crate) fn state(&self, name: &str) -> Option<HostState> {
-        self.slots.get(name).map(Slot::state)
+        self.slot(name).map(Slot::state)
     }
 
     /// Returns what decides about most links, wherever the host is.
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
-        Some(match self.slots.get(name)? {
+        Some(match self.slot(name)? {
             Slot::Resident(resident) => Facts::of(&resident.host, &self.rules),
             Slot::Evicted(evicted) => evicted.facts(),
         })
@@ -99,14 +103,33 @@ impl HostTable {
 
     /// Returns the copy of a name that all references to the host share.
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
-        self.slots
-            .get_key_value(key)
-            .map_or_else(|| key.clone(), |(own, _)| own.clone())
+        let own = self
+            .index_of(key.as_str())
+            .and_then(|index| self.slots.get_index(index));
+        own.map_or_else(|| key.clone(), |(own, _)| own.clone())
+    }
+
+    /// Returns the place of a host. It holds until a host is removed.
+    fn index_of(&self, name: &str) -> Option<usize> {
+        let latest = self.latest.load(Ordering::Relaxed);
+        if let Some((key, _)) = self.slots.get_index(latest)
+            && key.as_str() == name
+        {
+            return Some(latest);
+        }
+        let index = self.slots.get_index_of(name)?;
+        self.latest.store(index, Ordering::Relaxed);
+        Some(index)
+    }
+
+    fn slot(&self, name: &str) -> Option<&Slot> {
+        let (_, slot) = self.slots.get_index(self.index_of(name)?)?;
+        Some(slot)
     }
 
     pub(crate) fn get_mut(&mut self, key: &HostKey) -> Option<&mut Host> {
         self.make_room();
-        let index = self.slots.get_index_of(key)?;
+        let index = self.index_of(key.as_str())?;
         self.bring_here(index)?;
         self.touch(index)
     }
@@ -114,7 +137,7 @@ impl HostTable {
     /// Finds or creates a host.
     pub(crate) fn get_or_insert(&mut self, key: &HostKey) -> &mut Host {
         self.make_room();
-        let index = match self.slots.get_index_of(key) {
+        let index = match self.index_of(key.as_str()) {
             Some(index) => index,
             None => self.insert(key.clone(), Host::default()),
         };
@@ -167,7 +190,7 @@ impl HostTable {
 
     /// Removes a host. Returns it, unless it is evicted and has no rules of robots.txt.
     pub(crate) fn remove(&mut self, key: &HostKey) -> Option<Host> {
-        let index = self.slots.get_index_of(key)?;
+        let index = self.index_of(key.as_str())?;
         if self.facts(key.as_str())?.has_rules() {
             self.bring_here(index)?;
         }
