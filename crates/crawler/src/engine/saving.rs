@@ -22,7 +22,7 @@ const KEPT: &str = crate::state::FETCHER_FILE;
 
 /// For how long finished requests are collected into one commit while others are in flight. A commit costs about as much as fetching a
 /// small page from a server nearby.
-const COLLECTED_FOR: Duration = Duration::from_millis(1);
+const COLLECTED_FOR: Duration = Duration::from_millis(2);
 
 /// What a crawl with a state directory keeps from one commit to the next.
 #[derive(Debug, Default)]
@@ -169,11 +169,12 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
     ///
-    /// It waits while most of the requests that were started are in flight. So a commit has the results of several, and the server always
-    /// has enough to do.
+    /// It waits while more than a third of the requests that were started are in flight. So a commit has the results of several, and the
+    /// server always has enough to do.
     pub(super) fn commit_due(&mut self) -> Option<Instant> {
         let saving = self.saving.as_mut()?;
-        if self.ending.is_some() || !self.frontier.has_unsaved() || self.ledger.len() <= self.unsaved_leases.len() {
+        let is_server_idle = 2 * self.ledger.len() <= self.unsaved_leases.len();
+        if self.ending.is_some() || !self.frontier.has_unsaved() || is_server_idle {
             return None;
         }
         let now = Instant::now();
