@@ -357,14 +357,16 @@ impl HostQueues {
 
     /// Changes a host and updates its state. All changes of queues and times go through this function.
     fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
-        let host = self.hosts.get_or_insert(key);
-        let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
-        change(host, &self.rules);
-        self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
-        self.queued = self.queued + host.queued() - queued;
-        self.queued_pages = self.queued_pages + host.queued_pages() - pages;
-        self.postponed = self.postponed + host.postponed() - postponed;
-        if let Some(moved) = host.update_state(now, &self.rules) {
+        let moved = self.hosts.change(key, |host| {
+            let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
+            change(host, &self.rules);
+            self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
+            self.queued = self.queued + host.queued() - queued;
+            self.queued_pages = self.queued_pages + host.queued_pages() - pages;
+            self.postponed = self.postponed + host.postponed() - postponed;
+            host.update_state(now, &self.rules)
+        });
+        if let Some(moved) = moved.flatten() {
             self.place(key, moved, now);
         }
     }

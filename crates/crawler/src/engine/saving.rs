@@ -169,12 +169,12 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
     ///
-    /// It waits while more than a third of the requests that were started are in flight. So a commit has the results of several, and the
-    /// server always has enough to do.
+    /// It waits while more than a third of the requests that were started, and more than one, are in flight. So a commit has the results of
+    /// several, and servers have enough to do.
     pub(super) fn commit_due(&mut self) -> Option<Instant> {
         let saving = self.saving.as_mut()?;
-        let is_server_idle = 2 * self.ledger.len() <= self.unsaved_leases.len();
-        if self.ending.is_some() || !self.frontier.has_unsaved() || is_server_idle {
+        let are_few_in_flight = self.ledger.len() <= (self.unsaved_leases.len() / 2).max(1);
+        if self.ending.is_some() || !self.frontier.has_unsaved() || are_few_in_flight {
             return None;
         }
         let now = Instant::now();

@@ -48,8 +48,6 @@ pub(crate) struct HostTable {
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
     rules: HostRules,
-    /// What is changed instead of a host that cannot be read. The call fails then.
-    unread: Host,
 }
 
 /// Where a host is.
@@ -127,6 +125,7 @@ impl HostTable {
         Some(slot)
     }
 
+    /// Returns a host to change. What its changes add is counted at its next use.
     pub(crate) fn get_mut(&mut self, key: &HostKey) -> Option<&mut Host> {
         self.make_room();
         let index = self.index_of(key.as_str())?;
@@ -134,27 +133,20 @@ impl HostTable {
         self.touch(index)
     }
 
-    /// Finds or creates a host.
-    pub(crate) fn get_or_insert(&mut self, key: &HostKey) -> &mut Host {
+    /// Finds or creates a host, and changes it. What that adds is counted at once. `None` if it cannot be read: the call fails then.
+    pub(crate) fn change<T>(&mut self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
         self.make_room();
         let index = match self.index_of(key.as_str()) {
             Some(index) => index,
             None => self.insert(key.clone(), Host::default()),
         };
-        if self.bring_here(index).is_none() {
-            self.unread = Host::default();
-            return &mut self.unread;
-        }
-        match self.slots.get_index_mut(index) {
-            Some((key, slot)) => {
-                self.copy.before_change(key, slot);
-                match slot {
-                    Slot::Resident(resident) => self.workbench.touch(resident),
-                    Slot::Evicted(_) => &mut self.unread,
-                }
-            }
-            None => &mut self.unread,
-        }
+        self.bring_here(index)?;
+        let (key, slot) = self.slots.get_index_mut(index)?;
+        self.copy.before_change(key, slot);
+        let Slot::Resident(resident) = slot else { return None };
+        let changed = change(&mut resident.host);
+        self.workbench.touch(resident);
+        Some(changed)
     }
 
     fn insert(&mut self, key: HostKey, host: Host) -> usize {

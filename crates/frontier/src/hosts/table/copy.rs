@@ -318,12 +318,23 @@ mod tests {
             for use_of in 0..5 {
                 let age = life * use_of / 4;
                 if let Some(host) = (step as usize).checked_sub(age) {
-                    table.get_or_insert(&named(host)).block(Time::from_millis(step));
+                    table.change(&named(host), |host| host.block(Time::from_millis(step)));
                 }
             }
             peak = peak.max(table.memory().residents);
         }
         assert!(peak < most + most / 20, "{peak} bytes of at most {most}");
+    }
+
+    #[test]
+    fn what_a_change_adds_is_counted_at_once() {
+        let mut table = configured(HostTable::default(), &Arc::new(TestShelf::default()), u64::MAX);
+        let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
+        for n in 0..100 {
+            table.change(&named(n), |host| host.block(Time::from_millis(1)));
+        }
+        let taken: usize = table.iter().map(|(_, host)| host.bytes()).sum();
+        assert_eq!(table.memory().residents, taken as u64);
     }
 
     proptest! {
@@ -340,7 +351,7 @@ mod tests {
             let mut change = |table: &mut HostTable, model: &mut BTreeMap<_, _>, host| {
                 now += 1;
                 let time = Time::from_millis(now);
-                table.get_or_insert(&name(host)).block(time);
+                table.change(&name(host), |host| host.block(time));
                 model.insert(name(host), time);
             };
             for host in before {

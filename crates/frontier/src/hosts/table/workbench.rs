@@ -138,7 +138,7 @@ impl Workbench {
         self.full_at = self.full_at.min(full_at);
     }
 
-    /// Marks a host as used. What its last change has added is counted now.
+    /// Marks a host as used. What its changes have added so far is counted now.
     pub(super) fn touch<'r>(&mut self, resident: &'r mut Resident) -> &'r mut Host {
         if resident.seat != 0 {
             self.count(resident);
