@@ -21,7 +21,7 @@ const HOSTS: usize = 200;
 /// A request: its connection, its host, and its path.
 type Seen = Arc<Mutex<Vec<(usize, String, String)>>>;
 
-/// The server answers every third request for a robots.txt only after so many others have arrived.
+/// The server delays every third robots.txt until this number of later requests has arrived.
 const HELD_BACK: usize = 6;
 
 /// Answers requests until the client closes the connection.

@@ -199,9 +199,7 @@ impl AsRef<[u8]> for Entry {
 
 /// Returns the origin of a URL as the WHATWG serialises it: everything before the path.
 pub(crate) fn origin_text(url: &str) -> &str {
-    // A scheme has no colon.
-    let scheme = url.find(':').filter(|at| url[*at..].starts_with("://"));
-    let host = scheme.map_or(0, |at| at + 3);
+    let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
     &url[..end]
 }

@@ -6,7 +6,7 @@
 
 use super::bytes::{HIGH, below, digits, ideographs, letters, side_by_side};
 
-/// Of so many words, as a power of two, about one is chosen: two bits of its letters must be odd.
+/// About one word of 2 to this power is chosen: so many bits, each made of its first three letters, must be 1.
 pub(super) const WORDS_PER_FEATURE_LOG2: usize = 2;
 
 /// Bytes whose classes are kept in one register.
@@ -128,7 +128,7 @@ impl Block {
     /// Returns the places of the third letters of the words that are chosen, given the block before.
     #[inline]
     fn third_letters(&self, last: &Self) -> u64 {
-        // Moves the bit of each byte to the byte that is so many places behind it.
+        // Shifts the bit of each byte to a later byte of the text, `places` further on.
         let before = |places: u32, now: u64, last: u64| now << places | last >> (64 - places);
         let starts = |block: &Self, before: u64| block.letters & !before | block.ideographs;
         let now = starts(self, before(1, self.letters | self.digits, last.letters | last.digits));
