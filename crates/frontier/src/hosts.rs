@@ -15,6 +15,7 @@
 //! Cost: a hash-map look-up per call, plus O(log hosts) if a host then waits.
 
 mod addresses;
+mod change;
 mod dropped;
 mod host;
 mod incidents;
@@ -34,7 +35,6 @@ mod table;
 mod timers;
 mod why;
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,7 +62,6 @@ use crate::scope::Refusal;
 use crate::time::Time;
 use crate::traps::Traps;
 use crate::url::HostKey;
-use host::{Host, HostState, Moved};
 
 /// The configuration that all hosts share.
 #[derive(Debug, Clone, Default)]
@@ -337,68 +336,6 @@ impl HostQueues {
     /// Returns all hosts to look at.
     pub(crate) fn hosts(&self) -> &HostTable {
         &self.hosts
-    }
-
-    /// Changes an origin, and updates its state and that of its host.
-    fn change_origin<T>(
-        &mut self,
-        key: &HostKey,
-        id: OriginId,
-        now: Time,
-        change: impl FnOnce(&mut Host) -> T,
-    ) -> Option<T> {
-        let mut result = None;
-        self.change(key, now, |host, rules| {
-            result = Some(change(host));
-            host.refresh(id, now, rules);
-        });
-        result
-    }
-
-    /// Changes a host and updates its state. All changes of queues and times go through this function.
-    fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
-        let moved = self.hosts.change(key, |host| {
-            let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
-            change(host, &self.rules);
-            self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
-            self.queued = self.queued + host.queued() - queued;
-            self.queued_pages = self.queued_pages + host.queued_pages() - pages;
-            self.postponed = self.postponed + host.postponed() - postponed;
-            host.update_state(now, &self.rules)
-        });
-        if let Some(moved) = moved.flatten() {
-            self.place(key, moved, now);
-        }
-    }
-
-    /// Updates the state of a host.
-    fn update_state(&mut self, key: &HostKey, now: Time) {
-        let host = self.hosts.get_mut(key);
-        if let Some(moved) = host.and_then(|host| host.update_state(now, &self.rules)) {
-            self.place(key, moved, now);
-        }
-    }
-
-    /// Puts a host in the place of its new state.
-    fn place(&mut self, key: &HostKey, moved: Moved, now: Time) {
-        let Moved {
-            state,
-            address,
-            is_just_met,
-        } = moved;
-        // All references to a host share one copy of its name.
-        let key = &self.hosts.shared_name(key);
-        match state {
-            HostState::Due => round_robin::join(&mut self.due, key.clone(), is_just_met),
-            HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
-            HostState::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
-            HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
-        }
-        if let Some(address) = address {
-            self.addresses.enqueue(address, key.clone(), is_just_met);
-            self.admit_waiting(Some(address), now);
-        }
-        self.sweep();
     }
 }
 

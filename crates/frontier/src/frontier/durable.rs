@@ -30,6 +30,7 @@ mod refresh;
 mod removal;
 mod repair;
 mod replay;
+mod restore;
 mod saving;
 mod seen;
 mod shelf;

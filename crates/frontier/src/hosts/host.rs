@@ -6,6 +6,7 @@ mod delayed;
 mod memory;
 mod origins;
 mod politeness;
+mod state;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delayed::Delayed;
+pub(crate) use state::{HostState, Moved};
 
 use super::HostRules;
 use super::addresses::Address;
@@ -26,33 +28,6 @@ use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::url::HostKey;
-
-/// The state of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) enum HostState {
-    /// Nothing is queued, but it is kept, because something about it must not be lost.
-    #[default]
-    Idle,
-    /// In the round of hosts that can be requested now.
-    Due,
-    /// Waiting in the queue of its address, which other hosts share.
-    WaitingForAddress,
-    /// Waiting for its time.
-    Waiting(Time),
-    /// Nothing can be leased before a settlement: all its requests are in flight, or its robots.txt is.
-    WaitingForSettlement,
-    /// Nothing is queued, and it can be forgotten after this time.
-    Resting(Time),
-}
-
-/// The new state of a host.
-#[derive(Debug)]
-pub(crate) struct Moved {
-    pub(crate) state: HostState,
-    /// The address whose queue it joins.
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) is_just_met: bool,
-}
 
 /// The queue and the politeness state of one host.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -306,46 +281,6 @@ impl Host {
         others.try_for_each(visit)
     }
 
-    /// Updates its state after a change. Returns the new one, if it is another.
-    pub(crate) fn update_state(&mut self, now: Time, rules: &HostRules) -> Option<Moved> {
-        if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
-            // Its state is checked again at its turn.
-            return None;
-        }
-        let mut state = self.next_state(now, rules);
-        let address = self.shared_address(now).filter(|_| state == HostState::Due);
-        if address.is_some() {
-            state = HostState::WaitingForAddress;
-        }
-        if state == self.state {
-            return None;
-        }
-        self.state = state;
-        Some(Moved {
-            state,
-            address,
-            is_just_met: self.is_just_met(),
-        })
-    }
-
-    /// Returns the state of the host after a change.
-    pub(crate) fn next_state(&mut self, now: Time, rules: &HostRules) -> HostState {
-        if self.queued() == 0 && self.pace.in_flight() == 0 {
-            return self.idle_state(now, rules);
-        }
-        if self.pace.in_flight() >= rules.per_host || (rules.per_address && self.address() == Address::Asking) {
-            return HostState::WaitingForSettlement;
-        }
-        self.bring_due(now, rules);
-        match self.first_due(now, rules) {
-            None => HostState::WaitingForSettlement,
-            Some(due) => match due.max(self.free_from(rules)) {
-                time if time <= now => HostState::Due,
-                time => HostState::Waiting(time),
-            },
-        }
-    }
-
     /// Returns the address of the host, if it is known.
     pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
         match self.address() {
@@ -399,20 +334,6 @@ impl Host {
             Some(crate::entry::origin_text(&urgent.url).to_owned())
         })?;
         Some(Entry::prerequisite(key.clone(), url.into(), Purpose::Address))
-    }
-
-    fn idle_state(&self, now: Time, rules: &HostRules) -> HostState {
-        let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
-            || self.gave_up_any()
-            || self.postponed() > 0
-            || self.origins.iter().any(OriginQueue::must_be_kept)
-            || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
-        if must_be_kept {
-            return HostState::Idle;
-        }
-        let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
-        let until = known.map(|known| known.until).max().unwrap_or_default();
-        HostState::Resting(until.max(self.free_from(rules)).max(now))
     }
 
     fn rare(&mut self) -> &mut Rare {

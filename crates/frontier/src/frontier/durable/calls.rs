@@ -21,6 +21,13 @@ use crate::settlement::{End, Fate, Outcome, RobotsOutcome, Settled, Settlement, 
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
+/// Returns a row of the journal.
+pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+    let mut row = postcard::to_allocvec(serde_bytes::Bytes::new(attachment))?;
+    row.extend_from_slice(calls);
+    Ok(row)
+}
+
 /// One call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Call<'a> {

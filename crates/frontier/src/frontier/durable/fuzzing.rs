@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
 use super::keys::{KEY_SIZES, SharedKeys};
-use super::open::Restored;
+use super::restore::Restored;
 use super::shelf::SharedStore;
 use super::state::{EncodedState, decode_seen_set, encode_seen_set};
 use super::{Call, PageRecord, record};
@@ -196,7 +196,7 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         for call in calls {
             bytes = postcard::to_extend(call, bytes).ok()?;
         }
-        rows.push(super::open::row(b"output 17", &bytes).ok()?);
+        rows.push(super::calls::row(b"output 17", &bytes).ok()?);
         Some(())
     };
     let seed = url("https://d.example/new?x=1")?;

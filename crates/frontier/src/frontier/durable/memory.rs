@@ -4,7 +4,7 @@ use sieve::Filter as _;
 
 use super::super::Frontier;
 use super::checkpoint::Sizes;
-use super::open::{looks_up, stores_keys};
+use super::restore::{looks_up, stores_keys};
 use crate::config::{ConfigError, FrontierConfig};
 use crate::report::MemoryReport;
 

@@ -22,7 +22,8 @@ use std::path::Path;
 use super::super::Frontier;
 use super::calls::{Call, StoredLinks};
 use super::checkpoint::{Manifest, SIZES, Sizes};
-use super::open::{self, OpenError, Restored};
+use super::open::OpenError;
+use super::restore::{self, Restored};
 use super::shelf::SharedStore;
 use super::{Durable, keys, record};
 use crate::entry::Entry;
@@ -95,7 +96,7 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
     let damaged = |what: &str| OpenError::Damaged(what.to_owned());
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
-    let restored = open::restore(&store, parse, SIZES, false)?;
+    let restored = restore::restore(&store, parse, SIZES, false)?;
     let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
     let mut is_missing = false;
     let shelf = &restored.shelf;
@@ -173,7 +174,7 @@ fn restore(
             None => Ok(None),
         };
     }
-    let at_checkpoint = || found(open::restore_checkpoint(store, parse, sizes)).map(Option::flatten);
+    let at_checkpoint = || found(restore::restore_checkpoint(store, parse, sizes)).map(Option::flatten);
     if let Some(restored) = at_checkpoint()? {
         return restore_rows(store, parse, restored, at_checkpoint);
     }

@@ -3,9 +3,10 @@
 use super::super::Frontier;
 use super::calls::{Call, OtherLinks};
 use super::checkpoint::LOGIC;
-use super::open::{OpenError, Restored};
+use super::open::OpenError;
 use super::read_error;
 use super::recording::taken;
+use super::restore::Restored;
 use crate::report::LinkCounts;
 use crate::rules::ParseRules;
 use crate::settlement::Verdict;

@@ -1,7 +1,7 @@
 //! What each commit writes: a row of the journal, and a slice of a checkpoint.
 
 use super::super::{Frontier, FrontierError};
-use super::{Durable, open};
+use super::{Durable, calls};
 use crate::store::{Batch, Space};
 use crate::time::Time;
 
@@ -58,7 +58,7 @@ impl Frontier {
         let mut batch = Batch::default();
         durable.shelf.write(&mut batch);
         if is_new {
-            let row = open::row(attachment, &durable.calls).map_err(|error| FrontierError::not_saved(&error))?;
+            let row = calls::row(attachment, &durable.calls).map_err(|error| FrontierError::not_saved(&error))?;
             durable.checkpointer.count(row.len());
             batch.put(Space::Journal, durable.next_row, row);
             if !durable.records.is_empty() {

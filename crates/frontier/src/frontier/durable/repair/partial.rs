@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use super::super::checkpoint::Manifest;
 use super::super::checkpoint::Sizes;
 use super::super::keys::SharedKeys;
-use super::super::open::{self, OpenError, Restored};
+use super::super::open::OpenError;
+use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
 use super::super::state::EncodedState;
 use super::{PutOut, RepairReport, Salvaged, found, put_rest_out, rebuilt};
@@ -21,7 +22,7 @@ pub(super) fn restore_hosts(
     sizes: Sizes,
 ) -> Result<Option<Restored>, OpenError> {
     let guard = store.lock();
-    let Some((manifest, config)) = open::manifest(&**guard)? else {
+    let Some((manifest, config)) = restore::manifest(&**guard)? else {
         return Ok(None);
     };
     let state = state_without_hosts(&**guard, &manifest);
@@ -30,8 +31,8 @@ pub(super) fn restore_hosts(
     };
     let hosts = whole_hosts(&**guard, &manifest, parse)?;
     drop(guard);
-    let keys = open::stores_keys(&config)
-        .then(|| SharedKeys::load(store.clone(), open::looks_up(&config), sizes.keys, manifest.covered))
+    let keys = restore::stores_keys(&config)
+        .then(|| SharedKeys::load(store.clone(), restore::looks_up(&config), sizes.keys, manifest.covered))
         .transpose()?;
     let restored = Restored::at_checkpoint(&state, (hosts, 0), (config, manifest), parse, store, keys, sizes);
     let restored = found(restored)?;
@@ -45,8 +46,8 @@ pub(super) fn restore_hosts(
 
 fn state_without_hosts(store: &dyn Store, manifest: &Manifest) -> Result<EncodedState, OpenError> {
     Ok(EncodedState {
-        state: open::parts(store, manifest, 0, manifest.state_parts)?,
-        seen_set: open::parts(store, manifest, manifest.state_parts, manifest.seen_set_parts)?,
+        state: restore::parts(store, manifest, 0, manifest.state_parts)?,
+        seen_set: restore::parts(store, manifest, manifest.state_parts, manifest.seen_set_parts)?,
     })
 }
 
@@ -102,7 +103,7 @@ pub(super) fn put_all_out(
     report: &mut RepairReport,
     put_out: &mut PutOut<'_>,
 ) -> Result<(), OpenError> {
-    let manifest = found(open::manifest(&**store.lock()))?.flatten();
+    let manifest = found(restore::manifest(&**store.lock()))?.flatten();
     if let Some((manifest, config)) = manifest
         && let Some(mut restored) = without_seen_set(store, manifest, config, parse, sizes)?
     {
@@ -130,7 +131,7 @@ fn without_seen_set(
 ) -> Result<Option<Restored>, OpenError> {
     let hosts = || whole_hosts(&**store.lock(), &manifest, parse);
     let empty = rebuilt::empty_state(&config)?;
-    let state = found(open::parts(&**store.lock(), &manifest, 0, manifest.state_parts))?;
+    let state = found(restore::parts(&**store.lock(), &manifest, 0, manifest.state_parts))?;
     if let Some(state) = state {
         let with_state = EncodedState {
             state,

@@ -7,8 +7,9 @@ use sieve::{Filter as _, SeenSet};
 
 use super::super::checkpoint::Sizes;
 use super::super::keys::{self, SharedKeys};
-use super::super::open::{self, OpenError, Restored};
+use super::super::open::OpenError;
 use super::super::record;
+use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
 use super::super::state::EncodedState;
 use super::{Frontier, found};
@@ -53,16 +54,16 @@ fn restore(
     has_new_filter: bool,
 ) -> Result<Option<Restored>, OpenError> {
     let guard = store.lock();
-    let Some((manifest, config)) = found(open::manifest(&**guard))?.flatten().filter(|_| has_records) else {
+    let Some((manifest, config)) = found(restore::manifest(&**guard))?.flatten().filter(|_| has_records) else {
         return Ok(None);
     };
-    let part = |first, count| found(open::parts(&**guard, &manifest, first, count));
+    let part = |first, count| found(restore::parts(&**guard, &manifest, first, count));
     let seen_set = match has_new_filter {
         true => Some(empty_state(&config)?.seen_set),
         false => part(manifest.state_parts, manifest.seen_set_parts)?,
     };
     let state = part(0, manifest.state_parts)?;
-    let hosts = found(open::hosts(&**guard, &manifest, parse))?;
+    let hosts = found(restore::hosts(&**guard, &manifest, parse))?;
     drop(guard);
     let (Some(state), Some(seen_set), Some(hosts)) = (state, seen_set, hosts) else {
         return Ok(None);
@@ -74,8 +75,8 @@ fn restore(
     };
     let accepted = accepted(&mut restored, store)?;
     let config = restored.config.clone();
-    let keys = || SharedKeys::new(store.clone(), open::looks_up(&config), sizes.keys);
-    let keys = open::stores_keys(&config).then(keys);
+    let keys = || SharedKeys::new(store.clone(), restore::looks_up(&config), sizes.keys);
+    let keys = restore::stores_keys(&config).then(keys);
     restored.frontier.sieve.reshape_filter(|seen, _| {
         let mut digests = HashSet::new();
         for key in &accepted {

@@ -1,0 +1,276 @@
+//! Restoring a frontier: the checkpoint, then the calls of the journal.
+
+use std::sync::Arc;
+
+use sieve::OnSaturation;
+
+use super::super::Frontier;
+use super::checkpoint::{MANIFEST, Manifest, Sizes};
+use super::keys::SharedKeys;
+use super::open::OpenError;
+use super::shelf::{SharedStore, StoreShelf};
+use super::state::{EncodedState, StateError, decode_seen_set};
+use crate::config::FrontierConfig;
+use crate::hosts::{HostReader, HostTable, HostsError};
+use crate::rules::ParseRules;
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+
+/// The rows of the journal that are read at once.
+const ROWS_AT_ONCE: u64 = 64;
+
+/// What was read of a store.
+pub(super) struct Restored {
+    pub(super) frontier: Frontier,
+    pub(super) shelf: Arc<StoreShelf>,
+    pub(super) config: FrontierConfig,
+    pub(super) manifest: Manifest,
+    pub(super) attachment: Vec<u8>,
+    pub(super) next_row: u64,
+    pub(super) journal_bytes: u64,
+    pub(super) checkpoint_bytes: u64,
+}
+
+/// Restores the frontier of a store; `None` if there is none yet. If it may write, it writes what no checkpoint needs.
+pub(super) fn restore(
+    shared: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+    may_write: bool,
+) -> Result<Option<Restored>, OpenError> {
+    let Some(mut restored) = restore_checkpoint(shared, parse, sizes)? else {
+        return Ok(None);
+    };
+    if may_write {
+        restored.shelf.continue_removal()?;
+        restored.frontier.share_memory(&restored.config, sizes);
+    }
+    restored.frontier.sieve.set_silent(true);
+    loop {
+        let rows = rows_from(shared, restored.next_row)?;
+        if rows.is_empty() {
+            break;
+        }
+        for (key, row) in rows {
+            restored.make_calls(key, &row, parse)?;
+        }
+        if may_write {
+            restored.write_segments(shared, sizes)?;
+        }
+    }
+    restored.frontier.sieve.set_silent(false);
+    if let Some(keys) = restored.frontier.sieve.filter().keys() {
+        keys.lock().journal_has_ended();
+        open_spool(Some(keys), &restored.config)?;
+    }
+    Ok(Some(restored))
+}
+
+/// Returns whether a frontier stores the digests of its keys: to look them up, or to build a larger filter of them.
+pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
+    looks_up(config) || config.on_saturation == OnSaturation::Grow
+}
+
+/// Returns whether digests are looked up: what the filter takes for seen, at once or later.
+pub(super) fn looks_up(config: &FrontierConfig) -> bool {
+    config.exact || config.recall
+}
+
+/// Opens the spool of what is looked up later. No replay adds to it.
+pub(super) fn open_spool(keys: Option<&SharedKeys>, config: &FrontierConfig) -> Result<(), StoreError> {
+    match keys {
+        Some(keys) if config.recall && !config.exact => keys.lock().open_spool(),
+        _ => Ok(()),
+    }
+}
+
+/// Restores the frontier as it was at the checkpoint.
+pub(super) fn restore_checkpoint(
+    shared: &SharedStore,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Option<Restored>, OpenError> {
+    let store = shared.lock();
+    let Some((manifest, config)) = manifest(&**store)? else {
+        return Ok(None);
+    };
+    let state = EncodedState {
+        state: parts(&**store, &manifest, 0, manifest.state_parts)?,
+        seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
+    };
+    let hosts = hosts(&**store, &manifest, parse)?;
+    // The calls of the journal read segments and keys.
+    drop(store);
+    let keys =
+        stores_keys(&config).then(|| SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered));
+    let keys = keys.transpose()?;
+    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, shared, keys, sizes)?;
+    Ok(Some(restored))
+}
+
+/// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
+pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
+    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+        return Ok(None);
+    };
+    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
+    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    if !manifest.has_possible_numbers() {
+        return Err(damaged(&"its numbers cannot be"));
+    }
+    let config = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
+    Ok(Some((manifest, config)))
+}
+
+impl Restored {
+    /// Reads the state of a checkpoint.
+    pub(super) fn at_checkpoint(
+        state: &EncodedState,
+        (hosts, host_bytes): (HostTable, u64),
+        (config, manifest): (FrontierConfig, Manifest),
+        parse: &ParseRules,
+        store: &SharedStore,
+        keys: Option<SharedKeys>,
+        sizes: Sizes,
+    ) -> Result<Self, OpenError> {
+        let seen_set = decode_seen_set(&state.seen_set, &config, keys)?;
+        let (frontier, shelf) =
+            Frontier::decode_state(&state.state, seen_set, hosts, &config, parse, store, sizes.rows)?;
+        Ok(Self {
+            frontier,
+            shelf,
+            config,
+            attachment: manifest.attachment.clone(),
+            next_row: manifest.covered + 1,
+            journal_bytes: 0,
+            checkpoint_bytes: state.bytes() + host_bytes,
+            manifest,
+        })
+    }
+}
+
+/// Returns some rows of the journal from `first` on; none at its end.
+pub(super) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    let store = store.lock();
+    let mut rows = Vec::new();
+    let mut take = |key, row| {
+        rows.push((key, row));
+        Ok(())
+    };
+    store.range(
+        Space::Journal,
+        first..=first.saturating_add(ROWS_AT_ONCE - 1),
+        &mut take,
+    )?;
+    if rows.is_empty() {
+        // Rows behind a gap are for the caller to complain about.
+        let behind = store.last(Space::Journal, MAX_KEY)?;
+        rows.extend(behind.filter(|(key, _)| *key >= first));
+    }
+    Ok(rows)
+}
+
+impl Manifest {
+    /// Returns whether all keys are possible that are made of its numbers, and of those that follow.
+    fn has_possible_numbers(&self) -> bool {
+        let parts = self.state_parts.checked_add(self.seen_set_parts);
+        let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
+        let longest = u64::from(u32::MAX);
+        self.covered < MAX_KEY && self.generation < MAX_KEY >> 32 && parts.is_some_and(|parts| parts <= longest)
+    }
+}
+
+impl Restored {
+    /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, the next one removes
+    /// them.
+    fn write_segments(&self, store: &SharedStore, sizes: Sizes) -> Result<(), StoreError> {
+        if self.shelf.fresh_bytes() < sizes.fresh_bytes {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        self.shelf.write(&mut batch);
+        store.lock().commit(&batch, false)
+    }
+}
+
+/// Joins parts of a checkpoint.
+pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    visit_parts(store, manifest, first, count, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Reads the hosts of a checkpoint, and returns their bytes, too.
+pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
+    let mut reader = HostReader::new(parse);
+    let mut bytes = 0;
+    let first = manifest.state_parts + manifest.seen_set_parts;
+    visit_parts(store, manifest, first, manifest.host_parts, &mut |part| {
+        bytes += part.len() as u64;
+        reader.read(part)
+    })?;
+    let hosts = reader.finish().map_err(StateError::from)?;
+    Ok((hosts, bytes))
+}
+
+/// Visits parts of a checkpoint.
+fn visit_parts(
+    store: &dyn Store,
+    manifest: &Manifest,
+    first: u64,
+    count: u64,
+    visit: &mut dyn FnMut(&[u8]) -> Result<(), HostsError>,
+) -> Result<(), OpenError> {
+    let Some(last) = count.checked_sub(1) else {
+        return Ok(());
+    };
+    let key = |part| Manifest::key(manifest.generation, part);
+    let mut next = key(first);
+    let mut visited = Ok(());
+    store.range(Space::Checkpoint, key(first)..=key(first + last), &mut |at, part| {
+        if at == next && visited.is_ok() {
+            visited = visit(&part);
+            next += 1;
+        }
+        Ok(())
+    })?;
+    visited.map_err(StateError::from)?;
+    if next == key(first + count) {
+        Ok(())
+    } else {
+        Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned()))
+    }
+}
+
+#[cfg(fuzzing)]
+impl Restored {
+    /// A frontier without a journal.
+    pub(super) fn of(frontier: Frontier, config: FrontierConfig, store: SharedStore) -> Self {
+        let manifest = Manifest {
+            logic: super::checkpoint::LOGIC,
+            config: String::new(),
+            generation: 0,
+            covered: 0,
+            state_parts: 0,
+            seen_set_parts: 0,
+            host_parts: 0,
+            attachment: Vec::new(),
+        };
+        Self {
+            frontier,
+            shelf: Arc::new(StoreShelf::new(store, 0)),
+            config,
+            manifest,
+            attachment: Vec::new(),
+            next_row: 1,
+            journal_bytes: 0,
+            checkpoint_bytes: 0,
+        }
+    }
+
+    pub(super) fn into_frontier(self) -> Frontier {
+        self.frontier
+    }
+}
