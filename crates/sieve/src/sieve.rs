@@ -3,6 +3,7 @@
 mod batch;
 mod refused;
 mod saving;
+mod sift;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub use saving::Counters;
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
 use crate::lines;
-use crate::loss::{LossMeter, drops_per_accepted};
+use crate::loss::LossMeter;
 use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Fifo, Queue};
 use crate::saturation::{Notice, Saturation, Watch};
@@ -291,72 +292,6 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Returns the queue mutably, to remove items by its own methods.
     pub fn queue_mut(&mut self) -> &mut Q {
         &mut self.queue
-    }
-
-    /// Sifts one item: refuses before marking, then one test-and-set, then queues.
-    #[inline]
-    fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T, Q::Refusal>>
-    where
-        Q: Accepts<T>,
-    {
-        if let Some(by) = self.refusal(&item) {
-            return self.refuse(item, by);
-        }
-        if !self.filter.insert_digest(item.as_ref(), digest) {
-            self.tally.seen += 1;
-            return Ok(false);
-        }
-        self.queue.push(item);
-        self.tally.accepted += 1;
-        self.follow_up(1);
-        Ok(true)
-    }
-
-    /// Updates the loss for accepted keys, and logs a level that they reached.
-    #[inline]
-    fn follow_up(&mut self, keys: u64) {
-        self.loss.accept(keys, self.filter.ones(), || {
-            let load = self.filter.load();
-            (load.bits, drops_per_accepted(load.false_positive_rate))
-        });
-        if self
-            .watch
-            .is_due(self.filter.ones(), self.tally.accepted, self.filter.layers())
-        {
-            self.look();
-        }
-    }
-
-    #[inline]
-    fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy<Q::Refusal>>
-    where
-        Q: Accepts<T>,
-    {
-        if let Err(refusal) = self.queue.admit(item) {
-            return Some(RefusedBy::Queue(refusal));
-        }
-        self.is_refusing().then_some(RefusedBy::Saturation)
-    }
-
-    #[cold]
-    fn refuse<T: AsRef<[u8]>, R>(&mut self, item: T, by: RefusedBy<R>) -> Result<bool, Refused<T, R>> {
-        // A duplicate counts as seen, not as refused.
-        if self.filter.contains(item.as_ref()) {
-            self.tally.seen += 1;
-            return Ok(false);
-        }
-        self.tally.refused += 1;
-        Err(Refused { item, by })
-    }
-
-    #[cold]
-    fn look(&mut self) {
-        let saturation = self.saturation();
-        let ones_above = |keys| self.filter.ones_above(keys);
-        let notice = self.watch.look(&saturation, self.filter.ones(), ones_above);
-        if let Some(notice) = notice.filter(|_| !self.is_silent) {
-            lines::report(&saturation, &notice, self.on_saturation);
-        }
     }
 }
 

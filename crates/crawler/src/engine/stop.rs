@@ -10,6 +10,13 @@ pub(crate) enum Stop {
     Now,
 }
 
+impl Stop {
+    /// Returns what handles of a crawl send their requests through.
+    pub(super) fn sender() -> watch::Sender<Self> {
+        watch::Sender::new(Self::No)
+    }
+}
+
 /// Stops a crawl from outside. Clones stop the same crawl. After the crawl has ended, a handle does nothing.
 ///
 /// After 100 pages, or on Ctrl-C (tokio's feature `signal`):

@@ -15,6 +15,7 @@
 
 mod calls;
 mod checkpoint;
+mod error;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -44,7 +45,8 @@ use std::time::Duration;
 pub use crate::store::{LockHolder, StoreError};
 use calls::Call;
 use checkpoint::{Checkpointer, SIZES, Sizes};
-pub use open::{OpenError, Opened};
+pub use error::OpenError;
+pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
 pub use refresh::Refreshed;
 pub use repair::{RepairOutcome, RepairReport, RepairedTable, Salvaged};

@@ -1,4 +1,4 @@
-//! The store against a model, beside other processes, on a full disk. `damage`: damaged files.
+//! The store against a model, beside other processes, on a full disk. `damage`: damaged files; `files`: their sizes.
 
 #![cfg(test)]
 
@@ -17,6 +17,7 @@ use super::sqlite::{SIZES, Sizes};
 use super::{Batch, Change, FailingStore, Failure, MemoryStore, Space, SqliteStore, Store, StoreError};
 
 mod damage;
+mod files;
 mod salvage;
 
 /// A folder that is removed at the end.
@@ -331,86 +332,6 @@ fn a_full_disk_loses_one_batch_and_nothing_before() {
     let mut store = SqliteStore::open(&folder).unwrap();
     assert!(contents(&store) == contents(&model));
     store.commit(&put(Space::Meta, 1, b"room was made"), true).unwrap();
-}
-
-#[test]
-fn room_of_deleted_values_is_given_back() {
-    let folder = Folder::new();
-    let mut store = SqliteStore::open(&folder).unwrap();
-    for key in 0..64 {
-        let values = (0..16).map(|i| Change::Put(Space::Segment, key * 16 + i, noise(20_000, key * 16 + i)));
-        store.commit(&batch(values), false).unwrap();
-    }
-    drop(store);
-    let mut store = SqliteStore::open(&folder).unwrap();
-    let full = store.bytes();
-    assert!(full > 20_000_000, "{full}");
-    store
-        .commit(&batch([Change::Delete(Space::Segment, 0..=1000)]), true)
-        .unwrap();
-    for key in 0..40 {
-        store.commit(&put(Space::Journal, key, b"small"), false).unwrap();
-    }
-    drop(store);
-    let store = SqliteStore::open(&folder).unwrap();
-    assert!(store.bytes() < 6_000_000, "{} of {full}", store.bytes());
-    assert_eq!(contents(&store).len(), 23 + 40);
-}
-
-#[test]
-fn the_log_has_a_bound_unless_a_reader_holds_it() {
-    let folder = Folder::new();
-    let sizes = Sizes {
-        log_bytes: 1 << 20,
-        ..SIZES
-    };
-    let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
-    let log = folder.join("frontier.sqlite-wal");
-    let longest = |store: &mut SqliteStore, keys: std::ops::Range<u64>| {
-        let commit = |key| {
-            store
-                .commit(&put(Space::Segment, key, &noise(50_000, key)), false)
-                .unwrap();
-            fs::metadata(&log).unwrap().len()
-        };
-        keys.map(commit).max().unwrap()
-    };
-    let alone = longest(&mut store, 0..200);
-    assert!(alone < 1_300_000, "{alone}");
-    let reader = SqliteStore::open_read_only(&folder).unwrap();
-    let held = longest(&mut store, 200..300);
-    assert!(held > 4_000_000, "{held}");
-    drop(reader);
-    longest(&mut store, 300..320);
-    let after = longest(&mut store, 320..400);
-    assert!(after < 1_300_000, "{after}");
-}
-
-#[test]
-fn a_closed_store_is_one_file_and_readable_by_ordinary_tools() {
-    let folder = Folder::new();
-    let mut store = SqliteStore::open(&folder).unwrap();
-    let mut batch = put(Space::Meta, 3, b"value");
-    batch.set_status("waiting", 17);
-    store.commit(&batch, false).unwrap();
-    batch.set_status("waiting", 18);
-    store.commit(&batch, true).unwrap();
-    drop(store);
-    let mut files: Vec<_> = fs::read_dir(&*folder)
-        .unwrap()
-        .map(|file| file.unwrap().file_name())
-        .collect();
-    files.sort();
-    assert_eq!(files, ["frontier.sqlite", "lock"]);
-    let tool = rusqlite::Connection::open(folder.join("frontier.sqlite")).unwrap();
-    let waiting: String = tool
-        .query_row("SELECT value FROM status WHERE name = 'waiting'", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(waiting, "18");
-    let rows: i64 = tool
-        .query_row("SELECT rows FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(rows, 1);
 }
 
 #[test]

@@ -1,67 +1,18 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
-use super::super::{Frontier, FrontierError, bloom_filter};
+use super::super::{Frontier, bloom_filter};
 use super::checkpoint::{LOGIC, SIZES, Sizes};
+use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{looks_up, open_spool, restore, stores_keys};
 use super::shelf::SharedStore;
-use super::state::{StateError, decode_seen_set, with_keys};
+use super::state::{decode_seen_set, with_keys};
 use super::{Durable, options};
-use crate::config::{ConfigError, FrontierConfig};
+use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use crate::time::Time;
-
-/// Why a directory cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The store cannot be opened or read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// An option differs from that of the first run, and the state depends on it.
-    #[error(
-        "the crawl was begun with {option} {was}, which cannot become {wanted}: give the same again, or another directory"
-    )]
-    Changed {
-        /// The option.
-        option: &'static str,
-        /// Its value in the first run.
-        was: String,
-        /// Its value now.
-        wanted: String,
-    },
-    /// The journal was written by a version of this crate that decides differently.
-    #[error(
-        "the crawl was interrupted under another version of this program (logic {found}, this one has {supported}): let that version \
-         open and close it once"
-    )]
-    OtherLogic {
-        /// The version that wrote the journal.
-        found: u32,
-        /// The version of this crate.
-        supported: u32,
-    },
-    /// What was read is not what was written.
-    #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
-    Damaged(String),
-    /// The frontier that was read cannot be changed or saved.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-}
-
-impl From<StateError> for OpenError {
-    fn from(error: StateError) -> Self {
-        match error {
-            StateError::Config(error) => Self::Config(error),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
-}
 
 /// A frontier that was opened.
 #[derive(Debug)]

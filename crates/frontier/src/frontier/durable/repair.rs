@@ -22,7 +22,7 @@ use std::path::Path;
 use super::super::Frontier;
 use super::calls::{Call, StoredLinks};
 use super::checkpoint::{Manifest, SIZES, Sizes};
-use super::open::OpenError;
+use super::error::OpenError;
 use super::restore::{self, Restored};
 use super::shelf::SharedStore;
 use super::{Durable, keys, record};

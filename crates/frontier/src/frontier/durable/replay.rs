@@ -3,7 +3,7 @@
 use super::super::Frontier;
 use super::calls::{Call, OtherLinks};
 use super::checkpoint::LOGIC;
-use super::open::OpenError;
+use super::error::OpenError;
 use super::read_error;
 use super::recording::taken;
 use super::restore::Restored;

@@ -6,8 +6,8 @@ use sieve::OnSaturation;
 
 use super::super::Frontier;
 use super::checkpoint::{MANIFEST, Manifest, Sizes};
+use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::open::OpenError;
 use super::shelf::{SharedStore, StoreShelf};
 use super::state::{EncodedState, StateError, decode_seen_set};
 use crate::config::FrontierConfig;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::super::checkpoint::Manifest;
 use super::super::checkpoint::Sizes;
+use super::super::error::OpenError;
 use super::super::keys::SharedKeys;
-use super::super::open::OpenError;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
 use super::super::state::EncodedState;

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use sieve::{Filter as _, SeenSet};
 
 use super::super::checkpoint::Sizes;
+use super::super::error::OpenError;
 use super::super::keys::{self, SharedKeys};
-use super::super::open::OpenError;
 use super::super::record;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;

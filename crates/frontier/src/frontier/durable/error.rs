@@ -1,0 +1,56 @@
+//! Why a directory cannot be opened.
+
+use super::super::FrontierError;
+use super::state::StateError;
+use crate::config::ConfigError;
+use crate::store::StoreError;
+
+/// Why a directory cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The store cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An option differs from that of the first run, and the state depends on it.
+    #[error(
+        "the crawl was begun with {option} {was}, which cannot become {wanted}: give the same again, or another directory"
+    )]
+    Changed {
+        /// The option.
+        option: &'static str,
+        /// Its value in the first run.
+        was: String,
+        /// Its value now.
+        wanted: String,
+    },
+    /// The journal was written by a version of this crate that decides differently.
+    #[error(
+        "the crawl was interrupted under another version of this program (logic {found}, this one has {supported}): let that version \
+         open and close it once"
+    )]
+    OtherLogic {
+        /// The version that wrote the journal.
+        found: u32,
+        /// The version of this crate.
+        supported: u32,
+    },
+    /// What was read is not what was written.
+    #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
+    Damaged(String),
+    /// The frontier that was read cannot be changed or saved.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
+impl From<StateError> for OpenError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Config(error) => Self::Config(error),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}

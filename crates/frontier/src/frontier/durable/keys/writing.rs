@@ -1,0 +1,124 @@
+//! What is written of the keys: frozen digests in slices, then merges, then the list of runs.
+
+use super::list::RunList;
+use super::run::{self, Run, RunWriter};
+use super::{Frozen, Keys};
+use crate::store::{Batch, MAX_KEY, StoreError};
+
+impl Keys {
+    /// Freezes the digests of the rows up to this one: they become a run.
+    pub(in super::super) fn freeze(&mut self, last_row: u64) {
+        let digests = self.fresh.take_sorted();
+        if digests.is_empty() {
+            return;
+        }
+        let writer = self.next_writer();
+        self.frozen.push_back(Frozen {
+            digests,
+            last_row,
+            writer,
+            written: 0,
+        });
+    }
+
+    /// Returns whether the runs have all digests up to the row of the last freeze.
+    pub(in super::super) fn are_written(&self) -> bool {
+        self.frozen.is_empty()
+    }
+
+    /// Records that a checkpoint was begun that contains the rows up to this one. Their digests freeze.
+    pub(in super::super) fn checkpoint_begun(&mut self, covered: u64) {
+        self.freeze(covered);
+        self.checkpoint_row = covered;
+    }
+
+    /// Records that this checkpoint is finished.
+    pub(in super::super) fn checkpoint_finished(&mut self) {
+        self.settled = self.checkpoint_row;
+    }
+
+    /// Adds to a batch what is to be written with a row, or after it. `last_row` is the last one that is written.
+    ///
+    /// # Errors
+    ///
+    /// A part that cannot be read.
+    pub(in super::super) fn write(&mut self, batch: &mut Batch, last_row: u64) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.has_leftovers) {
+            self.remove_leftovers()?;
+        }
+        if self.fresh.len() >= self.sizes.fresh_digests {
+            self.freeze(last_row);
+        }
+        // Faster than keys come, however many come with one row.
+        let parts = self.of_row.div_ceil(self.sizes.digests_of_part);
+        self.of_row = 0;
+        let removes = |_: &usize| self.removal.write(batch);
+        (0..4 + 8 * parts).take_while(removes).for_each(drop);
+        self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
+        if self.layer.is_some() {
+            // Meanwhile no run may be removed.
+            self.build_layer(4 * self.sizes.parts_at_once + 4 * parts)?;
+        } else {
+            self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
+        }
+        if let Some(spool) = &mut self.spool {
+            spool.write(&self.store, batch)?;
+        }
+        if std::mem::take(&mut self.is_changed) {
+            self.list().write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds all that belongs to no run to what is removed. Cost: reads two values of each run.
+    fn remove_leftovers(&mut self) -> Result<(), StoreError> {
+        let at_once = self.sizes.removed_at_once();
+        let mut next = Some(MAX_KEY);
+        while let Some(last) = next {
+            let Some(number) = run::last_number(last, &self.store)? else {
+                break;
+            };
+            if !self.runs.iter().any(|run| run.number == number) {
+                run::remove_unfinished(number, at_once, &self.store, &mut self.removal)?;
+            }
+            next = run::key(number, 0).checked_sub(1);
+        }
+        Ok(())
+    }
+
+    fn write_frozen(&mut self, parts: usize, batch: &mut Batch) {
+        let mut left = parts * self.sizes.digests_of_part;
+        while left > 0
+            && let Some(mut frozen) = self.frozen.pop_front()
+        {
+            let next = (frozen.written + left).min(frozen.digests.len());
+            for digest in &frozen.digests[frozen.written..next] {
+                frozen.writer.push(*digest, batch);
+            }
+            left -= next - frozen.written;
+            frozen.written = next;
+            if next < frozen.digests.len() {
+                self.frozen.push_front(frozen);
+                break;
+            }
+            let run = frozen.writer.finish(frozen.last_row, batch);
+            self.insert_run(run);
+            self.is_changed = true;
+        }
+    }
+
+    pub(super) fn next_writer(&mut self) -> RunWriter {
+        let number = self.next_run;
+        self.next_run += 1;
+        RunWriter::new(number, self.sizes.digests_of_part)
+    }
+
+    pub(super) fn insert_run(&mut self, run: Run) {
+        let at = self.runs.partition_point(|other| other.count >= run.count);
+        self.runs.insert(at, run);
+    }
+
+    pub(super) fn list(&self) -> RunList {
+        RunList::of(self.next_run, &self.runs)
+    }
+}

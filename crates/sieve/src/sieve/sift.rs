@@ -1,0 +1,75 @@
+//! Sifting one item.
+
+use super::{Refused, RefusedBy, Sieve};
+use crate::filter::Filter;
+use crate::lines;
+use crate::loss::drops_per_accepted;
+use crate::queue::{Accepts, Queue};
+
+impl<F: Filter, Q: Queue> Sieve<F, Q> {
+    /// Sifts one item: refuses before marking, then one test-and-set, then queues.
+    #[inline]
+    pub(super) fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T, Q::Refusal>>
+    where
+        Q: Accepts<T>,
+    {
+        if let Some(by) = self.refusal(&item) {
+            return self.refuse(item, by);
+        }
+        if !self.filter.insert_digest(item.as_ref(), digest) {
+            self.tally.seen += 1;
+            return Ok(false);
+        }
+        self.queue.push(item);
+        self.tally.accepted += 1;
+        self.follow_up(1);
+        Ok(true)
+    }
+
+    /// Updates the loss for accepted keys, and logs a level that they reached.
+    #[inline]
+    pub(super) fn follow_up(&mut self, keys: u64) {
+        self.loss.accept(keys, self.filter.ones(), || {
+            let load = self.filter.load();
+            (load.bits, drops_per_accepted(load.false_positive_rate))
+        });
+        if self
+            .watch
+            .is_due(self.filter.ones(), self.tally.accepted, self.filter.layers())
+        {
+            self.look();
+        }
+    }
+
+    #[inline]
+    pub(super) fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy<Q::Refusal>>
+    where
+        Q: Accepts<T>,
+    {
+        if let Err(refusal) = self.queue.admit(item) {
+            return Some(RefusedBy::Queue(refusal));
+        }
+        self.is_refusing().then_some(RefusedBy::Saturation)
+    }
+
+    #[cold]
+    pub(super) fn refuse<T: AsRef<[u8]>, R>(&mut self, item: T, by: RefusedBy<R>) -> Result<bool, Refused<T, R>> {
+        // A duplicate counts as seen, not as refused.
+        if self.filter.contains(item.as_ref()) {
+            self.tally.seen += 1;
+            return Ok(false);
+        }
+        self.tally.refused += 1;
+        Err(Refused { item, by })
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        let saturation = self.saturation();
+        let ones_above = |keys| self.filter.ones_above(keys);
+        let notice = self.watch.look(&saturation, self.filter.ones(), ones_above);
+        if let Some(notice) = notice.filter(|_| !self.is_silent) {
+            lines::report(&saturation, &notice, self.on_saturation);
+        }
+    }
+}
