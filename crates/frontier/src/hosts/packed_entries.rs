@@ -12,12 +12,13 @@
 //!
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
+mod closed;
 mod record;
 mod shelf;
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
+use closed::Closed;
 use record::{REFERRER_BACK, Reader, Writer, flags_of};
 pub(crate) use shelf::Shelf;
 
@@ -37,23 +38,12 @@ pub(crate) struct OriginRef<'a> {
     pub(crate) shelf: Option<&'a dyn Shelf>,
 }
 
-/// A closed segment.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
-enum Segment {
-    Here(#[serde(with = "serde_bytes")] Box<[u8]>),
-    /// On the shelf, under this number.
-    OnShelf(u64),
-}
-
 /// A queue of packed pages.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PackedEntries {
     /// Closed segments, the oldest first. Only long queues have them.
-    #[expect(
-        clippy::box_collection,
-        reason = "most of a million hosts have none, and a pointer takes a quarter of the memory"
-    )]
-    closed: Option<Box<VecDeque<Segment>>>,
+    // Boxed: most of a million hosts have none.
+    closed: Option<Box<Closed>>,
     /// The segment that records are appended to.
     #[serde(with = "serde_bytes")]
     open: Vec<u8>,
@@ -78,14 +68,7 @@ impl PackedEntries {
     /// Returns about how many bytes it takes on the heap, if its closed segments lie on a shelf.
     #[cfg(feature = "durable")]
     pub(crate) fn heap_bytes(&self) -> usize {
-        let closed = self.closed.as_ref().map_or(0, |closed| {
-            let first = match closed.front() {
-                Some(Segment::Here(bytes)) => bytes.len(),
-                _ => 0,
-            };
-            size_of::<VecDeque<Segment>>() + closed.capacity() * size_of::<Segment>() + first
-        });
-        self.open.capacity() + closed
+        self.open.capacity() + self.closed.as_ref().map_or(0, |closed| closed.heap_bytes())
     }
 
     /// Appends a page. Attempts and due times, which only retries have, are not stored.
@@ -151,8 +134,8 @@ impl PackedEntries {
     /// Removes the oldest page and returns it.
     pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
-            let (segment, is_open) = match self.closed.as_mut().and_then(|closed| closed.front_mut()) {
-                Some(segment) => (segment.bring_here(origin_ref.shelf)?, false),
+            let (segment, is_open) = match self.closed.as_mut() {
+                Some(closed) => (closed.oldest(origin_ref.shelf)?, false),
                 None => (self.open.as_slice(), true),
             };
             let mut reader = Reader::new(segment, self.head as usize, origin_ref);
@@ -165,7 +148,7 @@ impl PackedEntries {
                     self.open = Vec::new();
                     self.referrer_at = 0;
                 } else {
-                    self.drop_oldest();
+                    self.drop_oldest(origin_ref.shelf);
                 }
             }
             if entry.is_some() {
@@ -181,8 +164,7 @@ impl PackedEntries {
 
     /// Iterates over all pages, the oldest first. Cost: a copy of each.
     pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
-        let segments = self.closed.iter().flat_map(|closed| closed.iter());
-        let segments = segments.filter_map(move |segment| segment.read(origin_ref.shelf));
+        let segments = self.closed.iter().flat_map(move |closed| closed.iter(origin_ref.shelf));
         let segments = segments.chain(std::iter::once(Cow::Borrowed(self.open.as_slice())));
         let head = self.head as usize;
         segments.enumerate().flat_map(move |(at, segment)| {
@@ -195,10 +177,8 @@ impl PackedEntries {
     /// Visits the numbers of the segments that lie on the shelf.
     #[cfg(feature = "durable")]
     pub(crate) fn visit_segments(&self, visit: &mut dyn FnMut(u64)) {
-        for segment in self.closed.iter().flat_map(|closed| closed.iter()) {
-            if let Segment::OnShelf(number) = segment {
-                visit(*number);
-            }
+        if let Some(closed) = &self.closed {
+            closed.visit_numbers(visit);
         }
     }
 
@@ -206,13 +186,11 @@ impl PackedEntries {
     #[cfg(feature = "durable")]
     pub(crate) fn drop_segments(&mut self, is_missing: &dyn Fn(u64) -> bool, origin_ref: OriginRef<'_>) -> u64 {
         let Some(closed) = &mut self.closed else { return 0 };
-        let is_missing = |segment: &Segment| matches!(segment, Segment::OnShelf(number) if is_missing(*number));
-        let (before, is_first) = (closed.len(), closed.front().is_some_and(is_missing));
-        closed.retain(|segment| !is_missing(segment));
-        if closed.len() == before {
+        let (were_any, was_oldest) = closed.drop_missing(is_missing);
+        if !were_any {
             return 0;
         }
-        if is_first {
+        if was_oldest {
             self.head = 0;
         }
         if closed.is_empty() {
@@ -226,42 +204,15 @@ impl PackedEntries {
 
     fn close(&mut self, shelf: Option<&dyn Shelf>) {
         let open = std::mem::take(&mut self.open).into_boxed_slice();
-        let segment = match shelf {
-            Some(shelf) => Segment::OnShelf(shelf.put(open)),
-            None => Segment::Here(open),
-        };
-        self.closed.get_or_insert_default().push_back(segment);
+        self.closed.get_or_insert_default().push(open, shelf);
         self.referrer_at = 0;
     }
 
-    fn drop_oldest(&mut self) {
+    fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {
         let Some(closed) = &mut self.closed else { return };
-        closed.pop_front();
+        closed.drop_oldest(shelf);
         if closed.is_empty() {
             self.closed = None;
-        } else if closed.len() < closed.capacity() / 4 {
-            closed.shrink_to(closed.capacity() / 2);
-        }
-    }
-}
-
-impl Segment {
-    /// Takes the segment from the shelf, if it is there, and returns its bytes; `None` if it cannot be read.
-    fn bring_here(&mut self, shelf: Option<&dyn Shelf>) -> Option<&[u8]> {
-        if let Self::OnShelf(number) = self {
-            *self = Self::Here(shelf?.take(*number)?);
-        }
-        match self {
-            Self::Here(bytes) => Some(bytes),
-            Self::OnShelf(_) => None,
-        }
-    }
-
-    /// Returns the bytes of the segment and leaves it where it is; `None` if it cannot be read.
-    fn read(&self, shelf: Option<&dyn Shelf>) -> Option<Cow<'_, [u8]>> {
-        match self {
-            Self::Here(bytes) => Some(Cow::Borrowed(bytes)),
-            Self::OnShelf(number) => Some(Cow::Owned(shelf?.read(*number)?.into_vec())),
         }
     }
 }
@@ -284,6 +235,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::sync::Arc;
 
+    use super::closed::Segment;
     use super::*;
     use crate::entry::{Metadata, Purpose};
     use crate::link::{PreviousFetch, Validators};
@@ -409,8 +361,7 @@ mod tests {
             packed.push(&entry, origin_ref);
         }
         let closed = packed.closed.as_ref().unwrap();
-        let bytes_of = |segment: &Segment| segment.read(None).map_or(0, |bytes| bytes.len() + size_of::<Segment>());
-        let held: usize = closed.iter().map(bytes_of).sum();
+        let held: usize = closed.iter(None).map(|bytes| bytes.len() + size_of::<Segment>()).sum();
         assert!(held < bytes * 3 / 5, "{held} bytes for {bytes} of URLs");
         (0..100_000).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
         assert_eq!((packed.closed.is_none(), packed.open.capacity()), (true, 0));

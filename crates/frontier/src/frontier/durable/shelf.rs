@@ -1,9 +1,9 @@
 //! Closed segments of queues and rows of evicted hosts, in the store.
 //!
-//! A segment is written with the row of the call that closed it. Its number is the next one. A segment that was taken is removed when no
-//! checkpoint needs it any more: at once if it is younger than the last checkpoint that was begun, because the journal makes it again; else
-//! after the first checkpoint that is begun after it was taken, in slices. The numbers of those are stored beside the manifest, so that a
-//! crash in between leaves none behind.
+//! A segment is written with the row of the call that closed it. Its number is the next one. It is discarded when its last entry is taken,
+//! and removed when no checkpoint needs it any more: at once if it is younger than the last checkpoint that was begun, because the journal
+//! makes it again; else after the first checkpoint that is begun after it was discarded, in slices. The numbers of those are stored beside
+//! the manifest, so that a crash in between leaves none behind.
 //!
 //! A run that continues after a crash may evict other hosts, so its segments may have other numbers. It removes the young segments of the
 //! run before, which nothing needs.
@@ -50,10 +50,10 @@ struct Segments {
     fresh: BTreeMap<u64, Box<[u8]>>,
     /// Those below this number may be in a checkpoint.
     first_young: u64,
-    /// Young ones that were taken: they are removed with the next row.
-    taken_young: Vec<u64>,
-    /// Old ones that were taken since the last checkpoint was begun.
-    taken_old: Vec<u64>,
+    /// Young ones that were discarded: they are removed with the next row.
+    discarded_young: Vec<u64>,
+    /// Old ones that were discarded since the last checkpoint was begun.
+    discarded_old: Vec<u64>,
     /// Those that are not needed once the checkpoint is finished that is being written.
     replaced: Vec<u64>,
     /// Those that no checkpoint needs, the next one last.
@@ -116,7 +116,7 @@ impl StoreShelf {
         Ok(found.is_some_and(|(at, _)| at == number))
     }
 
-    /// Adds new segments to a batch, and the removal of young ones that were taken.
+    /// Adds new segments to a batch, and the removal of young ones that were discarded.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
         if let Some(first) = segments.useless_from.take() {
@@ -126,7 +126,7 @@ impl StoreShelf {
         for (number, segment) in std::mem::take(&mut segments.fresh) {
             batch.put(Space::Segment, number, segment);
         }
-        let young = std::mem::take(&mut segments.taken_young);
+        let young = std::mem::take(&mut segments.discarded_young);
         remove(young, batch);
         segments.remove_some(batch);
     }
@@ -153,12 +153,12 @@ impl StoreShelf {
         Ok(())
     }
 
-    /// Records that a checkpoint was begun. It needs what was not taken until now.
+    /// Records that a checkpoint was begun. It needs what was not discarded until now.
     pub(super) fn checkpoint_begun(&self) {
         let mut segments = self.segments();
         segments.first_young = segments.next;
-        let taken = std::mem::take(&mut segments.taken_old);
-        segments.replaced.extend(taken);
+        let discarded = std::mem::take(&mut segments.discarded_old);
+        segments.replaced.extend(discarded);
     }
 
     /// Records that the checkpoint is finished with this batch. What no checkpoint needs any more is removed with later rows.
@@ -211,19 +211,13 @@ impl Segments {
         remove(self.removing.split_off(left), batch);
     }
 
-    /// Removes a segment that is not written yet.
-    fn take_fresh(&mut self, number: u64) -> Option<Box<[u8]>> {
-        let segment = self.fresh.remove(&number)?;
-        self.fresh_bytes -= segment.len();
-        Some(segment)
-    }
-
-    /// Records that a segment in the store is not needed any more, except by a checkpoint.
-    fn is_taken(&mut self, number: u64) {
-        if number >= self.first_young {
-            self.taken_young.push(number);
+    fn discard(&mut self, number: u64) {
+        if let Some(segment) = self.fresh.remove(&number) {
+            self.fresh_bytes -= segment.len();
+        } else if number >= self.first_young {
+            self.discarded_young.push(number);
         } else {
-            self.taken_old.push(number);
+            self.discarded_old.push(number);
         }
     }
 
@@ -261,21 +255,8 @@ impl Shelf for StoreShelf {
         number
     }
 
-    fn take(&self, number: u64) -> Option<Box<[u8]>> {
-        let mut segments = self.segments();
-        if let Some(fresh) = segments.take_fresh(number) {
-            return Some(fresh);
-        }
-        let found = segments.find(number, &self.store)?;
-        segments.is_taken(number);
-        Some(found)
-    }
-
     fn discard(&self, number: u64) {
-        let mut segments = self.segments();
-        if segments.take_fresh(number).is_none() {
-            segments.is_taken(number);
-        }
+        self.segments().discard(number);
     }
 
     fn set_damaged(&self, number: u64) {

@@ -11,8 +11,8 @@ pub(crate) trait Shelf: fmt::Debug + Send + Sync {
     /// Puts a segment on the shelf and returns its number.
     fn put(&self, segment: Box<[u8]>) -> u64;
 
-    /// Takes a segment from the shelf.
-    fn take(&self, number: u64) -> Option<Box<[u8]>>;
+    /// Returns a segment, which stays on the shelf.
+    fn read(&self, number: u64) -> Option<Box<[u8]>>;
 
     /// Removes a segment from the shelf.
     fn discard(&self, number: u64);
@@ -22,7 +22,4 @@ pub(crate) trait Shelf: fmt::Debug + Send + Sync {
 
     /// Returns whether a segment could not be read.
     fn is_broken(&self) -> bool;
-
-    /// Returns a segment that stays on the shelf.
-    fn read(&self, number: u64) -> Option<Box<[u8]>>;
 }

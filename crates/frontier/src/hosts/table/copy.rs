@@ -238,10 +238,6 @@ mod tests {
             number
         }
 
-        fn take(&self, _number: u64) -> Option<Box<[u8]>> {
-            unreachable!("queues are short")
-        }
-
         fn discard(&self, number: u64) {
             let mut rows = self.0.lock().unwrap();
             if number >= rows.first_young {

@@ -84,3 +84,45 @@ fn a_segment_that_is_missing_for_the_journal_is_an_error_that_names_it() {
         "{error}"
     );
 }
+
+#[test]
+fn a_segment_that_is_being_read_is_in_no_checkpoint_and_stays_on_disk_until_its_last_page_is_leased() {
+    let (recorder, mut frontier) = long_queue();
+    let in_space = |recorder: &Recorder, space| recorder.image().space(space).len();
+    let in_checkpoint = |recorder: &Recorder| -> usize {
+        let image = recorder.image();
+        image.space(Space::Checkpoint).values().map(Vec::len).sum()
+    };
+    let (segments, bytes) = (in_space(&recorder, Space::Segment), in_checkpoint(&recorder));
+    let lease = |frontier: &mut Frontier, most| match frontier.lease(START, most).unwrap() {
+        Leasing::Ready(leases) => leases,
+        other => panic!("all pages are ready, but: {other:?}"),
+    };
+    let mut leased: Vec<_> = lease(&mut frontier, 3)
+        .into_iter()
+        .map(|lease| lease.entry.url)
+        .collect();
+    frontier.checkpoint(b"", START).unwrap();
+    let grown = in_checkpoint(&recorder).saturating_sub(bytes);
+    assert!(grown < 1_000, "three leases take {grown} bytes");
+    assert_eq!(in_space(&recorder, Space::Segment), segments);
+
+    // The process ends here, and the rest of the segment is read again.
+    let image = Recorder::from(recorder.image());
+    let mut opened = open_sized(image.clone(), config_of_many(), START, ALL_RESIDENT).unwrap();
+    let rest = lease(&mut opened.frontier, PAGES);
+    // The three that were in flight come again, last.
+    assert_eq!(rest.len(), PAGES);
+    leased.extend(rest.into_iter().map(|lease| lease.entry.url));
+    let position = |n: usize| {
+        let page = format!("http://site.example/{:040}/{n}", n * 7_919 % 10_007);
+        leased.iter().position(|url| **url == page)
+    };
+    assert!(
+        (0..PAGES).all(|n| position(n) == Some(n)),
+        "each has its place in the queue"
+    );
+    opened.frontier.checkpoint(b"", START).unwrap();
+    opened.frontier.checkpoint(b"", START).unwrap();
+    assert_eq!(in_space(&image, Space::Segment), 0, "no checkpoint needs them any more");
+}

@@ -1,0 +1,104 @@
+//! The closed segments of a queue, in memory or on a shelf.
+//!
+//! The oldest segment is read into memory when its first entry is taken, and stays on the shelf until its last one is. So a copy of the
+//! queue has its number, not its bytes.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use super::Shelf;
+
+/// A closed segment.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(super) enum Segment {
+    Here(#[serde(with = "serde_bytes")] Box<[u8]>),
+    /// On the shelf, under this number.
+    OnShelf(u64),
+}
+
+/// The closed segments of a queue, the oldest first.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Closed {
+    segments: VecDeque<Segment>,
+    /// The bytes of the oldest segment, if it lies on the shelf and entries of it were taken.
+    #[serde(skip)]
+    oldest: Option<Box<[u8]>>,
+}
+
+impl Closed {
+    pub(super) fn push(&mut self, bytes: Box<[u8]>, shelf: Option<&dyn Shelf>) {
+        self.segments.push_back(match shelf {
+            Some(shelf) => Segment::OnShelf(shelf.put(bytes)),
+            None => Segment::Here(bytes),
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Returns the bytes of the oldest segment; `None` if it cannot be read.
+    pub(super) fn oldest(&mut self, shelf: Option<&dyn Shelf>) -> Option<&[u8]> {
+        match self.segments.front()? {
+            Segment::Here(bytes) => Some(bytes),
+            Segment::OnShelf(number) => {
+                if self.oldest.is_none() {
+                    self.oldest = Some(shelf?.read(*number)?);
+                }
+                self.oldest.as_deref()
+            }
+        }
+    }
+
+    /// Removes the oldest segment, from the shelf, too.
+    pub(super) fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {
+        self.oldest = None;
+        if let (Some(Segment::OnShelf(number)), Some(shelf)) = (self.segments.pop_front(), shelf) {
+            shelf.discard(number);
+        }
+        if self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(self.segments.capacity() / 2);
+        }
+    }
+
+    /// Iterates over the bytes of all segments that can be read. Cost: a copy of each on the shelf.
+    pub(super) fn iter<'a>(&'a self, shelf: Option<&'a dyn Shelf>) -> impl Iterator<Item = Cow<'a, [u8]>> + 'a {
+        let mut oldest = self.oldest.as_deref();
+        self.segments.iter().filter_map(move |segment| match segment {
+            Segment::Here(bytes) => Some(Cow::Borrowed(bytes.as_ref())),
+            Segment::OnShelf(number) => match oldest.take() {
+                Some(bytes) => Some(Cow::Borrowed(bytes)),
+                None => Some(Cow::Owned(shelf?.read(*number)?.into_vec())),
+            },
+        })
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Closed {
+    /// Returns about how many bytes it takes on the heap, if its segments lie on a shelf.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
+        size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest
+    }
+
+    /// Visits the numbers of the segments that lie on the shelf.
+    pub(super) fn visit_numbers(&self, visit: &mut dyn FnMut(u64)) {
+        for segment in &self.segments {
+            if let Segment::OnShelf(number) = segment {
+                visit(*number);
+            }
+        }
+    }
+
+    /// Drops the segments that are missing on the shelf. Returns whether there were any, and whether the oldest segment was one.
+    pub(super) fn drop_missing(&mut self, is_missing: &dyn Fn(u64) -> bool) -> (bool, bool) {
+        let is_missing = |segment: &Segment| matches!(segment, Segment::OnShelf(number) if is_missing(*number));
+        let (before, is_oldest) = (self.segments.len(), self.segments.front().is_some_and(is_missing));
+        self.segments.retain(|segment| !is_missing(segment));
+        if is_oldest {
+            self.oldest = None;
+        }
+        (self.segments.len() < before, is_oldest)
+    }
+}
