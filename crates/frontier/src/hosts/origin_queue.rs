@@ -10,7 +10,7 @@ use url::Url;
 use super::HostRules;
 use super::outage::{OriginHealth, Outage};
 use super::packed_entries::{OriginRef, PackedEntries, Shelf};
-use crate::entry::{Entry, Purpose, origin_text};
+use crate::entry::{Entry, Purpose, origin_text, split_scheme};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::rules::KnownRules;
@@ -29,14 +29,14 @@ pub(crate) struct OriginId {
 impl OriginId {
     /// Returns the origin of a URL, or of the text of an origin.
     pub(crate) fn of(url: &str) -> Self {
-        let origin = origin_text(url);
-        let (scheme, authority) = origin.split_once("://").unwrap_or(("", origin));
-        let is_secure = scheme == "https";
-        let (name, port) = match authority.rsplit_once(':') {
-            Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
-            _ => (authority, None),
+        let (scheme, authority) = split_scheme(origin_text(url));
+        let is_secure = scheme == "https://";
+        let colon = authority.bytes().rposition(|byte| byte == b':');
+        let (name, port) = match colon.filter(|_| !authority.ends_with(']')) {
+            Some(colon) => (&authority[..colon], authority[colon + 1..].parse().ok()),
+            None => (authority, None),
         };
-        let dots = name.len() - name.trim_end_matches('.').len();
+        let dots = name.bytes().rev().take_while(|byte| *byte == b'.').count();
         Self {
             dots: u32::try_from(dots).unwrap_or(u32::MAX),
             port: port.unwrap_or(if is_secure { 443 } else { 80 }),
