@@ -52,7 +52,7 @@ pub(crate) use sieve_queue::Arrival;
 pub(crate) use stored::HostsOnDisk;
 pub(crate) use table::{Facts, HostRef, HostTable};
 #[cfg(feature = "durable")]
-pub(crate) use table::{HostReader, HostsError, RowSizes};
+pub(crate) use table::{HostReader, HostsError, RowSizes, names_of};
 use timers::Timers;
 
 use crate::config::MAX_ORIGINS_PER_HOST;

@@ -13,6 +13,8 @@
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod closed;
+#[cfg(feature = "durable")]
+mod copied;
 mod record;
 mod shelf;
 
@@ -54,6 +56,9 @@ pub(crate) struct PackedEntries {
     /// The offset and length of the path of the first record in the open segment.
     anchor: (u16, u16),
     len: u32,
+    /// How many bytes of the open segment the last copy of the host has.
+    #[serde(skip)]
+    copied: u32,
 }
 
 impl PackedEntries {
@@ -146,7 +151,7 @@ impl PackedEntries {
                 self.head = 0;
                 if is_open {
                     self.open = Vec::new();
-                    self.referrer_at = 0;
+                    (self.referrer_at, self.copied) = (0, 0);
                 } else {
                     self.drop_oldest(origin_ref.shelf);
                 }
@@ -205,7 +210,7 @@ impl PackedEntries {
     fn close(&mut self, shelf: Option<&dyn Shelf>) {
         let open = std::mem::take(&mut self.open).into_boxed_slice();
         self.closed.get_or_insert_default().push(open, shelf);
-        self.referrer_at = 0;
+        (self.referrer_at, self.copied) = (0, 0);
     }
 
     fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {

@@ -27,15 +27,15 @@ use super::HostRules;
 use super::host::{Host, HostState};
 use crate::url::HostKey;
 #[cfg(feature = "durable")]
-pub(crate) use copy::{HostReader, HostsError};
+pub(crate) use copy::{HostReader, HostsError, names_of};
 pub(crate) use facts::Facts;
 #[cfg(not(feature = "durable"))]
-use in_memory::{Evicted, HostCopy, Resident, Rows, Workbench};
+use in_memory::{CopyMark, Evicted, HostCopy, Resident, Rows, Workbench};
 pub(crate) use reference::HostRef;
 #[cfg(feature = "durable")]
 pub(crate) use rows::RowSizes;
 #[cfg(feature = "durable")]
-use {copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
+use {copy::CopyMark, copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ impl HostTable {
     }
 
     fn insert(&mut self, key: HostKey, host: Host) -> usize {
-        let mut resident = Resident::new(host, self.copy.number());
+        let mut resident = Resident::new(host, self.copy.mark_of_new());
         if self.rows.are_used() {
             self.workbench.add(&key, &mut resident);
         }
@@ -174,7 +174,7 @@ impl HostTable {
         let host = self.rows.read(key.as_str(), evicted)?;
         self.rows.leave(evicted);
         self.copy.before_change(key, slot);
-        let mut resident = Resident::new(host, slot.copied_in());
+        let mut resident = Resident::new(host, slot.mark());
         self.workbench.add(key, &mut resident);
         *slot = Slot::Resident(Box::new(resident));
         Some(())
@@ -235,10 +235,26 @@ impl Slot {
         }
     }
 
-    fn copied_in(&self) -> u32 {
+    #[cfg(feature = "durable")]
+    fn mark_mut(&mut self) -> &mut CopyMark {
         match self {
-            Self::Resident(resident) => resident.copied_in,
-            Self::Evicted(evicted) => evicted.copied_in(),
+            Self::Resident(resident) => &mut resident.mark,
+            Self::Evicted(evicted) => &mut evicted.mark,
+        }
+    }
+
+    #[cfg(feature = "durable")]
+    fn evicted(&self) -> Option<&Evicted> {
+        match self {
+            Self::Resident(_) => None,
+            Self::Evicted(evicted) => Some(evicted),
+        }
+    }
+
+    fn mark(&self) -> CopyMark {
+        match self {
+            Self::Resident(resident) => resident.mark,
+            Self::Evicted(evicted) => evicted.mark(),
         }
     }
 }

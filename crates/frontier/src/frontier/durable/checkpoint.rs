@@ -1,4 +1,9 @@
 //! Checkpoints: when one is due, and its slices.
+//!
+//! A checkpoint has the state and the seen-set whole. Its hosts are a whole copy, or they continue those of the checkpoints before, which are
+//! kept until a whole copy replaces them all.
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +28,9 @@ pub(super) struct Sizes {
     /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
     /// again than a checkpoint of the same length takes to read.
     pub(super) journal_share: u64,
+    /// The bytes of a whole copy of the hosts, divided by those of the copies that continue it at which the next one is whole. The longer
+    /// these are, the longer takes opening.
+    pub(super) whole_share: u64,
     /// The size of a part, in bytes.
     pub(super) part_bytes: usize,
     /// The parts that are written with one row.
@@ -37,8 +45,9 @@ pub(super) struct Sizes {
 }
 
 pub(super) const SIZES: Sizes = Sizes {
-    min_journal_bytes: 16 << 20,
+    min_journal_bytes: 20 << 20,
     journal_share: 4,
+    whole_share: 1,
     part_bytes: 256 << 10,
     parts_at_once: 8,
     keys: KEY_SIZES,
@@ -50,6 +59,37 @@ pub(super) const SIZES: Sizes = Sizes {
     fresh_bytes: 8 << 20,
 };
 
+/// The checkpoints that opening reads, at most. Those that are made by the caller may be small.
+const MOST_COPIES: usize = 16;
+
+/// The parts of a checkpoint that have its hosts.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct HostParts {
+    pub(super) generation: u64,
+    pub(super) first: u64,
+    pub(super) count: u64,
+    /// The parts behind them with the names of the hosts, which only a repair reads. A whole copy needs none.
+    pub(super) names: u64,
+}
+
+impl HostParts {
+    /// Returns their keys, in [`Space::Checkpoint`].
+    pub(super) fn keys(self) -> Range<u64> {
+        Manifest::key(self.generation, self.first)..Manifest::key(self.generation, self.first + self.count)
+    }
+
+    /// Returns the keys of the names.
+    pub(super) fn keys_of_names(self) -> Range<u64> {
+        let end = self.keys().end;
+        end..end + self.names
+    }
+
+    /// Returns the keys of both.
+    pub(super) fn all_keys(self) -> Range<u64> {
+        self.keys().start..self.keys_of_names().end
+    }
+}
+
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Manifest {
@@ -59,10 +99,13 @@ pub(super) struct Manifest {
     pub(super) generation: u64,
     /// The last row of the journal that the state contains.
     pub(super) covered: u64,
-    /// The parts with the state, then those with the seen-set, then those with the hosts.
+    /// The parts with the state, then those with the seen-set, then those with the hosts, then those with their names.
     pub(super) state_parts: u64,
     pub(super) seen_set_parts: u64,
     pub(super) host_parts: u64,
+    pub(super) name_parts: u64,
+    /// The hosts of earlier checkpoints that this one continues, the whole copy first.
+    pub(super) earlier: Vec<HostParts>,
     /// The caller's own text of the last row that the state contains.
     #[serde(with = "serde_bytes")]
     pub(super) attachment: Vec<u8>,
@@ -74,12 +117,21 @@ impl Manifest {
         (generation << 32) | part
     }
 
-    /// Returns the key behind those of all parts.
-    fn end(&self) -> u64 {
-        Self::key(
-            self.generation,
-            self.state_parts + self.seen_set_parts + self.host_parts,
-        )
+    /// Returns the parts with all hosts: the whole copy, then those that continue it.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = HostParts> {
+        let own = HostParts {
+            generation: self.generation,
+            first: self.state_parts + self.seen_set_parts,
+            count: self.host_parts,
+            names: self.name_parts,
+        };
+        self.earlier.iter().copied().chain([own])
+    }
+
+    /// Returns the keys of its own parts.
+    fn keys(&self) -> Range<u64> {
+        let parts = self.state_parts + self.seen_set_parts + self.host_parts + self.name_parts;
+        Self::key(self.generation, 0)..Self::key(self.generation, parts)
     }
 }
 
@@ -88,14 +140,15 @@ impl Manifest {
 pub(super) struct Checkpointer {
     sizes: Sizes,
     generation: u64,
-    /// The bytes of the last checkpoint.
+    /// The bytes of the last checkpoint, with the hosts that it continues.
     checkpoint_bytes: u64,
+    /// The bytes of the last whole copy of the hosts, and of those that continue it.
+    whole_bytes: u64,
+    continued_bytes: u64,
     /// The bytes of the journal that no checkpoint contains.
     journal_bytes: u64,
-    /// The keys of the parts of the last checkpoint.
-    parts: std::ops::Range<u64>,
-    /// The last row of the journal that the last checkpoint contains.
-    covered: u64,
+    /// The last checkpoint.
+    last: Option<Manifest>,
     writing: Option<Writing>,
     removal: Removal,
 }
@@ -131,13 +184,19 @@ impl Writing {
 
     /// Adds hosts to a batch, as the parts behind all others.
     fn put_hosts(&mut self, copied: &[u8], batch: &mut Batch) {
-        let manifest = &mut self.manifest;
         for part in copied.chunks(self.part_bytes) {
-            let number = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
-            batch.put(Space::Checkpoint, Manifest::key(manifest.generation, number), part);
-            manifest.host_parts += 1;
+            batch.put(Space::Checkpoint, self.manifest.keys().end, part);
+            self.manifest.host_parts += 1;
         }
         self.bytes += copied.len() as u64;
+    }
+
+    /// Adds the names of the hosts to a batch, behind the hosts.
+    fn put_names(&mut self, names: &[u8], batch: &mut Batch) {
+        for part in names.chunks(self.part_bytes) {
+            batch.put(Space::Checkpoint, self.manifest.keys().end, part);
+            self.manifest.name_parts += 1;
+        }
     }
 }
 
@@ -147,9 +206,10 @@ impl Checkpointer {
             sizes,
             generation: 0,
             checkpoint_bytes: 0,
+            whole_bytes: 0,
+            continued_bytes: 0,
             journal_bytes: 0,
-            parts: 0..0,
-            covered: 0,
+            last: None,
             writing: None,
             removal: Removal::default(),
         }
@@ -165,12 +225,20 @@ impl Checkpointer {
         self.generation = manifest.generation;
         self.checkpoint_bytes = checkpoint_bytes;
         self.journal_bytes = journal_bytes;
-        self.covered = manifest.covered;
-        self.parts = Manifest::key(manifest.generation, 0)..manifest.end();
-        if let Some(before) = self.parts.start.checked_sub(1) {
-            self.removal.add_whole(Space::Checkpoint, 0..=before);
+        let mut from = 0;
+        for kept in manifest
+            .earlier
+            .iter()
+            .map(|hosts| hosts.keys())
+            .chain([manifest.keys()])
+        {
+            if from < kept.start {
+                self.removal.add_whole(Space::Checkpoint, from..=kept.start - 1);
+            }
+            from = kept.end;
         }
         self.removal.add_whole(Space::Journal, 0..=manifest.covered);
+        self.last = Some(manifest.clone());
     }
 
     /// Counts a row of the journal.
@@ -194,6 +262,10 @@ impl Checkpointer {
         config: &FrontierConfig,
         attachment: &[u8],
     ) -> Result<(), serde_json::Error> {
+        // What is being written now is no checkpoint that could be continued.
+        let is_whole = self.writing.is_some() || self.is_whole_due();
+        let is_whole = hosts.begin_copy(is_whole);
+        let continued = self.last.as_ref().filter(|_| !is_whole);
         self.generation += 1;
         let count = |bytes: &[u8]| bytes.len().div_ceil(self.sizes.part_bytes) as u64;
         let manifest = Manifest {
@@ -204,9 +276,10 @@ impl Checkpointer {
             state_parts: count(&state.state),
             seen_set_parts: count(&state.seen_set),
             host_parts: 0,
+            name_parts: 0,
+            earlier: continued.map_or_else(Vec::new, |last| last.hosts().collect()),
             attachment: attachment.to_vec(),
         };
-        hosts.begin_copy();
         self.writing = Some(Writing {
             manifest,
             bytes: state.bytes(),
@@ -220,9 +293,15 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Returns whether the next copy of the hosts is to be whole.
+    fn is_whole_due(&self) -> bool {
+        let copies = self.last.as_ref().map_or(0, |last| last.earlier.len() + 1);
+        copies >= MOST_COPIES || self.continued_bytes.saturating_mul(self.sizes.whole_share) >= self.whole_bytes
+    }
+
     /// Returns whether the store has a checkpoint, or will have one with the next commit.
     pub(super) fn has_finished(&self) -> bool {
-        !self.parts.is_empty()
+        self.last.is_some()
     }
 
     /// Returns whether a checkpoint is being written.
@@ -244,7 +323,8 @@ impl Checkpointer {
         };
         if !writing.is_begun {
             // Parts of one that was not finished.
-            batch.delete(Space::Checkpoint, self.parts.end..=MAX_KEY);
+            let end = self.last.as_ref().map_or(0, |last| last.keys().end);
+            batch.delete(Space::Checkpoint, end..=MAX_KEY);
             writing.is_begun = true;
         }
         let most = self.sizes.parts_at_once;
@@ -259,24 +339,49 @@ impl Checkpointer {
         if parts == most || !is_last || !has_keys {
             return Ok(false);
         }
-        let manifest = &writing.manifest;
-        batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(manifest)?);
-        let at_once = (self.sizes.part_bytes * most) as u64;
-        if let Some(last) = self.parts.end.checked_sub(1) {
-            let part_bytes = self.sizes.part_bytes as u64;
-            self.removal
-                .add(Space::Checkpoint, self.parts.start..=last, part_bytes, at_once);
+        writing.put_names(&hosts.take_names_of_copy(), batch);
+        batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&writing.manifest)?);
+        if let Some(finished) = self.writing.take() {
+            self.finish(finished);
         }
-        let first_row = self.covered + 1;
-        let rows = manifest.covered.saturating_sub(self.covered);
-        let row_bytes = writing.journal_bytes.checked_div(rows).unwrap_or_default();
-        self.removal
-            .add(Space::Journal, first_row..=manifest.covered, row_bytes, at_once);
-        self.parts = Manifest::key(manifest.generation, 0)..manifest.end();
-        self.covered = manifest.covered;
-        self.checkpoint_bytes = writing.bytes;
-        self.writing = None;
         Ok(true)
+    }
+
+    /// Takes a checkpoint for the last one, and what it replaces for removed soon.
+    fn finish(&mut self, finished: Writing) {
+        let Writing {
+            manifest,
+            state,
+            bytes,
+            journal_bytes,
+            ..
+        } = finished;
+        let part_bytes = self.sizes.part_bytes as u64;
+        let at_once = part_bytes * self.sizes.parts_at_once as u64;
+        let covered = self.last.as_ref().map_or(0, |last| last.covered);
+        if let Some(last) = &self.last {
+            let all_hosts = last.hosts().map(HostParts::all_keys);
+            let is_whole = manifest.earlier.is_empty();
+            let without_hosts = Manifest::key(last.generation, 0)
+                ..Manifest::key(last.generation, last.state_parts + last.seen_set_parts);
+            let replaced = [without_hosts].into_iter().chain(all_hosts.filter(|_| is_whole));
+            for keys in replaced.filter(|keys| !keys.is_empty()) {
+                self.removal
+                    .add(Space::Checkpoint, keys.start..=keys.end - 1, part_bytes, at_once);
+            }
+        }
+        let rows = manifest.covered.saturating_sub(covered);
+        let row_bytes = journal_bytes.checked_div(rows).unwrap_or_default();
+        self.removal
+            .add(Space::Journal, covered + 1..=manifest.covered, row_bytes, at_once);
+        let host_bytes = bytes - state.bytes();
+        if manifest.earlier.is_empty() {
+            (self.whole_bytes, self.continued_bytes) = (host_bytes, 0);
+        } else {
+            self.continued_bytes += host_bytes;
+        }
+        self.checkpoint_bytes = bytes;
+        self.last = Some(manifest);
     }
 
     /// Adds the removal of all that the last checkpoint has replaced.

@@ -1,5 +1,6 @@
 //! Restoring a frontier: the checkpoint, then the calls of the journal.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use sieve::OnSaturation;
@@ -174,8 +175,20 @@ impl Manifest {
     fn has_possible_numbers(&self) -> bool {
         let parts = self.state_parts.checked_add(self.seen_set_parts);
         let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
+        let parts = parts.and_then(|parts| parts.checked_add(self.name_parts));
         let longest = u64::from(u32::MAX);
-        self.covered < MAX_KEY && self.generation < MAX_KEY >> 32 && parts.is_some_and(|parts| parts <= longest)
+        let mut after = 0;
+        let earlier_are_possible = self.earlier.iter().all(|hosts| {
+            let end = hosts.first.checked_add(hosts.count);
+            let end = end.and_then(|end| end.checked_add(hosts.names));
+            let is_next = (after..self.generation).contains(&hosts.generation);
+            after = hosts.generation.saturating_add(1);
+            is_next && end.is_some_and(|end| end <= longest)
+        });
+        self.covered < MAX_KEY
+            && self.generation < MAX_KEY >> 32
+            && parts.is_some_and(|parts| parts <= longest)
+            && earlier_are_possible
     }
 }
 
@@ -194,8 +207,14 @@ impl Restored {
 
 /// Joins parts of a checkpoint.
 pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
+    let keys = Manifest::key(manifest.generation, first)..Manifest::key(manifest.generation, first + count);
+    joined(store, keys)
+}
+
+/// Joins the parts with these keys.
+pub(super) fn joined(store: &dyn Store, keys: Range<u64>) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
-    visit_parts(store, manifest, first, count, &mut |part| {
+    visit_parts(store, keys, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })?;
@@ -206,11 +225,15 @@ pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u
 pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
     let mut reader = HostReader::new(parse);
     let mut bytes = 0;
-    let first = manifest.state_parts + manifest.seen_set_parts;
-    visit_parts(store, manifest, first, manifest.host_parts, &mut |part| {
-        bytes += part.len() as u64;
-        reader.read(part)
-    })?;
+    for (at, copy) in manifest.hosts().enumerate() {
+        if at > 0 {
+            reader.next_copy().map_err(StateError::from)?;
+        }
+        visit_parts(store, copy.keys(), &mut |part| {
+            bytes += part.len() as u64;
+            reader.read(part)
+        })?;
+    }
     let hosts = reader.finish().map_err(StateError::from)?;
     Ok((hosts, bytes))
 }
@@ -218,18 +241,15 @@ pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) 
 /// Visits parts of a checkpoint.
 fn visit_parts(
     store: &dyn Store,
-    manifest: &Manifest,
-    first: u64,
-    count: u64,
+    keys: Range<u64>,
     visit: &mut dyn FnMut(&[u8]) -> Result<(), HostsError>,
 ) -> Result<(), OpenError> {
-    let Some(last) = count.checked_sub(1) else {
+    if keys.is_empty() {
         return Ok(());
-    };
-    let key = |part| Manifest::key(manifest.generation, part);
-    let mut next = key(first);
+    }
+    let mut next = keys.start;
     let mut visited = Ok(());
-    store.range(Space::Checkpoint, key(first)..=key(first + last), &mut |at, part| {
+    store.range(Space::Checkpoint, keys.start..=keys.end - 1, &mut |at, part| {
         if at == next && visited.is_ok() {
             visited = visit(&part);
             next += 1;
@@ -237,7 +257,7 @@ fn visit_parts(
         Ok(())
     })?;
     visited.map_err(StateError::from)?;
-    if next == key(first + count) {
+    if next == keys.end {
         Ok(())
     } else {
         Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned()))
@@ -256,6 +276,8 @@ impl Restored {
             state_parts: 0,
             seen_set_parts: 0,
             host_parts: 0,
+            name_parts: 0,
+            earlier: Vec::new(),
             attachment: Vec::new(),
         };
         Self {

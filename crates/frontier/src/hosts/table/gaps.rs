@@ -1,7 +1,10 @@
 //! A table of which parts are missing: in its copy, or among its rows.
 
+use std::collections::HashSet;
+
 use super::copy::{HostReader, Piece};
-use super::{HostTable, Resident, Slot};
+use super::{HostTable, Slot};
+use crate::url::HostKey;
 
 impl HostReader<'_> {
     /// Reads what is between two gaps of a copy. It begins with a piece; what is left of the last one is dropped.
@@ -13,26 +16,50 @@ impl HostReader<'_> {
         }
     }
 
+    /// Begins the next copy, which continues those before.
+    pub(crate) fn next_copy_with_gaps(&mut self) {
+        self.begin_next();
+    }
+
+    /// Drops the hosts that the copy has changed, but that were not read from it: they are as they were before. `None` for all that were not
+    /// read from it, because nobody knows.
+    pub(crate) fn drop_older(&mut self, changed: Option<&HashSet<HostKey>>) {
+        let number = self.number;
+        let is_older = |key: &HostKey| changed.is_none_or(|changed| changed.contains(key));
+        self.hosts
+            .slots
+            .retain(|key, slot| slot.mark().is_of(number) || !is_older(key));
+    }
+
     fn add_with_gaps(&mut self, piece: Piece) {
-        let parse = self.parse;
-        let HostTable { slots, rows, .. } = &mut self.hosts;
         match piece {
-            Piece::Row(row, total) => rows.add_if_new(row, total),
-            Piece::Evicted(key, evicted) if !slots.contains_key(&key) => {
-                rows.count_anyway(&evicted);
-                slots.insert(key, Slot::Evicted(evicted));
+            Piece::Row(row, total) => self.hosts.rows.add_if_new(row, total),
+            Piece::Gone(key) => {
+                self.hosts.slots.swap_remove(&key);
             }
-            Piece::Resident(key, mut host) if !slots.contains_key(&key) => {
-                host.parse_rules(parse);
-                slots.insert(key, Slot::Resident(Box::new(Resident::new(*host, 0))));
+            Piece::Evicted(key, evicted) => {
+                self.put(key, Slot::Evicted(evicted));
             }
-            Piece::Evicted(..) | Piece::Resident(..) => {}
+            Piece::Resident(key, host) => {
+                self.put_host(key, *host);
+            }
+            Piece::Grown(key, earlier, lengths, mut host) => {
+                if self.put_earlier_in_front(&key, earlier, &lengths, &mut host) {
+                    self.put_host(key, *host);
+                } else {
+                    // A part of its queue is missing, and what an earlier copy has of it may be that of another time.
+                    self.hosts.slots.swap_remove(&key);
+                }
+            }
         }
     }
 
     /// Returns the hosts of a copy with gaps.
     pub(crate) fn finish_with_gaps(mut self) -> HostTable {
-        self.hosts.rows.remove_empty();
+        let HostTable { slots, rows, .. } = &mut self.hosts;
+        let evicted = slots.values().filter_map(Slot::evicted);
+        evicted.for_each(|evicted| rows.count_anyway(evicted));
+        rows.remove_empty();
         self.hosts
     }
 }

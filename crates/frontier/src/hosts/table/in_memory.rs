@@ -10,15 +10,18 @@ use super::{HostTable, Slot};
 use crate::hosts::host::{Host, HostState};
 use crate::url::HostKey;
 
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CopyMark;
+
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) host: Host,
-    pub(super) copied_in: u32,
+    pub(super) mark: CopyMark,
 }
 
 impl Resident {
-    pub(super) fn new(host: Host, copied_in: u32) -> Self {
-        Self { host, copied_in }
+    pub(super) fn new(host: Host, mark: CopyMark) -> Self {
+        Self { host, mark }
     }
 }
 
@@ -48,7 +51,7 @@ impl Evicted {
         match *self {}
     }
 
-    pub(super) fn copied_in(&self) -> u32 {
+    pub(super) fn mark(&self) -> CopyMark {
         match *self {}
     }
 }
@@ -86,8 +89,8 @@ impl Rows {
 pub(super) struct HostCopy;
 
 impl HostCopy {
-    pub(super) fn number(&self) -> u32 {
-        0
+    pub(super) fn mark_of_new(&self) -> CopyMark {
+        CopyMark
     }
 
     pub(super) fn before_change(&mut self, _key: &HostKey, _slot: &mut Slot) {}

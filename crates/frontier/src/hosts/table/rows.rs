@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::copy::CopyMark;
 use super::facts::Facts;
 use super::reference::HostRef;
 use super::{Resident, Slot};
@@ -53,7 +54,7 @@ pub(super) struct Evicted {
     pub(super) row: u64,
     offset: u32,
     #[serde(skip)]
-    pub(super) copied_in: u32,
+    pub(super) mark: CopyMark,
     kind: StateKind,
     facts: Facts,
 }
@@ -81,7 +82,7 @@ impl Evicted {
         }
     }
 
-    fn new(host: &Host, rules: &HostRules, copied_in: u32) -> Self {
+    fn new(host: &Host, rules: &HostRules, mark: CopyMark) -> Self {
         let (kind, time) = match host.state {
             HostState::Idle => (StateKind::Idle, Time::EPOCH),
             HostState::Due => (StateKind::Due, Time::EPOCH),
@@ -94,7 +95,7 @@ impl Evicted {
             time,
             row: u64::MAX,
             offset: 0,
-            copied_in,
+            mark,
             kind,
             facts: Facts::of(host, rules),
         }
@@ -104,8 +105,8 @@ impl Evicted {
         self.facts
     }
 
-    pub(super) fn copied_in(&self) -> u32 {
-        self.copied_in
+    pub(super) fn mark(&self) -> CopyMark {
+        self.mark
     }
 
     fn is_at(&self, row: u64, offset: usize) -> bool {
@@ -226,6 +227,12 @@ impl Rows {
         self.counts.iter().map(|(row, count)| (*row, count.total))
     }
 
+    /// Forgets which rows an earlier copy names.
+    pub(super) fn clear(&mut self) {
+        self.counts.clear();
+        (self.total, self.live) = (0, 0);
+    }
+
     /// Adds a row that a copy names. Returns false if that cannot be.
     pub(super) fn add(&mut self, row: u64, total: u32) -> bool {
         self.total += u64::from(total);
@@ -315,7 +322,7 @@ impl Rows {
             match slot {
                 Slot::Resident(resident) => {
                     gone(resident);
-                    let mut evicted = Evicted::new(&resident.host, rules, resident.copied_in);
+                    let mut evicted = Evicted::new(&resident.host, rules, resident.mark);
                     (evicted.row, evicted.offset) = (row, offset);
                     *slot = Slot::Evicted(evicted);
                 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::copy::CopyMark;
 use crate::hosts::host::Host;
 use crate::url::HostKey;
 
@@ -16,8 +17,9 @@ const BYTES_OF_NAME: usize = 200;
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) host: Host,
-    /// The last copy of all hosts that has it.
-    pub(super) copied_in: u32,
+    pub(super) mark: CopyMark,
+    /// The last copy that it was written to, if that was not as an evicted host.
+    pub(super) written_in: u32,
     /// Its place in a queue of the workbench is the one with this number; 0 for none.
     seat: u32,
     /// The bytes that are counted for it.
@@ -29,10 +31,11 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    pub(super) fn new(host: Host, copied_in: u32) -> Self {
+    pub(super) fn new(host: Host, mark: CopyMark) -> Self {
         Self {
             host,
-            copied_in,
+            mark,
+            written_in: 0,
             seat: 0,
             bytes: 0,
             came_at: 0,
@@ -276,7 +279,9 @@ mod tests {
     fn hosts_that_could_not_be_evicted_once_are_no_measure_for_what_is_too_much_later() {
         let key = |n: usize| HostKey::of(&url::Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
         let mut bench = Workbench::default();
-        let mut residents: Vec<_> = (0..100).map(|_| Resident::new(Host::default(), 0)).collect();
+        let mut residents: Vec<_> = (0..100)
+            .map(|_| Resident::new(Host::default(), CopyMark::default()))
+            .collect();
         for (n, resident) in residents.iter_mut().enumerate() {
             bench.add(&key(n), resident);
         }
@@ -289,7 +294,7 @@ mod tests {
 
         residents.drain(5..).for_each(|resident| bench.remove(&resident));
         for n in 0..20 {
-            bench.add(&key(n), &mut Resident::new(Host::default(), 0));
+            bench.add(&key(n), &mut Resident::new(Host::default(), CopyMark::default()));
         }
         assert!(bench.is_full(), "{} bytes of {}", bench.bytes(), bench.most());
     }

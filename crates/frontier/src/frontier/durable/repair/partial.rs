@@ -1,9 +1,8 @@
 //! A checkpoint of which parts are missing.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use super::super::checkpoint::Manifest;
-use super::super::checkpoint::Sizes;
+use super::super::checkpoint::{Manifest, Sizes};
 use super::super::error::OpenError;
 use super::super::keys::SharedKeys;
 use super::super::restore::{self, Restored};
@@ -11,7 +10,7 @@ use super::super::shelf::SharedStore;
 use super::super::state::EncodedState;
 use super::{PutOut, RepairReport, Salvaged, found, put_rest_out, rebuilt};
 use crate::config::FrontierConfig;
-use crate::hosts::{HostReader, HostTable};
+use crate::hosts::{HostReader, HostTable, names_of};
 use crate::rules::ParseRules;
 use crate::store::{Space, Store};
 
@@ -51,42 +50,66 @@ fn state_without_hosts(store: &dyn Store, manifest: &Manifest) -> Result<Encoded
     })
 }
 
-/// Returns the hosts of a checkpoint that are whole.
-///
-/// The parts lie one after the other, without regard to where a host begins. Those that were written at once end with a part that is
-/// shorter, and the next begins with a host. So after a gap, reading goes on there.
+/// Returns the hosts of a checkpoint that are whole. What an earlier copy has of a host that a missing part had is dropped, too: since then,
+/// pages of it have ended.
 fn whole_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
-    let key = |part| Manifest::key(manifest.generation, part);
-    let first = key(manifest.state_parts + manifest.seen_set_parts);
-    let end = first + manifest.host_parts;
-    let Some(last) = manifest.host_parts.checked_sub(1) else {
-        return Ok(HostTable::default());
-    };
-    let mut longest = 0;
-    store.range(Space::Checkpoint, key(0)..=end, &mut |_, part| {
+    let (mut hosts, mut longest) = (HostReader::new(parse), 0);
+    let first = manifest
+        .hosts()
+        .next()
+        .map_or(0, |copy| Manifest::key(copy.generation, 0));
+    let last = manifest.hosts().last().map_or(0, |copy| copy.keys().end);
+    store.range(Space::Checkpoint, first..=last, &mut |_, part| {
         longest = longest.max(part.len());
         Ok(())
     })?;
-    let (mut hosts, mut run) = (HostReader::new(parse), Vec::new());
-    let (mut next, mut begins_with_host) = (first, true);
-    store.range(Space::Checkpoint, first..=first + last, &mut |at, part| {
+    for (at, copy) in manifest.hosts().enumerate() {
+        if at > 0 {
+            hosts.next_copy_with_gaps();
+        }
+        let is_whole = read_copy(store, copy.keys(), longest, &mut hosts)?;
+        if at > 0 && !is_whole {
+            let names = found(restore::joined(store, copy.keys_of_names()))?;
+            hosts.drop_older(names.and_then(|names| names_of(&names)).as_ref());
+        }
+    }
+    Ok(hosts.finish_with_gaps())
+}
+
+/// Reads a copy with gaps, of which the longest part has `longest` bytes. Returns whether there are none.
+///
+/// The parts lie one after the other, without regard to where a host begins. Those that were written at once end with a part that is
+/// shorter, and the next begins with a host. So after a gap, reading goes on there.
+fn read_copy(
+    store: &dyn Store,
+    keys: Range<u64>,
+    longest: usize,
+    hosts: &mut HostReader<'_>,
+) -> Result<bool, OpenError> {
+    if keys.is_empty() {
+        return Ok(true);
+    }
+    let mut run = Vec::new();
+    let (mut next, mut begins_with_host, mut parts) = (keys.start, true, 0);
+    store.range(Space::Checkpoint, keys.start..=keys.end - 1, &mut |at, part| {
         if at != next {
-            take_whole(&mut run, &mut hosts);
+            take_whole(&mut run, hosts);
             begins_with_host = false;
         }
         next = at + 1;
+        parts += 1;
         let is_short = part.len() < longest;
         if begins_with_host {
             run.extend_from_slice(&part);
         }
         if is_short {
-            take_whole(&mut run, &mut hosts);
+            take_whole(&mut run, hosts);
             begins_with_host = true;
         }
         Ok(())
     })?;
-    take_whole(&mut run, &mut hosts);
-    Ok(hosts.finish_with_gaps())
+    take_whole(&mut run, hosts);
+    Ok(parts == keys.end - keys.start)
 }
 
 /// Moves the hosts that are whole, and drops the rest.

@@ -114,26 +114,46 @@ fn without_a_row_of_the_journal_it_is_the_state_before_that_row() {
 #[test]
 fn without_a_part_of_the_hosts_the_others_go_on_and_nothing_is_counted_twice() {
     let (_, image) = image_that(|image| manifest(image).host_parts > 2);
-    let manifest = manifest(&image);
-    let first = manifest.state_parts + manifest.seen_set_parts;
-    let whole = read_store(without_journal(&image)).unwrap().frontier;
+    without_any_part(&image);
+}
+
+#[test]
+fn without_a_part_of_an_earlier_copy_of_the_hosts_none_is_as_it_was_before() {
+    let (_, image) = image_that(|image| manifest(image).earlier.len() > 1);
+    without_any_part(&image);
+}
+
+/// Repairs a store without each part of its hosts, one after the other, and once more without the names of the hosts.
+fn without_any_part(image: &MemoryStore) {
+    let manifest = manifest(image);
+    let whole = read_store(without_journal(image)).unwrap().frontier;
     let mut kept_some = 0;
-    for part in first..first + manifest.host_parts {
-        let key = Manifest::key(manifest.generation, part);
-        let gap = changed_by(&image, |batch| batch.delete(Space::Checkpoint, key..=key));
-        let mended = mend(&gap, &image);
-        let report = &mended.report;
-        assert_eq!(report.outcome, RepairOutcome::Repaired);
-        assert!(report.is_without_hosts && report.has_losses());
-        let read = read_store(mended.store.clone()).unwrap().frontier;
-        let left = waiting(&read);
-        assert!(left.is_subset(&waiting(&whole)));
-        assert_eq!(
-            read.report().queued_pages + report.urls_lost_with_hosts,
-            whole.report().queued_pages
-        );
-        kept_some += usize::from(!left.is_empty());
-        drain(mended.store, run::config(), &left);
+    let all = manifest
+        .hosts()
+        .flat_map(|copy| copy.keys().map(move |key| (key, copy)));
+    for (key, copy) in all {
+        let gap = changed_by(image, |batch| batch.delete(Space::Checkpoint, key..=key));
+        let mut gaps = vec![gap];
+        if let Some(last) = copy.keys_of_names().last() {
+            gaps.push(changed_by(&gaps[0], |batch| {
+                batch.delete(Space::Checkpoint, last..=last)
+            }));
+        }
+        for gap in gaps {
+            let mended = mend(&gap, image);
+            let report = &mended.report;
+            assert_eq!(report.outcome, RepairOutcome::Repaired);
+            assert!(report.is_without_hosts && report.has_losses());
+            let read = read_store(mended.store.clone()).unwrap().frontier;
+            let left = waiting(&read);
+            assert!(left.is_subset(&waiting(&whole)));
+            assert_eq!(
+                read.report().queued_pages + report.urls_lost_with_hosts,
+                whole.report().queued_pages
+            );
+            kept_some += usize::from(!left.is_empty());
+            drain(mended.store, run::config(), &left);
+        }
     }
     assert!(kept_some > 0);
 }
