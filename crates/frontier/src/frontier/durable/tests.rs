@@ -5,6 +5,7 @@
 mod between;
 mod changed_options;
 mod common;
+mod continued;
 mod crash_images;
 mod damage;
 mod each_option;
