@@ -2,7 +2,7 @@
 //!
 //! A frontier depends on nothing but its configuration and the calls that have changed it. So a directory holds
 //!
-//! * a **checkpoint**: the whole state after some call, in parts;
+//! * a **checkpoint**: the whole state after some call, in parts; hosts that have not changed are in parts of earlier ones;
 //! * the **journal**: the calls since, one row for each [`persist`](Frontier::persist);
 //! * **records**: what became of each page, for people and tools.
 //!

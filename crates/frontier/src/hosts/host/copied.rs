@@ -1,5 +1,6 @@
 //! What the last copy of a host has of its queues.
 
+use super::super::origin_queue::OriginQueue;
 use super::super::packed_entries::PackedEntries;
 use super::Host;
 
@@ -37,32 +38,19 @@ impl Host {
     /// false if the earlier copy lacks them.
     pub(crate) fn continue_from(&mut self, earlier: &mut Self, lengths: &[u32]) -> bool {
         let mut lengths = lengths.iter();
+        let mut join = |queue: &mut PackedEntries, before: Option<&mut PackedEntries>| match (lengths.next(), before) {
+            (Some(0), _) => true,
+            (Some(length), Some(before)) => queue.continue_from(before, *length),
+            _ => false,
+        };
         for origin in &mut self.origins {
-            let id = origin.id;
-            let before = earlier.origins.binary_search_by_key(&id, |origin| origin.id);
-            let (mut before_pages, mut before_postponed) = match before.ok().and_then(|at| earlier.origins.get_mut(at))
-            {
-                None => (None, None),
-                Some(before) => {
-                    let (pages, postponed) = before.packed_mut();
-                    (Some(pages), postponed)
-                }
-            };
+            let before = earlier.origins.iter_mut().find(|before| before.id == origin.id);
+            let (before_pages, before_postponed) = before.map(OriginQueue::packed_mut).unzip();
             let (pages, postponed) = origin.packed_mut();
-            let queues = [
-                (Some(pages), before_pages.as_deref_mut()),
-                (postponed, before_postponed.as_deref_mut()),
-            ];
-            for (queue, before) in queues {
-                let Some(queue) = queue else { continue };
-                let is_there = match (lengths.next(), before) {
-                    (Some(0), _) => true,
-                    (Some(length), Some(before)) => queue.continue_from(before, *length),
-                    _ => false,
-                };
-                if !is_there {
-                    return false;
-                }
+            let is_joined = join(pages, before_pages)
+                && postponed.is_none_or(|postponed| join(postponed, before_postponed.flatten()));
+            if !is_joined {
+                return false;
             }
         }
         lengths.next().is_none()

@@ -136,7 +136,7 @@ fn without_any_part(image: &MemoryStore) {
         let mut gaps = vec![gap];
         if let Some(last) = copy.keys_of_names().last() {
             gaps.push(changed_by(&gaps[0], |batch| {
-                batch.delete(Space::Checkpoint, last..=last)
+                batch.delete(Space::Checkpoint, last..=last);
             }));
         }
         for gap in gaps {
