@@ -50,9 +50,9 @@ use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 #[cfg(feature = "durable")]
 pub(crate) use stored::HostsOnDisk;
-pub(crate) use table::{Facts, HostRef, HostTable};
 #[cfg(feature = "durable")]
-pub(crate) use table::{HostReader, HostsError, RowSizes, names_of};
+pub(crate) use table::{Copied, HostReader, HostsError, RowSizes, names_of};
+pub(crate) use table::{Facts, HostRef, HostTable};
 use timers::Timers;
 
 use crate::config::MAX_ORIGINS_PER_HOST;

@@ -139,7 +139,7 @@ impl PackedEntries {
     /// Removes the oldest page and returns it.
     pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
-            let (segment, is_open) = match self.closed.as_mut() {
+            let (segment, is_open) = match self.closed.as_mut().filter(|closed| !closed.is_empty()) {
                 Some(closed) => (closed.oldest(origin_ref.shelf)?, false),
                 None => (self.open.as_slice(), true),
             };
@@ -169,13 +169,15 @@ impl PackedEntries {
 
     /// Iterates over all pages, the oldest first. Cost: a copy of each.
     pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
-        let segments = self.closed.iter().flat_map(move |closed| closed.iter(origin_ref.shelf));
-        let segments = segments.chain(std::iter::once(Cow::Borrowed(self.open.as_slice())));
+        let closed = self.closed.iter().flat_map(move |closed| closed.iter(origin_ref.shelf));
+        let segments = closed.chain(std::iter::once(Some(Cow::Borrowed(self.open.as_slice()))));
         let head = self.head as usize;
         segments.enumerate().flat_map(move |(at, segment)| {
-            let mut reader = Reader::new(&segment, if at == 0 { head } else { 0 }, origin_ref);
             // The segment may be a copy that does not live on.
-            std::iter::from_fn(|| reader.entry()).collect::<Vec<_>>()
+            segment.map_or_else(Vec::new, |segment| {
+                let mut reader = Reader::new(&segment, if at == 0 { head } else { 0 }, origin_ref);
+                std::iter::from_fn(|| reader.entry()).collect()
+            })
         })
     }
 
@@ -366,7 +368,11 @@ mod tests {
             packed.push(&entry, origin_ref);
         }
         let closed = packed.closed.as_ref().unwrap();
-        let held: usize = closed.iter(None).map(|bytes| bytes.len() + size_of::<Segment>()).sum();
+        let held: usize = closed
+            .iter(None)
+            .flatten()
+            .map(|bytes| bytes.len() + size_of::<Segment>())
+            .sum();
         assert!(held < bytes * 3 / 5, "{held} bytes for {bytes} of URLs");
         (0..100_000).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
         assert_eq!((packed.closed.is_none(), packed.open.capacity()), (true, 0));

@@ -13,6 +13,8 @@ mod facts;
 mod gaps;
 #[cfg(not(feature = "durable"))]
 mod in_memory;
+#[cfg(feature = "durable")]
+mod mark;
 mod reference;
 #[cfg(feature = "durable")]
 mod rows;
@@ -27,7 +29,7 @@ use super::HostRules;
 use super::host::{Host, HostState};
 use crate::url::HostKey;
 #[cfg(feature = "durable")]
-pub(crate) use copy::{HostReader, HostsError, names_of};
+pub(crate) use copy::{Copied, HostReader, HostsError, names_of};
 pub(crate) use facts::Facts;
 #[cfg(not(feature = "durable"))]
 use in_memory::{CopyMark, Evicted, HostCopy, Resident, Rows, Workbench};
@@ -35,7 +37,7 @@ pub(crate) use reference::HostRef;
 #[cfg(feature = "durable")]
 pub(crate) use rows::RowSizes;
 #[cfg(feature = "durable")]
-use {copy::CopyMark, copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
+use {copy::HostCopy, mark::CopyMark, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::keys::{KEY_SIZES, KeySizes};
 use super::removal::Removal;
 use super::state::EncodedState;
 use crate::config::{DEFAULT_HOST_MEMORY, FrontierConfig};
-use crate::hosts::{HostTable, RowSizes};
+use crate::hosts::{Copied, HostTable, RowSizes};
 use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
@@ -62,13 +62,16 @@ pub(super) const SIZES: Sizes = Sizes {
 /// The checkpoints that opening reads, at most. Those that are made by the caller may be small.
 const MOST_COPIES: usize = 16;
 
+/// The number of the first part with names of hosts.
+const FIRST_NAMES: u64 = 1 << 31;
+
 /// The parts of a checkpoint that have its hosts.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct HostParts {
     pub(super) generation: u64,
     pub(super) first: u64,
     pub(super) count: u64,
-    /// The parts behind them with the names of the hosts, which only a repair reads. A whole copy needs none.
+    /// The parts with the names of the hosts, which only a repair reads. A whole copy needs none.
     pub(super) names: u64,
 }
 
@@ -80,13 +83,7 @@ impl HostParts {
 
     /// Returns the keys of the names.
     pub(super) fn keys_of_names(self) -> Range<u64> {
-        let end = self.keys().end;
-        end..end + self.names
-    }
-
-    /// Returns the keys of both.
-    pub(super) fn all_keys(self) -> Range<u64> {
-        self.keys().start..self.keys_of_names().end
+        Manifest::key(self.generation, FIRST_NAMES)..Manifest::key(self.generation, FIRST_NAMES + self.names)
     }
 }
 
@@ -99,7 +96,7 @@ pub(super) struct Manifest {
     pub(super) generation: u64,
     /// The last row of the journal that the state contains.
     pub(super) covered: u64,
-    /// The parts with the state, then those with the seen-set, then those with the hosts, then those with their names.
+    /// The parts with the state, then those with the seen-set, then those with the hosts. Those with names of hosts are apart.
     pub(super) state_parts: u64,
     pub(super) seen_set_parts: u64,
     pub(super) host_parts: u64,
@@ -128,10 +125,19 @@ impl Manifest {
         self.earlier.iter().copied().chain([own])
     }
 
-    /// Returns the keys of its own parts.
-    fn keys(&self) -> Range<u64> {
-        let parts = self.state_parts + self.seen_set_parts + self.host_parts + self.name_parts;
-        Self::key(self.generation, 0)..Self::key(self.generation, parts)
+    /// Returns the keys of its own parts with the state and the seen-set.
+    fn keys_without_hosts(&self) -> Range<u64> {
+        Self::key(self.generation, 0)..Self::key(self.generation, self.state_parts + self.seen_set_parts)
+    }
+
+    /// Returns the keys of all parts that it needs, in their order.
+    pub(super) fn all_keys(&self) -> impl Iterator<Item = Range<u64>> {
+        let own = self.generation;
+        let of_copy = move |copy: HostParts| {
+            let without_hosts = (copy.generation == own).then(|| self.keys_without_hosts());
+            without_hosts.into_iter().chain([copy.keys(), copy.keys_of_names()])
+        };
+        self.hosts().flat_map(of_copy).filter(|keys| !keys.is_empty())
     }
 }
 
@@ -140,8 +146,8 @@ impl Manifest {
 pub(super) struct Checkpointer {
     sizes: Sizes,
     generation: u64,
-    /// The bytes of the last checkpoint, with the hosts that it continues.
-    checkpoint_bytes: u64,
+    /// The bytes that the next checkpoint has, if it continues the last one: about those of the last one that did.
+    expected_bytes: u64,
     /// The bytes of the last whole copy of the hosts, and of those that continue it.
     whole_bytes: u64,
     continued_bytes: u64,
@@ -182,21 +188,20 @@ impl Writing {
         Some((key, &rest[..rest.len().min(self.part_bytes)]))
     }
 
-    /// Adds hosts to a batch, as the parts behind all others.
-    fn put_hosts(&mut self, copied: &[u8], batch: &mut Batch) {
-        for part in copied.chunks(self.part_bytes) {
-            batch.put(Space::Checkpoint, self.manifest.keys().end, part);
-            self.manifest.host_parts += 1;
+    /// Adds hosts to a batch, as the parts behind all others, and their names.
+    fn put_hosts(&mut self, copied: &Copied, batch: &mut Batch) {
+        let manifest = &mut self.manifest;
+        for part in copied.hosts.chunks(self.part_bytes) {
+            let number = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
+            batch.put(Space::Checkpoint, Manifest::key(manifest.generation, number), part);
+            manifest.host_parts += 1;
         }
-        self.bytes += copied.len() as u64;
-    }
-
-    /// Adds the names of the hosts to a batch, behind the hosts.
-    fn put_names(&mut self, names: &[u8], batch: &mut Batch) {
-        for part in names.chunks(self.part_bytes) {
-            batch.put(Space::Checkpoint, self.manifest.keys().end, part);
-            self.manifest.name_parts += 1;
+        for part in copied.names.chunks(self.part_bytes) {
+            let number = FIRST_NAMES + manifest.name_parts;
+            batch.put(Space::Checkpoint, Manifest::key(manifest.generation, number), part);
+            manifest.name_parts += 1;
         }
+        self.bytes += copied.hosts.len() as u64;
     }
 }
 
@@ -205,7 +210,7 @@ impl Checkpointer {
         Self {
             sizes,
             generation: 0,
-            checkpoint_bytes: 0,
+            expected_bytes: 0,
             whole_bytes: 0,
             continued_bytes: 0,
             journal_bytes: 0,
@@ -221,17 +226,11 @@ impl Checkpointer {
 
     /// Continues after the checkpoint of a store, and the journal since. What they replaced is removed with the next
     /// commit.
-    pub(super) fn resume(&mut self, manifest: &Manifest, checkpoint_bytes: u64, journal_bytes: u64) {
+    pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64) {
         self.generation = manifest.generation;
-        self.checkpoint_bytes = checkpoint_bytes;
         self.journal_bytes = journal_bytes;
         let mut from = 0;
-        for kept in manifest
-            .earlier
-            .iter()
-            .map(|hosts| hosts.keys())
-            .chain([manifest.keys()])
-        {
+        for kept in manifest.all_keys() {
             if from < kept.start {
                 self.removal.add_whole(Space::Checkpoint, from..=kept.start - 1);
             }
@@ -246,11 +245,11 @@ impl Checkpointer {
         self.journal_bytes += bytes as u64;
     }
 
-    /// Returns whether a checkpoint is due: the journal has its share of the length of the last one.
+    /// Returns whether a checkpoint is due: the journal has its share of the length of one that continues the last. Now and then one is
+    /// longer, but not than all those before it together.
     pub(super) fn is_due(&self) -> bool {
         self.writing.is_none()
-            && self.journal_bytes
-                >= (self.checkpoint_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
+            && self.journal_bytes >= (self.expected_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
     }
 
     /// Begins a checkpoint of this state and these hosts, which contain the rows up to `covered`. One that was not finished is dropped.
@@ -323,8 +322,8 @@ impl Checkpointer {
         };
         if !writing.is_begun {
             // Parts of one that was not finished.
-            let end = self.last.as_ref().map_or(0, |last| last.keys().end);
-            batch.delete(Space::Checkpoint, end..=MAX_KEY);
+            let after = self.last.as_ref().map_or(0, |last| last.generation + 1);
+            batch.delete(Space::Checkpoint, Manifest::key(after, 0)..=MAX_KEY);
             writing.is_begun = true;
         }
         let most = self.sizes.parts_at_once;
@@ -334,12 +333,11 @@ impl Checkpointer {
             batch.put(Space::Checkpoint, key, part);
             parts += 1;
         }
-        let (copied, is_last) = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
+        let copied = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
         writing.put_hosts(&copied, batch);
-        if parts == most || !is_last || !has_keys {
+        if parts == most || !copied.is_all || !has_keys {
             return Ok(false);
         }
-        writing.put_names(&hosts.take_names_of_copy(), batch);
         batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&writing.manifest)?);
         if let Some(finished) = self.writing.take() {
             self.finish(finished);
@@ -360,12 +358,11 @@ impl Checkpointer {
         let at_once = part_bytes * self.sizes.parts_at_once as u64;
         let covered = self.last.as_ref().map_or(0, |last| last.covered);
         if let Some(last) = &self.last {
-            let all_hosts = last.hosts().map(HostParts::all_keys);
-            let is_whole = manifest.earlier.is_empty();
-            let without_hosts = Manifest::key(last.generation, 0)
-                ..Manifest::key(last.generation, last.state_parts + last.seen_set_parts);
-            let replaced = [without_hosts].into_iter().chain(all_hosts.filter(|_| is_whole));
-            for keys in replaced.filter(|keys| !keys.is_empty()) {
+            let is_continued = !manifest.earlier.is_empty();
+            let replaced = last
+                .all_keys()
+                .filter(|keys| !is_continued || *keys == last.keys_without_hosts());
+            for keys in replaced {
                 self.removal
                     .add(Space::Checkpoint, keys.start..=keys.end - 1, part_bytes, at_once);
             }
@@ -379,8 +376,8 @@ impl Checkpointer {
             (self.whole_bytes, self.continued_bytes) = (host_bytes, 0);
         } else {
             self.continued_bytes += host_bytes;
+            self.expected_bytes = bytes;
         }
-        self.checkpoint_bytes = bytes;
         self.last = Some(manifest);
     }
 

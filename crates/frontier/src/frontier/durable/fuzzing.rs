@@ -12,7 +12,7 @@ use super::state::{EncodedState, decode_seen_set, encode_seen_set};
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
-use crate::hosts::{HostReader, RowSizes};
+use crate::hosts::{HostReader, RowSizes, names_of};
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
@@ -87,9 +87,22 @@ fn store() -> SharedStore {
     SharedStore::new(Box::new(Empty))
 }
 
-fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
+/// What lies between a state and its hosts, and between copies of hosts.
+const SEPARATOR: [u8; 16] = [0; 16];
+
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = bytes.windows(SEPARATOR.len()).position(|window| window == SEPARATOR)?;
+    Some((&bytes[..at], &bytes[at + SEPARATOR.len()..]))
+}
+
+fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
     let parse = parse();
     let mut reader = HostReader::new(&parse);
+    while let Some((copy, rest)) = split(hosts) {
+        reader.read(copy).ok()?;
+        reader.next_copy().ok()?;
+        hosts = rest;
+    }
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), false, KEY_SIZES);
@@ -100,11 +113,20 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
 }
 
 fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
+    let hosts = frontier.hosts().table_mut();
+    hosts.begin_copy(true);
+    let mut copied = hosts.copy_more(usize::MAX).ok()?.hosts;
+    // The copy after it has the hosts that change now.
+    frontier.add_seed(&url("https://a.example/later")?, START).ok();
+    frontier.add_seed(&url("https://d.example/")?, START).ok();
     let state = frontier.encode_state(0).ok()?;
     let hosts = frontier.hosts().table_mut();
-    hosts.begin_copy();
-    let (hosts, _) = hosts.copy_more(usize::MAX).ok()?;
-    Some((state, hosts))
+    hosts.begin_copy(false);
+    let continued = hosts.copy_more(usize::MAX).ok()?;
+    names_of(&continued.names)?;
+    copied.extend(SEPARATOR);
+    copied.extend(continued.hosts);
+    Some((state, copied))
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -151,13 +173,9 @@ pub fn read_row(row: &[u8]) -> bool {
     is_read
 }
 
-/// Reads a state and the hosts after it, which are what follows a zero of 16 bytes. Returns whether it could.
+/// Reads a state and the copies of hosts after it, each behind a zero of 16 bytes. Returns whether it could.
 pub fn read_state(bytes: &[u8]) -> bool {
-    let middle = bytes.windows(16).position(|window| window == [0; 16]);
-    let (state, hosts) = match middle {
-        Some(at) => (&bytes[..at], &bytes[at + 16..]),
-        None => (bytes, &[][..]),
-    };
+    let (state, hosts) = split(bytes).unwrap_or((bytes, &[]));
     let seen_set = bloom_filter(&config())
         .ok()
         .and_then(|seen| encode_seen_set(&seen).ok());

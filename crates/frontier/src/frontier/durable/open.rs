@@ -81,9 +81,7 @@ pub(super) fn open(
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
     durable.attachment.clone_from(&restored.attachment);
-    durable
-        .checkpointer
-        .resume(&restored.manifest, restored.checkpoint_bytes, restored.journal_bytes);
+    durable.checkpointer.resume(&restored.manifest, restored.journal_bytes);
     let released;
     if needs_checkpoint {
         released = frontier.release_leases(now)?;

@@ -11,6 +11,8 @@ use crate::store::{Batch, Space};
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     left: VecDeque<Removed>,
+    /// About how many bytes are removed with one commit, apart from what is removed whole.
+    bytes_at_once: u64,
 }
 
 /// Values of one space that are no longer needed.
@@ -18,15 +20,22 @@ pub(super) struct Removal {
 struct Removed {
     space: Space,
     keys: RangeInclusive<u64>,
-    /// How many keys are removed with one commit.
-    at_once: u64,
+    /// About how many bytes each value has. 0 if all are removed with one commit.
+    value_bytes: u64,
 }
 
 impl Removal {
-    /// Adds values of about this size each, in bytes, of which each commit removes about `bytes_at_once`.
+    /// Adds values of about this size each, in bytes, of which each commit removes about `bytes_at_once`, but at least one.
     pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64, bytes_at_once: u64) {
-        let at_once = (bytes_at_once / value_bytes.max(1)).max(1);
-        self.left.push_back(Removed { space, keys, at_once });
+        self.bytes_at_once = bytes_at_once;
+        if keys.is_empty() {
+            return;
+        }
+        self.left.push_back(Removed {
+            space,
+            keys,
+            value_bytes: value_bytes.max(1),
+        });
     }
 
     /// Adds values that are removed with one commit.
@@ -34,25 +43,34 @@ impl Removal {
         self.left.push_back(Removed {
             space,
             keys,
-            at_once: u64::MAX,
+            value_bytes: 0,
         });
     }
 
     /// Adds the removal of some values to a batch. Returns whether any are left.
     pub(super) fn write(&mut self, batch: &mut Batch) -> bool {
+        let (mut bytes, mut is_first) = (self.bytes_at_once, true);
         while let Some(removed) = self.left.front_mut() {
             let (first, last) = (*removed.keys.start(), *removed.keys.end());
-            let end = last.min(first.saturating_add(removed.at_once - 1));
-            batch.delete(removed.space, first..=end);
-            let is_whole = removed.at_once == u64::MAX;
-            if end < last {
-                removed.keys = end + 1..=last;
-                return true;
-            }
-            self.left.pop_front();
-            if !is_whole {
+            let most = match bytes.checked_div(removed.value_bytes) {
+                None => u64::MAX,
+                Some(most) => most.max(u64::from(is_first)),
+            };
+            if most == 0 {
                 break;
             }
+            let end = last.min(first.saturating_add(most - 1));
+            batch.delete(removed.space, first..=end);
+            if end < last {
+                removed.keys = end + 1..=last;
+                break;
+            }
+            if removed.value_bytes > 0 {
+                let values = (end - first).saturating_add(1);
+                bytes = bytes.saturating_sub(values.saturating_mul(removed.value_bytes));
+                is_first = false;
+            }
+            self.left.pop_front();
         }
         !self.left.is_empty()
     }

@@ -353,7 +353,7 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
     let mut durable = Durable::new(store.clone(), shelf, config, now, sizes);
     durable.next_row = next_row;
     durable.attachment = attachment;
-    durable.checkpointer.resume(&manifest, 0, 0);
+    durable.checkpointer.resume(&manifest, 0);
     frontier.write_checkpoint(&mut durable, now)?;
     Ok(())
 }

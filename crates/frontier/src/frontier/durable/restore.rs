@@ -28,7 +28,6 @@ pub(super) struct Restored {
     pub(super) attachment: Vec<u8>,
     pub(super) next_row: u64,
     pub(super) journal_bytes: u64,
-    pub(super) checkpoint_bytes: u64,
 }
 
 /// Restores the frontier of a store; `None` if there is none yet. If it may write, it writes what no checkpoint needs.
@@ -126,7 +125,7 @@ impl Restored {
     /// Reads the state of a checkpoint.
     pub(super) fn at_checkpoint(
         state: &EncodedState,
-        (hosts, host_bytes): (HostTable, u64),
+        hosts: HostTable,
         (config, manifest): (FrontierConfig, Manifest),
         parse: &ParseRules,
         store: &SharedStore,
@@ -143,7 +142,6 @@ impl Restored {
             attachment: manifest.attachment.clone(),
             next_row: manifest.covered + 1,
             journal_bytes: 0,
-            checkpoint_bytes: state.bytes() + host_bytes,
             manifest,
         })
     }
@@ -176,7 +174,7 @@ impl Manifest {
         let parts = self.state_parts.checked_add(self.seen_set_parts);
         let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
         let parts = parts.and_then(|parts| parts.checked_add(self.name_parts));
-        let longest = u64::from(u32::MAX);
+        let longest = u64::from(u32::MAX >> 1);
         let mut after = 0;
         let earlier_are_possible = self.earlier.iter().all(|hosts| {
             let end = hosts.first.checked_add(hosts.count);
@@ -221,21 +219,16 @@ pub(super) fn joined(store: &dyn Store, keys: Range<u64>) -> Result<Vec<u8>, Ope
     Ok(bytes)
 }
 
-/// Reads the hosts of a checkpoint, and returns their bytes, too.
-pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<(HostTable, u64), OpenError> {
+/// Reads the hosts of a checkpoint.
+pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
     let mut reader = HostReader::new(parse);
-    let mut bytes = 0;
     for (at, copy) in manifest.hosts().enumerate() {
         if at > 0 {
             reader.next_copy().map_err(StateError::from)?;
         }
-        visit_parts(store, copy.keys(), &mut |part| {
-            bytes += part.len() as u64;
-            reader.read(part)
-        })?;
+        visit_parts(store, copy.keys(), &mut |part| reader.read(part))?;
     }
-    let hosts = reader.finish().map_err(StateError::from)?;
-    Ok((hosts, bytes))
+    Ok(reader.finish().map_err(StateError::from)?)
 }
 
 /// Visits parts of a checkpoint.
@@ -288,7 +281,6 @@ impl Restored {
             attachment: Vec::new(),
             next_row: 1,
             journal_bytes: 0,
-            checkpoint_bytes: 0,
         }
     }
 

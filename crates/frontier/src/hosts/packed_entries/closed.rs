@@ -61,10 +61,10 @@ impl Closed {
         }
     }
 
-    /// Iterates over the bytes of all segments that can be read. Cost: a copy of each on the shelf.
-    pub(super) fn iter<'a>(&'a self, shelf: Option<&'a dyn Shelf>) -> impl Iterator<Item = Cow<'a, [u8]>> + 'a {
+    /// Iterates over the bytes of all segments; `None` for one that cannot be read. Cost: a copy of each on the shelf.
+    pub(super) fn iter<'a>(&'a self, shelf: Option<&'a dyn Shelf>) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> + 'a {
         let mut oldest = self.oldest.as_deref();
-        self.segments.iter().filter_map(move |segment| match segment {
+        self.segments.iter().map(move |segment| match segment {
             Segment::Here(bytes) => Some(Cow::Borrowed(bytes.as_ref())),
             Segment::OnShelf(number) => match oldest.take() {
                 Some(bytes) => Some(Cow::Borrowed(bytes)),
@@ -100,5 +100,101 @@ impl Closed {
             self.oldest = None;
         }
         (self.segments.len() < before, is_oldest)
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "durable")]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use url::Url;
+
+    use super::super::{OriginRef, PackedEntries};
+    use super::*;
+    use crate::entry::{Entry, Purpose};
+    use crate::url::HostKey;
+
+    const ORIGIN: &str = "https://site.example:8443";
+
+    fn host() -> HostKey {
+        HostKey::of(&Url::parse(ORIGIN).unwrap()).unwrap()
+    }
+
+    /// A shelf of which segments may be missing.
+    #[derive(Debug, Default)]
+    struct Segments(Mutex<BTreeMap<u64, Box<[u8]>>>);
+
+    impl Shelf for Segments {
+        fn put(&self, segment: Box<[u8]>) -> u64 {
+            let mut segments = self.0.lock().unwrap();
+            let number = segments.len() as u64;
+            segments.insert(number, segment);
+            number
+        }
+
+        fn read(&self, number: u64) -> Option<Box<[u8]>> {
+            self.0.lock().unwrap().get(&number).cloned()
+        }
+
+        fn discard(&self, _number: u64) {}
+
+        fn set_damaged(&self, _number: u64) {}
+
+        fn is_broken(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn without_a_segment_of_which_entries_were_taken_all_others_are_met() {
+        let (host, shelf) = (host(), Segments::default());
+        let origin_ref = OriginRef {
+            host: &host,
+            origin: ORIGIN,
+            shelf: Some(&shelf),
+        };
+        let mut packed = PackedEntries::default();
+        let mut of_first = 0;
+        for n in 0..300 {
+            let entry = Entry {
+                url: format!("{ORIGIN}/{n}/{:060}", n * 7).into(),
+                ..Entry::prerequisite(host.clone(), "".into(), Purpose::Page)
+            };
+            packed.push(&entry, origin_ref);
+            of_first += usize::from(packed.closed.is_none());
+        }
+        (0..3).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
+        // It is read from a store, and the oldest segment is missing there.
+        let copy = postcard::to_allocvec(&packed).unwrap();
+        let mut packed: PackedEntries = postcard::from_bytes(&copy).unwrap();
+        shelf.0.lock().unwrap().remove(&0);
+        let met: Vec<_> = packed.iter(origin_ref).map(|entry| entry.url).collect();
+        let expected = |n: usize| format!("{ORIGIN}/{n}/{:060}", n * 7);
+        assert_eq!(met.len(), 300 - of_first);
+        assert!(met.iter().zip(of_first..).all(|(url, n)| **url == expected(n)));
+        assert_eq!(
+            packed.drop_segments(&|number| number == 0, origin_ref),
+            of_first as u64 - 3
+        );
+        assert_eq!(*packed.pop(origin_ref).unwrap().url, expected(of_first));
+    }
+
+    #[test]
+    fn a_list_of_no_segments_is_none() {
+        let host = host();
+        let origin_ref = OriginRef {
+            host: &host,
+            origin: ORIGIN,
+            shelf: None,
+        };
+        let mut packed = PackedEntries {
+            closed: Some(Box::default()),
+            len: 3,
+            ..PackedEntries::default()
+        };
+        assert_eq!(packed.pop(origin_ref), None);
+        assert!(packed.is_empty());
     }
 }

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::mark::{CopyMark, Has};
 use super::rows::Evicted;
 use super::{HostTable, Slot};
 use crate::hosts::host::Host;
@@ -42,38 +43,6 @@ pub(super) enum Piece {
     Grown(HostKey, u32, Vec<u32>, Box<Host>),
 }
 
-/// What the last copy that was begun has of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Has {
-    #[default]
-    Nothing,
-    /// The host before its last change.
-    Older,
-    Same,
-}
-
-/// What copies have of a host.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CopyMark {
-    /// The last copy in which its turn has come, or that began before it was met.
-    number: u32,
-    has: Has,
-}
-
-impl CopyMark {
-    /// The mark of a host that was read from a copy.
-    fn of(number: u32) -> Self {
-        Self {
-            number,
-            has: Has::Nothing,
-        }
-    }
-
-    pub(super) fn is_of(self, number: u32) -> bool {
-        self.number == number
-    }
-}
-
 /// A copy that is made.
 #[derive(Debug, Default)]
 pub(super) struct HostCopy {
@@ -90,7 +59,9 @@ pub(super) struct HostCopy {
     copied: Vec<u8>,
     /// The hosts of the last copy that were removed since it began.
     gone: Vec<HostKey>,
-    /// The names of all hosts that a copy which continues another has, or that are gone.
+    /// Those that were removed before it began, and are not copied yet.
+    gone_before: Vec<HostKey>,
+    /// The names of the hosts that are copied, or gone, if the copy continues another.
     names: Vec<u8>,
     error: Option<postcard::Error>,
 }
@@ -105,7 +76,7 @@ impl HostCopy {
     }
 
     /// Sets the number of the copy that all hosts were read from, at most. The next one is whole.
-    fn set_number(&mut self, number: u32) {
+    pub(super) fn set_number(&mut self, number: u32) {
         self.number = number;
     }
 
@@ -190,11 +161,22 @@ impl HostCopy {
     }
 }
 
+/// A slice of a copy.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) hosts: Vec<u8>,
+    /// The names of these hosts, and of those that are gone, if the copy continues another: without them, nobody could say what a part
+    /// had that is lost. [`names_of`] reads them.
+    pub(crate) names: Vec<u8>,
+    /// Whether it is the last slice.
+    pub(crate) is_all: bool,
+}
+
 impl HostTable {
     /// Begins a copy of all hosts as they are now. It continues the one before, unless that was not finished, or this one is to be whole.
     /// Returns whether it is whole.
     ///
-    /// Cost: O(rows + hosts that were removed since the copy before).
+    /// Cost: O(rows).
     pub(crate) fn begin_copy(&mut self, is_whole: bool) -> bool {
         let copy = &mut self.copy;
         let is_whole = is_whole || !copy.is_complete;
@@ -210,23 +192,26 @@ impl HostTable {
         for (row, total) in self.rows.totals() {
             copy.add(&PieceRef::Row(row, total));
         }
-        for key in std::mem::take(&mut copy.gone) {
-            if !is_whole {
-                copy.add(&PieceRef::Gone(&key));
-                copy.add_name(&key);
-            }
+        copy.gone_before = std::mem::take(&mut copy.gone);
+        if is_whole {
+            copy.gone_before = Vec::new();
         }
         is_whole
     }
 
-    /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call, and whether
-    /// that was the rest.
+    /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call.
     ///
     /// # Errors
     ///
     /// A host that cannot be written as bytes.
-    pub(crate) fn copy_more(&mut self, bytes: usize) -> Result<(Vec<u8>, bool), postcard::Error> {
+    pub(crate) fn copy_more(&mut self, bytes: usize) -> Result<Copied, postcard::Error> {
         let copy = &mut self.copy;
+        while copy.copied.len() < bytes
+            && let Some(key) = copy.gone_before.pop()
+        {
+            copy.add(&PieceRef::Gone(&key));
+            copy.add_name(&key);
+        }
         while copy.copied.len() < bytes {
             let Some((key, slot)) = self.slots.get_index_mut(copy.next) else {
                 break;
@@ -234,20 +219,18 @@ impl HostTable {
             copy.copy_once(key, slot);
             copy.next += 1;
         }
-        let is_all = copy.next >= self.slots.len();
+        let is_all = copy.gone_before.is_empty() && copy.next >= self.slots.len();
         if is_all && copy.is_made {
             (copy.is_made, copy.is_complete) = (false, true);
         }
         match copy.error.take() {
             Some(error) => Err(error),
-            None => Ok((std::mem::take(&mut copy.copied), is_all)),
+            None => Ok(Copied {
+                hosts: std::mem::take(&mut copy.copied),
+                names: std::mem::take(&mut copy.names),
+                is_all,
+            }),
         }
-    }
-
-    /// Returns the names of all hosts that the copy has or says are gone, as bytes, if it continues another one: without them, nobody
-    /// could say what a part has that is lost. [`names_of`] reads them.
-    pub(crate) fn take_names_of_copy(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.copy.names)
     }
 }
 

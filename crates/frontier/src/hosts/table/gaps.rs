@@ -7,13 +7,14 @@ use super::{HostTable, Slot};
 use crate::url::HostKey;
 
 impl HostReader<'_> {
-    /// Reads what is between two gaps of a copy. It begins with a piece; what is left of the last one is dropped.
-    pub(crate) fn read_between_gaps(&mut self, bytes: &[u8]) {
+    /// Reads what is between two gaps of a copy. It begins with a piece; what is left of the last one is dropped. Returns whether nothing is.
+    pub(crate) fn read_between_gaps(&mut self, bytes: &[u8]) -> bool {
         let mut left = bytes;
         while let Ok((piece, after)) = postcard::take_from_bytes(left) {
             self.add_with_gaps(piece);
             left = after;
         }
+        left.is_empty()
     }
 
     /// Begins the next copy, which continues those before.
@@ -34,9 +35,7 @@ impl HostReader<'_> {
     fn add_with_gaps(&mut self, piece: Piece) {
         match piece {
             Piece::Row(row, total) => self.hosts.rows.add_if_new(row, total),
-            Piece::Gone(key) => {
-                self.hosts.slots.swap_remove(&key);
-            }
+            Piece::Gone(key) => self.remove(&key),
             Piece::Evicted(key, evicted) => {
                 self.put(key, Slot::Evicted(evicted));
             }
@@ -56,7 +55,8 @@ impl HostReader<'_> {
 
     /// Returns the hosts of a copy with gaps.
     pub(crate) fn finish_with_gaps(mut self) -> HostTable {
-        let HostTable { slots, rows, .. } = &mut self.hosts;
+        let HostTable { slots, rows, copy, .. } = &mut self.hosts;
+        copy.set_number(self.number);
         let evicted = slots.values().filter_map(Slot::evicted);
         evicted.for_each(|evicted| rows.count_anyway(evicted));
         rows.remove_empty();

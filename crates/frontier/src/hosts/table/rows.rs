@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::copy::CopyMark;
 use super::facts::Facts;
+use super::mark::CopyMark;
 use super::reference::HostRef;
 use super::{Resident, Slot};
 use crate::hosts::host::{Host, HostState};

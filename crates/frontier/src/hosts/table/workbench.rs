@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::copy::CopyMark;
+use super::mark::CopyMark;
 use crate::hosts::host::Host;
 use crate::url::HostKey;
 

@@ -33,7 +33,7 @@ pub(super) fn restore_hosts(
     let keys = restore::stores_keys(&config)
         .then(|| SharedKeys::load(store.clone(), restore::looks_up(&config), sizes.keys, manifest.covered))
         .transpose()?;
-    let restored = Restored::at_checkpoint(&state, (hosts, 0), (config, manifest), parse, store, keys, sizes);
+    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, store, keys, sizes);
     let restored = found(restored)?;
     if let Some(restored) = &restored
         && let Some(keys) = restored.frontier.sieve.filter().keys()
@@ -90,32 +90,32 @@ fn read_copy(
         return Ok(true);
     }
     let mut run = Vec::new();
-    let (mut next, mut begins_with_host, mut parts) = (keys.start, true, 0);
+    let (mut next, mut begins_with_host, mut is_whole) = (keys.start, true, true);
     store.range(Space::Checkpoint, keys.start..=keys.end - 1, &mut |at, part| {
         if at != next {
             take_whole(&mut run, hosts);
-            begins_with_host = false;
+            (begins_with_host, is_whole) = (false, false);
         }
         next = at + 1;
-        parts += 1;
         let is_short = part.len() < longest;
         if begins_with_host {
             run.extend_from_slice(&part);
         }
         if is_short {
-            take_whole(&mut run, hosts);
+            is_whole &= take_whole(&mut run, hosts);
             begins_with_host = true;
         }
         Ok(())
     })?;
-    take_whole(&mut run, hosts);
-    Ok(parts == keys.end - keys.start)
+    is_whole &= take_whole(&mut run, hosts);
+    Ok(is_whole && next == keys.end)
 }
 
-/// Moves the hosts that are whole, and drops the rest.
-fn take_whole(run: &mut Vec<u8>, hosts: &mut HostReader<'_>) {
-    hosts.read_between_gaps(run);
+/// Moves the hosts that are whole, and drops the rest. Returns whether there is none.
+fn take_whole(run: &mut Vec<u8>, hosts: &mut HostReader<'_>) -> bool {
+    let is_whole = hosts.read_between_gaps(run);
     run.clear();
+    is_whole
 }
 
 /// Hands out all records, and all URLs that wait, as far as they can be read.
@@ -161,7 +161,7 @@ fn without_seen_set(
             seen_set: empty.seen_set.clone(),
         };
         let (hosts, of_store) = (hosts()?, (config.clone(), manifest.clone()));
-        let restored = Restored::at_checkpoint(&with_state, (hosts, 0), of_store, parse, store, None, sizes);
+        let restored = Restored::at_checkpoint(&with_state, hosts, of_store, parse, store, None, sizes);
         if let Some(restored) = found(restored)? {
             return Ok(Some(restored));
         }
@@ -169,7 +169,7 @@ fn without_seen_set(
     let hosts = hosts()?;
     found(Restored::at_checkpoint(
         &empty,
-        (hosts, 0),
+        hosts,
         (config, manifest),
         parse,
         store,

@@ -65,7 +65,7 @@ impl Checkpoints {
     /// Asserts that the last checkpoint has all hosts as they are.
     fn check(&self) {
         let rules: ParseRules = Arc::new(parse);
-        let (read, _) = restore::hosts(&self.store, &self.manifest(), &rules).unwrap();
+        let read = restore::hosts(&self.store, &self.manifest(), &rules).unwrap();
         assert_eq!(read.len(), self.hosts.len());
         for (key, host) in self.hosts.iter() {
             let read = read.get(key.as_str()).map(|host| host.blocked_until());

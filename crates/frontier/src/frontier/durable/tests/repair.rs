@@ -123,6 +123,19 @@ fn without_a_part_of_an_earlier_copy_of_the_hosts_none_is_as_it_was_before() {
     without_any_part(&image);
 }
 
+#[test]
+fn opening_keeps_all_parts_of_the_copies_that_are_continued() {
+    let (run, image) = image_that(|image| manifest(image).earlier.iter().any(|copy| copy.names > 0));
+    let kept: Vec<u64> = manifest(&image).all_keys().flatten().collect();
+    let recorder = Recorder::from(image.clone());
+    let now = run.time(steps_of(read_store(image).unwrap().attachment.as_deref()));
+    let mut opened = open_store(recorder.clone(), run::config(), now).unwrap();
+    opened.frontier.persist(b"once more", opened.now).unwrap();
+    let image = recorder.image();
+    let left = image.space(Space::Checkpoint);
+    assert!(kept.iter().all(|key| left.contains_key(key)));
+}
+
 /// Repairs a store without each part of its hosts, one after the other, and once more without the names of the hosts.
 fn without_any_part(image: &MemoryStore) {
     let manifest = manifest(image);
@@ -144,7 +157,8 @@ fn without_any_part(image: &MemoryStore) {
             let report = &mended.report;
             assert_eq!(report.outcome, RepairOutcome::Repaired);
             assert!(report.is_without_hosts && report.has_losses());
-            let read = read_store(mended.store.clone()).unwrap().frontier;
+            let mut read = read_store(mended.store.clone()).unwrap().frontier;
+            assert_eq!(read.hosts().sum_up(), 0, "all hosts that are counted are there");
             let left = waiting(&read);
             assert!(left.is_subset(&waiting(&whole)));
             assert_eq!(
@@ -345,7 +359,7 @@ fn a_segment_that_the_journal_makes_again_is_not_lost() {
 #[test]
 fn wrong_bytes_of_any_value_never_make_a_repair_panic() {
     let (_, image) = image();
-    let generation = manifest(&image).generation;
+    let parts: Vec<_> = manifest(&image).all_keys().collect();
     let (mut repaired, mut not_continued) = (0, 0);
     for (space, each) in [
         (Space::Meta, 37),
@@ -353,7 +367,7 @@ fn wrong_bytes_of_any_value_never_make_a_repair_panic() {
         (Space::Journal, 173),
         (Space::Record, 97),
     ] {
-        let is_read = |key: u64| space != Space::Checkpoint || key >> 32 == generation;
+        let is_read = |key: u64| space != Space::Checkpoint || parts.iter().any(|keys| keys.contains(&key));
         for (key, value) in image.space(space).iter().filter(|(key, _)| is_read(**key)) {
             for at in (0..value.len()).step_by(each) {
                 let mut bytes = value.clone();

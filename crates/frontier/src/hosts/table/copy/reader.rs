@@ -1,7 +1,8 @@
 //! Reads copies: a whole one, and those that continue it.
 
+use super::super::mark::CopyMark;
 use super::super::{HostTable, Resident, Slot};
-use super::{CopyMark, Piece};
+use super::Piece;
 use crate::hosts::host::Host;
 use crate::rules::ParseRules;
 use crate::url::HostKey;
@@ -80,9 +81,8 @@ impl<'p> HostReader<'p> {
     fn add(&mut self, piece: Piece) -> Result<(), HostsError> {
         let fits = match piece {
             Piece::Row(row, total) => self.hosts.rows.add(row, total),
-            // A host that came and went between two copies is in neither.
             Piece::Gone(key) => {
-                self.hosts.slots.swap_remove(&key);
+                self.remove(&key);
                 true
             }
             Piece::Evicted(key, evicted) => self.put(key, Slot::Evicted(evicted)),
@@ -107,6 +107,14 @@ impl<'p> HostReader<'p> {
                 host.continue_from(&mut before.host, lengths)
             }
             _ => false,
+        }
+    }
+
+    /// Removes a host of an earlier copy. This one may have it again.
+    pub(in super::super) fn remove(&mut self, key: &HostKey) {
+        let slots = &mut self.hosts.slots;
+        if slots.get(key).is_some_and(|slot| !slot.mark().is_of(self.number)) {
+            slots.swap_remove(key);
         }
     }
 

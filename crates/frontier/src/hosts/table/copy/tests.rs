@@ -244,9 +244,9 @@ proptest! {
                 }
                 Step::Copy(_) if is_all => {}
                 Step::Copy(bytes) => {
-                    let (more, is_rest) = table.copy_more(bytes).unwrap();
-                    copies.last_mut().unwrap().extend(more);
-                    is_all = is_rest;
+                    let more = table.copy_more(bytes).unwrap();
+                    copies.last_mut().unwrap().extend(more.hosts);
+                    is_all = more.is_all;
                     if is_all {
                         let read = read(&copies, &shelf).unwrap();
                         prop_assert_eq!(content(&read, &rules), all_expected(&at_begin));
@@ -279,13 +279,13 @@ fn a_copy_that_continues_another_has_what_has_changed() {
     }
     let mut copy = || {
         table.begin_copy(false);
-        let (copied, is_all) = table.copy_more(usize::MAX).unwrap();
-        assert!(is_all);
+        let copied = table.copy_more(usize::MAX).unwrap();
+        assert!(copied.is_all);
         for host in [3, 5] {
             let entry = page(host, 100, 1_000);
             table.change(&name(host), |host| host.enqueue(entry, Time::EPOCH, &rules));
         }
-        copied
+        copied.hosts
     };
     let copies = [copy(), copy(), copy()];
     let [whole, _, third] = &copies;
@@ -295,4 +295,23 @@ fn a_copy_that_continues_another_has_what_has_changed() {
     assert!(read(&copies, &shelf).is_ok());
     let without = [whole.clone(), third.clone()];
     assert!(matches!(read(&without, &shelf), Err(HostsError::Disagree)));
+}
+
+#[test]
+fn hosts_that_were_read_with_gaps_are_all_in_the_next_copy() {
+    let shelf = Arc::new(TestShelf::default());
+    let mut table = configured(HostTable::default(), &shelf, u64::MAX);
+    for n in 0..5 {
+        table.change(&name(n), |host| host.block(Time::from_millis(1)));
+    }
+    let copy = |table: &mut HostTable| {
+        assert!(table.begin_copy(false), "there is none to continue");
+        table.copy_more(usize::MAX).unwrap().hosts
+    };
+    let parse: ParseRules = Arc::new(|_| unreachable!());
+    let mut reader = HostReader::new(&parse);
+    assert!(reader.read_between_gaps(&copy(&mut table)));
+    let mut mended = configured(reader.finish_with_gaps(), &shelf, u64::MAX);
+    let again = copy(&mut mended);
+    assert_eq!(read(&[again], &shelf).unwrap().len(), 5);
 }
