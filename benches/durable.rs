@@ -5,7 +5,8 @@
 //! size, or as one of these words says: `growing` from a million URLs, `exact`, `recall`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
-//! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again.
+//! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again; it is an error if not
+//! every page that waited or was in flight is settled then.
 //!
 //! `offers` offers links in batches of 64, and no page is settled meanwhile. One in ten is new, and the others are among the last 100 000 new ones, which
 //! take some 20 MiB of the memory that is shown. Then a million pages are settled.
@@ -344,6 +345,7 @@ fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
         growing.progress(offered, most);
     }
     let waiting = frontier.report().queued;
+    let in_flight = leases.len() as u64;
     let bytes = directory_bytes(dir)?;
     drop(frontier);
     let opening = Instant::now();
@@ -360,6 +362,9 @@ fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
         let settlements = settle(&leases, None)?;
         settled += settlements.len() as u64;
         leases = draining.batch(&mut frontier, &settlements, now())?.unwrap_or_default();
+    }
+    if enough == u64::MAX && settled < waiting + in_flight {
+        return Err(format!("{waiting} pages waited, {in_flight} were in flight, and {settled} were settled").into());
     }
     let cpu = |clock: &Clock, count: u64| clock.cpu * 1e6 / count as f64;
     let (cpu_new, cpu_settled) = (cpu(&growing, offered), cpu(&draining, settled));

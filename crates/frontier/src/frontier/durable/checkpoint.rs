@@ -31,6 +31,8 @@ pub(super) struct Sizes {
     /// The bytes of a whole copy of the hosts, divided by those of the copies that continue it at which the next one is whole. The longer
     /// these are, the longer takes opening.
     pub(super) whole_share: u64,
+    /// The copies that opening reads, at most. A caller may make many small ones.
+    pub(super) most_copies: usize,
     /// The size of a part, in bytes.
     pub(super) part_bytes: usize,
     /// The parts that are written with one row.
@@ -48,6 +50,7 @@ pub(super) const SIZES: Sizes = Sizes {
     min_journal_bytes: 20 << 20,
     journal_share: 4,
     whole_share: 1,
+    most_copies: 256,
     part_bytes: 256 << 10,
     parts_at_once: 8,
     keys: KEY_SIZES,
@@ -58,9 +61,6 @@ pub(super) const SIZES: Sizes = Sizes {
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,
 };
-
-/// The checkpoints that opening reads, at most. Those that are made by the caller may be small.
-const MOST_COPIES: usize = 16;
 
 /// The number of the first part with names of hosts.
 const FIRST_NAMES: u64 = 1 << 31;
@@ -246,7 +246,7 @@ impl Checkpointer {
     }
 
     /// Returns whether a checkpoint is due: the journal has its share of the length of one that continues the last. Now and then one is
-    /// longer, but not than all those before it together.
+    /// longer, but not much longer than all those since the last whole one together.
     pub(super) fn is_due(&self) -> bool {
         self.writing.is_none()
             && self.journal_bytes >= (self.expected_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
@@ -295,7 +295,8 @@ impl Checkpointer {
     /// Returns whether the next copy of the hosts is to be whole.
     fn is_whole_due(&self) -> bool {
         let copies = self.last.as_ref().map_or(0, |last| last.earlier.len() + 1);
-        copies >= MOST_COPIES || self.continued_bytes.saturating_mul(self.sizes.whole_share) >= self.whole_bytes
+        copies >= self.sizes.most_copies
+            || self.continued_bytes.saturating_mul(self.sizes.whole_share) >= self.whole_bytes
     }
 
     /// Returns whether the store has a checkpoint, or will have one with the next commit.

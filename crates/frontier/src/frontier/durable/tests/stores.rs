@@ -19,6 +19,7 @@ pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
     journal_share: 1,
     whole_share: 1,
+    most_copies: 16,
     part_bytes: 500,
     parts_at_once: 1,
     keys: KeySizes {
