@@ -3,7 +3,7 @@
 #![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where by panicking")]
 
-use sieve::{Hashing, OnSaturation};
+use sieve::{Hashing, OnSaturation, Sieve};
 
 #[test]
 fn a_hash_comes_back_with_its_secret() {
@@ -45,4 +45,17 @@ fn a_policy_comes_back() {
         assert_eq!(serde_json::to_string(&policy).unwrap(), written);
         assert_eq!(serde_json::from_str::<OnSaturation>(written).unwrap(), policy);
     }
+}
+
+#[test]
+fn counters_that_cannot_be_never_make_a_push_hang() {
+    let mut to_visit: Sieve = Sieve::new(100).unwrap();
+    to_visit.push("https://example.com/");
+    let mut counters = serde_json::to_value(to_visit.counters()).unwrap();
+    assert_eq!(counters["watch"]["check_at"], 1024);
+    counters["watch"]["check_at"] = 0.into();
+    let counters = serde_json::from_value(counters).unwrap();
+    let mut again = to_visit.with_counters(counters);
+    again.push("https://example.com/next");
+    assert_eq!(again.len(), 2);
 }

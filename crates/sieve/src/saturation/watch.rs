@@ -43,9 +43,7 @@ impl Watch {
     pub(crate) fn resume(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
         self.level = saturation.level;
         self.layers = saturation.layers;
-        while saturation.accepted >= self.check_at {
-            self.check_at = self.check_at.saturating_mul(2);
-        }
+        self.set_next_check(saturation.accepted);
         self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
     }
 
@@ -88,9 +86,7 @@ impl Watch {
         ones: u64,
         ones_above: impl Fn(f64) -> Option<u64>,
     ) -> Option<Notice> {
-        while saturation.accepted >= self.check_at {
-            self.check_at = self.check_at.saturating_mul(2);
-        }
+        self.set_next_check(saturation.accepted);
         let suspicious = matches!(saturation.check, SelfCheck::Suspicious { .. });
         let has_grown = saturation.layers > self.layers;
         self.layers = saturation.layers;
@@ -112,6 +108,13 @@ impl Watch {
             return Some(Notice::Suspicion);
         }
         None
+    }
+
+    fn set_next_check(&mut self, accepted: u64) {
+        if accepted >= self.check_at {
+            let next = accepted.saturating_add(1).checked_next_power_of_two();
+            self.check_at = next.unwrap_or(u64::MAX).max(FIRST_CHECK);
+        }
     }
 
     fn wait_for_next(

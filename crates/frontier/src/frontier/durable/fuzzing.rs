@@ -112,13 +112,12 @@ fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
     decoded.ok().map(|(frontier, _)| frontier)
 }
 
-fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
+/// Encodes a frontier with two copies of its hosts; the second one has what changes in between.
+fn encode(frontier: &mut Frontier, change: impl FnOnce(&mut Frontier)) -> Option<(EncodedState, Vec<u8>)> {
     let hosts = frontier.hosts().table_mut();
     hosts.begin_copy(true);
     let mut copied = hosts.copy_more(usize::MAX).ok()?.hosts;
-    // The copy after it has the hosts that change now.
-    frontier.add_seed(&url("https://a.example/later")?, START).ok();
-    frontier.add_seed(&url("https://d.example/")?, START).ok();
+    change(frontier);
     let state = frontier.encode_state(0).ok()?;
     let hosts = frontier.hosts().table_mut();
     hosts.begin_copy(false);
@@ -183,13 +182,20 @@ pub fn read_state(bytes: &[u8]) -> bool {
         state: state.to_vec(),
         seen_set: seen_set.unwrap_or_default(),
     };
-    let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier));
+    let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier, |_| {}));
     again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
+}
+
+/// Changes one host, and adds another.
+fn add_two(frontier: &mut Frontier) {
+    for text in ["https://a.example/later", "https://d.example/"] {
+        url(text).map(|url| frontier.add_seed(&url, START));
+    }
 }
 
 /// Reads a seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
-    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier)) else {
+    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier, add_two)) else {
         return false;
     };
     state.seen_set = seen_set.to_vec();
@@ -206,7 +212,7 @@ pub fn read_records(records: &[u8]) -> bool {
 /// Returns rows, states, seen-sets and records that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
-    let (state, hosts) = encode(&mut frontier)?;
+    let (state, hosts) = encode(&mut frontier, add_two)?;
     let with_hosts = [&*state.state, &[0; 16], &*hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
