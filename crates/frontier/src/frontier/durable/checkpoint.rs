@@ -28,9 +28,6 @@ pub(super) struct Sizes {
     /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
     /// again than a checkpoint of the same length takes to read.
     pub(super) journal_share: u64,
-    /// The bytes of a whole copy of the hosts, divided by those of the copies that continue it at which the next one is whole. The longer
-    /// these are, the longer takes opening.
-    pub(super) whole_share: u64,
     /// The copies that opening reads, at most. A caller may make many small ones.
     pub(super) most_copies: usize,
     /// The size of a part, in bytes.
@@ -49,7 +46,6 @@ pub(super) struct Sizes {
 pub(super) const SIZES: Sizes = Sizes {
     min_journal_bytes: 20 << 20,
     journal_share: 4,
-    whole_share: 1,
     most_copies: 256,
     part_bytes: 256 << 10,
     parts_at_once: 8,
@@ -114,15 +110,18 @@ impl Manifest {
         (generation << 32) | part
     }
 
-    /// Returns the parts with all hosts: the whole copy, then those that continue it.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = HostParts> {
-        let own = HostParts {
+    fn own_hosts(&self) -> HostParts {
+        HostParts {
             generation: self.generation,
             first: self.state_parts + self.seen_set_parts,
             count: self.host_parts,
             names: self.name_parts,
-        };
-        self.earlier.iter().copied().chain([own])
+        }
+    }
+
+    /// Returns the parts with all hosts: the whole copy, then those that continue it.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = HostParts> {
+        self.earlier.iter().copied().chain([self.own_hosts()])
     }
 
     /// Returns the keys of its own parts with the state and the seen-set.
@@ -132,12 +131,11 @@ impl Manifest {
 
     /// Returns the keys of all parts that it needs, in their order.
     pub(super) fn all_keys(&self) -> impl Iterator<Item = Range<u64>> {
-        let own = self.generation;
-        let of_copy = move |copy: HostParts| {
-            let without_hosts = (copy.generation == own).then(|| self.keys_without_hosts());
-            without_hosts.into_iter().chain([copy.keys(), copy.keys_of_names()])
-        };
-        self.hosts().flat_map(of_copy).filter(|keys| !keys.is_empty())
+        let of_copy = |copy: HostParts| [copy.keys(), copy.keys_of_names()];
+        let earlier = self.earlier.iter().copied().flat_map(of_copy);
+        let own = of_copy(self.own_hosts());
+        let all = earlier.chain([self.keys_without_hosts()]).chain(own);
+        all.filter(|keys| !keys.is_empty())
     }
 }
 
@@ -295,8 +293,7 @@ impl Checkpointer {
     /// Returns whether the next copy of the hosts is to be whole.
     fn is_whole_due(&self) -> bool {
         let copies = self.last.as_ref().map_or(0, |last| last.earlier.len() + 1);
-        copies >= self.sizes.most_copies
-            || self.continued_bytes.saturating_mul(self.sizes.whole_share) >= self.whole_bytes
+        copies >= self.sizes.most_copies || self.continued_bytes >= self.whole_bytes
     }
 
     /// Returns whether the store has a checkpoint, or will have one with the next commit.

@@ -79,7 +79,7 @@ fn whole_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Re
 /// Reads a copy with gaps, of which the longest part has `longest` bytes. Returns whether there are none.
 ///
 /// The parts lie one after the other, without regard to where a host begins. Those that were written at once end with a part that is
-/// shorter, and the next begins with a host. So after a gap, reading goes on there.
+/// shorter, and the next part begins with a host: there reading continues after a gap.
 fn read_copy(
     store: &dyn Store,
     keys: Range<u64>,

@@ -18,7 +18,6 @@ use crate::{OpenError, Opened, Time};
 pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
     journal_share: 1,
-    whole_share: 1,
     most_copies: 16,
     part_bytes: 500,
     parts_at_once: 1,
