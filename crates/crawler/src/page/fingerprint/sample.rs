@@ -6,8 +6,8 @@
 
 use super::bytes::{HIGH, below, digits, ideographs, letters, side_by_side};
 
-/// The number of bits of a word's first three letters that must be 1 for the word to be chosen. Each bit halves the share: with two, about one word
-/// in four is chosen.
+/// How many bits, each made of the first three letters of a word, must be 1 for the word to be chosen. Each halves the share: with two, about
+/// one word in four is chosen.
 pub(super) const WORDS_PER_FEATURE_LOG2: usize = 2;
 
 /// Bytes whose classes are kept in one register.
