@@ -127,6 +127,23 @@ fn a_damaged_log_is_repaired() {
 }
 
 #[test]
+fn a_log_that_was_cut_off_after_its_pages_had_moved_hides_no_loss() {
+    let crawl = Crawl::new();
+    let mut files = crawl.closed();
+    files.push(crawl.files[1].clone());
+    let mut tally = Tally::default();
+    for frames in 0.. {
+        let end = 32 + frames * (24 + 4096);
+        let Some(left) = crawl.files[1].1.get(..end) else { break };
+        files[1].1 = left.to_vec();
+        let dir = TemporaryDir::new();
+        write(&dir.0, &files);
+        check(&crawl, &dir, &format!("{frames} frames are left"), &mut tally);
+    }
+    assert!(tally.whole > 1 && tally.repaired > 5, "{tally:?}");
+}
+
+#[test]
 fn a_log_without_its_database_is_repaired_as_far_as_it_goes() {
     let crawl = Crawl::new();
     let dir = TemporaryDir::new();

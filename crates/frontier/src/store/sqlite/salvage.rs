@@ -10,12 +10,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::OpenFlags;
+use url::Url;
 
 use super::summary::Summary;
 use super::{SIZES, connect, format};
 use crate::store::{Batch, Change, MAX_KEY, Space, Store, StoreError, sealed};
 use cells::visit_rows;
-use pages::Pages;
+use pages::{Log, Pages};
 
 /// The bytes that are written in one commit.
 const BYTES_AT_ONCE: usize = 8 << 20;
@@ -24,7 +25,7 @@ const BYTES_AT_ONCE: usize = 8 << 20;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FoundRows {
     pub(crate) found: u64,
-    /// How many there were; `None` if the line that says so is damaged.
+    /// How many there were; `None` if the line that says so is damaged, or may be of an earlier commit than the rows.
     pub(crate) written: Option<u64>,
 }
 
@@ -47,19 +48,22 @@ pub(in crate::store) fn salvage_sized(
     let database = dir.join(format::FILE);
     let mut salvage = Salvage::default();
     let mut pages = Pages::open(&database, page_bytes)?;
+    let written = Lines::of(&database, true);
+    if pages.log == Log::Whole && Lines::of(&database, false).commit() > written.commit() {
+        pages.log = Log::CutOff;
+    }
     for source in pages.sources() {
         visit_rows(&mut pages, source, &mut |row| salvage.add(&row, to))?;
     }
     salvage.finish(to)?;
-    let mut found = [FoundRows::default(); Space::ALL.len()];
-    for (space, _) in salvage.seals.keys() {
-        found[*space as usize].found += 1;
-    }
-    let written = written_rows(&database);
-    for (found, written) in found.iter_mut().zip(written) {
-        found.written = written;
-    }
-    Ok(found)
+    let found = salvage.summaries();
+    let is_known = pages.log == Log::Whole && !written.is_contradicted_by(&found);
+    Ok(Space::ALL.map(|space| FoundRows {
+        found: found[space as usize].rows.cast_unsigned(),
+        written: written.0[space as usize]
+            .filter(|_| is_known)
+            .map(|line| line.rows.cast_unsigned()),
+    }))
 }
 
 #[derive(Default)]
@@ -98,6 +102,14 @@ impl Salvage {
         Ok(())
     }
 
+    fn summaries(&self) -> [Summary; Space::ALL.len()] {
+        let mut found = [Summary::default(); Space::ALL.len()];
+        for ((space, key), seal) in &self.seals {
+            found[*space as usize].add(key.cast_signed(), seal.cast_signed());
+        }
+        found
+    }
+
     fn write(&mut self, to: &mut dyn Store) -> Result<(), StoreError> {
         self.bytes = 0;
         to.commit(&std::mem::take(&mut self.batch), false)
@@ -112,14 +124,39 @@ impl Salvage {
     }
 }
 
-/// Returns how many rows each table had, as far as that can be read.
-fn written_rows(database: &Path) -> [Option<u64>; Space::ALL.len()] {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let Ok(connection) = connect(database, flags) else {
-        return [None; Space::ALL.len()];
-    };
-    Space::ALL.map(|space| {
-        let line = Summary::stored(&connection, space).ok()??;
-        u64::try_from(line.rows).ok()
-    })
+/// What the tables are said to hold, as far as that can be read.
+struct Lines([Option<Summary>; Space::ALL.len()]);
+
+impl Lines {
+    /// Reads them from the database, as it is with its log or by itself.
+    fn of(database: &Path, with_log: bool) -> Self {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = if with_log {
+            connect(database, flags).ok()
+        } else {
+            // What nobody changes has no log: <https://sqlite.org/uri.html>.
+            let path = std::path::absolute(database).ok();
+            path.and_then(|path| Url::from_file_path(path).ok()).and_then(|url| {
+                connect(
+                    Path::new(&format!("{url}?immutable=1")),
+                    flags | OpenFlags::SQLITE_OPEN_URI,
+                )
+                .ok()
+            })
+        };
+        let stored = |space| Summary::stored(opened.as_ref()?, space).ok()?;
+        Self(Space::ALL.map(stored))
+    }
+
+    /// Returns the number of the last commit.
+    fn commit(&self) -> Option<i64> {
+        self.0.iter().flatten().map(|line| line.commit).max()
+    }
+
+    /// Returns whether rows were found that are not among these: then lines and rows are not of the same commit.
+    fn is_contradicted_by(&self, found: &[Summary]) -> bool {
+        self.0.iter().zip(found).any(|(line, found)| {
+            line.is_some_and(|line| found.last > line.last || found.rows >= line.rows && found.seals != line.seals)
+        })
+    }
 }

@@ -95,6 +95,27 @@ fn files_that_were_cut_off_lose_only_what_was_behind() {
 }
 
 #[test]
+fn a_log_that_was_cut_off_hides_no_later_row_of_the_database() {
+    let (states, [_, _, image]) = images();
+    let folder = Folder::new();
+    let last = states.last().unwrap();
+    let frame = 24 + PAGE;
+    let mut unknown = 0;
+    for length in (32..=image.log.len()).step_by(frame) {
+        let (found, tables) = salvaged(&folder, &image.database, &image.log[..length]);
+        is_in_any(&states, &found, &format!("{length} bytes"));
+        for (key, value) in last {
+            assert_eq!(found.get(key), Some(value), "{length} bytes: {key:?}");
+        }
+        let is_cut_off = length > 32 && length < image.log.len();
+        let is_known = tables.iter().all(|table| table.written == Some(table.found));
+        unknown += usize::from(tables.iter().all(|table| table.written.is_none()));
+        assert!(is_known || is_cut_off, "{length} bytes: {tables:?}");
+    }
+    assert!(unknown > 4, "{unknown}");
+}
+
+#[test]
 fn a_damaged_log_costs_no_row_that_lies_in_another_frame() {
     let (states, [image, _, _]) = images();
     let folder = Folder::new();

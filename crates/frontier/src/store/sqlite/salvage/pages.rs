@@ -28,15 +28,25 @@ struct Frame {
 #[derive(Debug)]
 pub(super) struct Pages {
     database: Option<File>,
-    log: Option<File>,
+    log_file: Option<File>,
     pub(super) page_bytes: usize,
     /// Pages in the database.
     in_database: u32,
     frames: Vec<Frame>,
     /// The last frame of each page.
     last_frames: HashMap<u32, usize>,
-    /// Whether the log is as it was written. Otherwise any of its pages may be older than that of the database.
-    is_log_whole: bool,
+    pub(super) log: Log,
+}
+
+/// How much of the log is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Log {
+    /// All of it, so the last of its pages are the current ones.
+    Whole,
+    /// It has wrong bytes. Any of its pages may be the current one.
+    Damaged,
+    /// Its end is missing, and the database has pages of later commits.
+    CutOff,
 }
 
 /// One place at which a page lies.
@@ -66,8 +76,8 @@ impl Pages {
             in_database,
             frames: Vec::new(),
             last_frames: HashMap::new(),
-            is_log_whole: true,
-            log: None,
+            log: Log::Whole,
+            log_file: None,
         };
         if let Some(log) = log {
             pages.read_log(log);
@@ -114,7 +124,9 @@ impl Pages {
             }
             at += frame_bytes as u64;
         }
-        self.is_log_whole = whole_until == committed;
+        if whole_until != committed {
+            self.log = Log::Damaged;
+        }
         self.frames.truncate(committed);
         self.last_frames = self
             .frames
@@ -122,26 +134,28 @@ impl Pages {
             .enumerate()
             .map(|(at, frame)| (frame.page, at))
             .collect();
-        self.log = Some(log);
+        self.log_file = Some(log);
     }
 
     /// Returns all places at which current pages may lie, the oldest first.
     pub(super) fn sources(&mut self) -> Vec<Source> {
-        let free = if self.is_log_whole {
-            self.free_pages()
-        } else {
-            HashSet::new()
-        };
-        let is_current =
-            |page: &u32| !(free.contains(page) || self.is_log_whole && self.last_frames.contains_key(page));
-        let database = (1..=self.in_database).filter(is_current).map(Source::Database);
-        let is_last = |at: &usize| {
-            let page = self.frames[*at].page;
-            !self.is_log_whole || self.last_frames.get(&page) == Some(at) && !free.contains(&page)
-        };
-        database
-            .chain((0..self.frames.len()).filter(is_last).map(Source::Log))
-            .collect()
+        let database = (1..=self.in_database).map(Source::Database);
+        let log = (0..self.frames.len()).map(Source::Log);
+        match self.log {
+            Log::Whole => {
+                let free = self.free_pages();
+                let is_current = |source: &Source| {
+                    let (page, frame) = match *source {
+                        Source::Database(page) => (page, None),
+                        Source::Log(frame) => (self.frames[frame].page, Some(frame)),
+                    };
+                    !free.contains(&page) && self.last_frames.get(&page).copied() == frame
+                };
+                database.chain(log).filter(is_current).collect()
+            }
+            Log::Damaged => database.chain(log).collect(),
+            Log::CutOff => log.chain(database).collect(),
+        }
     }
 
     /// Returns the bytes at a place. The last page of a file that was cut off is filled with zeros.
@@ -150,7 +164,7 @@ impl Pages {
         match source {
             Source::Log(frame) => {
                 let at = self.frames.get(frame)?.at;
-                read(self.log.as_mut()?, at, bytes)
+                read(self.log_file.as_mut()?, at, bytes)
             }
             Source::Database(page) => {
                 let at = u64::from(page.checked_sub(1)?) * bytes as u64;
