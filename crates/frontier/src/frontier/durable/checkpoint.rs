@@ -12,7 +12,7 @@ use super::removal::Removal;
 use super::state::EncodedState;
 use crate::config::{DEFAULT_HOST_MEMORY, FrontierConfig};
 use crate::hosts::{Copied, HostTable, RowSizes};
-use crate::store::{Batch, MAX_KEY, Space};
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
 pub(super) const LOGIC: u32 = 4;
@@ -57,6 +57,9 @@ pub(super) const SIZES: Sizes = Sizes {
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,
 };
+
+/// No checkpoint of a store that is read has a greater number.
+pub(super) const LAST_GENERATION: u64 = (MAX_KEY >> 32) - 1;
 
 /// The number of the first part with names of hosts.
 const FIRST_NAMES: u64 = 1 << 31;
@@ -127,6 +130,15 @@ impl Manifest {
     /// Returns the keys of its own parts with the state and the seen-set.
     fn keys_without_hosts(&self) -> Range<u64> {
         Self::key(self.generation, 0)..Self::key(self.generation, self.state_parts + self.seen_set_parts)
+    }
+
+    /// Returns the key of the last part in a store, of whichever checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(super) fn last_part(store: &dyn Store) -> Result<Option<u64>, StoreError> {
+        Ok(store.last(Space::Checkpoint, MAX_KEY)?.map(|(key, _)| key))
     }
 
     /// Returns the keys of all parts that it needs, in their order.
@@ -224,8 +236,12 @@ impl Checkpointer {
 
     /// Continues after the checkpoint of a store, and the journal since. What they replaced is removed with the next
     /// commit.
-    pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64) {
-        self.generation = manifest.generation;
+    ///
+    /// `last_part` is the key of the last part in the store. If it is of a checkpoint that was not finished, the next one has a greater
+    /// number: what is left of the other in free pages must not be taken for its own when the store is repaired.
+    pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64, last_part: Option<u64>) {
+        let last_begun = last_part.map_or(0, |key| key >> 32);
+        self.generation = manifest.generation.max(last_begun.min(LAST_GENERATION));
         self.journal_bytes = journal_bytes;
         let mut from = 0;
         for kept in manifest.all_keys() {

@@ -1,7 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
 use super::super::{Frontier, bloom_filter};
-use super::checkpoint::{LOGIC, SIZES, Sizes};
+use super::checkpoint::{LOGIC, Manifest, SIZES, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{looks_up, open_spool, restore, stores_keys};
@@ -78,10 +78,13 @@ pub(super) fn open(
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
     }
+    let last_part = Manifest::last_part(&**store.lock())?;
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
     durable.attachment.clone_from(&restored.attachment);
-    durable.checkpointer.resume(&restored.manifest, restored.journal_bytes);
+    durable
+        .checkpointer
+        .resume(&restored.manifest, restored.journal_bytes, last_part);
     let released;
     if needs_checkpoint {
         released = frontier.release_leases(now)?;

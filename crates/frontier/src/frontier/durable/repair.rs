@@ -334,6 +334,7 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
         ..
     } = restored;
     let now = frontier.latest;
+    let last_part = Manifest::last_part(&**store.lock())?;
     let mut batch = Batch::default();
     batch.delete(Space::Journal, 0..=MAX_KEY);
     batch.delete(Space::Checkpoint, Manifest::key(manifest.generation + 1, 0)..=MAX_KEY);
@@ -353,7 +354,7 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
     let mut durable = Durable::new(store.clone(), shelf, config, now, sizes);
     durable.next_row = next_row;
     durable.attachment = attachment;
-    durable.checkpointer.resume(&manifest, 0);
+    durable.checkpointer.resume(&manifest, 0, last_part);
     frontier.write_checkpoint(&mut durable, now)?;
     Ok(())
 }

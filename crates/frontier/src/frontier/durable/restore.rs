@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sieve::OnSaturation;
 
 use super::super::Frontier;
-use super::checkpoint::{MANIFEST, Manifest, Sizes};
+use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::shelf::{SharedStore, StoreShelf};
@@ -41,6 +41,7 @@ pub(super) fn restore(
         return Ok(None);
     };
     if may_write {
+        restored.shelf.skip_used_numbers()?;
         restored.shelf.continue_removal()?;
         restored.frontier.share_memory(&restored.config, sizes);
     }
@@ -184,7 +185,7 @@ impl Manifest {
             is_next && end.is_some_and(|end| end <= longest)
         });
         self.covered < MAX_KEY
-            && self.generation < MAX_KEY >> 32
+            && self.generation <= LAST_GENERATION
             && parts.is_some_and(|parts| parts <= longest)
             && earlier_are_possible
     }

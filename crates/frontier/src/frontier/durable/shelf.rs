@@ -5,8 +5,9 @@
 //! makes it again; else after the first checkpoint that is begun after it was discarded, in slices. The numbers of those are stored beside
 //! the manifest, so that a crash in between leaves none behind.
 //!
-//! A run that continues after a crash may evict other hosts, so its segments may have other numbers. It removes the young segments of the
-//! run before, which nothing needs.
+//! A run that continues after a crash may evict other hosts, so its segments are others. It removes the young segments of the run before,
+//! which nothing needs, but gives their numbers to none of its own: what is left of them in free pages must not be taken for these when the
+//! store is repaired.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -119,8 +120,9 @@ impl StoreShelf {
     /// Adds new segments to a batch, and the removal of young ones that were discarded.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
-        if let Some(first) = segments.useless_from.take() {
-            batch.delete(Space::Segment, first..=MAX_KEY);
+        // Without a greater number in the store, theirs would be given again after the next crash.
+        if !segments.fresh.is_empty() {
+            segments.remove_useless(batch);
         }
         segments.fresh_bytes = 0;
         for (number, segment) in std::mem::take(&mut segments.fresh) {
@@ -129,6 +131,20 @@ impl StoreShelf {
         let young = std::mem::take(&mut segments.discarded_young);
         remove(young, batch);
         segments.remove_some(batch);
+    }
+
+    /// Gives no segment a number that one in the store has.
+    ///
+    /// # Errors
+    ///
+    /// The numbers cannot be read.
+    pub(super) fn skip_used_numbers(&self) -> Result<(), StoreError> {
+        let last = self.store.lock().last(Space::Segment, MAX_KEY)?;
+        let mut segments = self.segments();
+        if let Some((last, _)) = last.filter(|(last, _)| (segments.next..MAX_KEY / 2).contains(last)) {
+            segments.next = last + 1;
+        }
+        Ok(())
     }
 
     /// Continues to remove what the last checkpoint has replaced.
@@ -168,6 +184,8 @@ impl StoreShelf {
     /// The numbers cannot be written as bytes, which never happens.
     pub(super) fn checkpoint_finished(&self, batch: &mut Batch) -> Result<(), postcard::Error> {
         let mut segments = self.segments();
+        // The checkpoint has the next number.
+        segments.remove_useless(batch);
         let replaced = std::mem::take(&mut segments.replaced);
         segments.remove_later(replaced);
         let mut before = 0;
@@ -204,6 +222,12 @@ impl Segments {
         self.removing.extend(numbers);
         self.removing.sort_unstable_by(|one, other| other.cmp(one));
         self.at_once = (self.removing.len() / 16).max(REMOVED_AT_ONCE);
+    }
+
+    fn remove_useless(&mut self, batch: &mut Batch) {
+        if let Some(first) = self.useless_from.take() {
+            batch.delete(Space::Segment, first..=MAX_KEY);
+        }
     }
 
     fn remove_some(&mut self, batch: &mut Batch) {

@@ -13,6 +13,7 @@ mod empty_seen_set;
 mod eviction;
 mod growth;
 mod keys;
+mod numbers;
 mod recall;
 mod refresh;
 mod removal;

@@ -74,7 +74,7 @@ fn parts_of_an_unfinished_checkpoint_do_no_harm() {
     assert!(without != image);
     assert_eq!(picture(&read_store(without.clone()).unwrap().frontier), expected);
 
-    // Longer than the next checkpoint will be.
+    // Longer than the next checkpoint will be, and of two that were not finished: the next one has none of their numbers.
     let garbage = changed_by(&image, |batch| {
         for (next, part) in (1..3).flat_map(|next| (0..100).map(move |part| (next, part))) {
             batch.put(Space::Checkpoint, Manifest::key(generation + next, part), vec![7; 300]);
@@ -86,7 +86,7 @@ fn parts_of_an_unfinished_checkpoint_do_no_harm() {
     let expected = picture(&opened.frontier);
     drop(opened);
     let left = recorder.image();
-    assert!((1..3).contains(&(manifest(&left).generation - generation)));
+    assert!(manifest(&left).generation > generation + 2);
     assert_eq!(picture(&read_store(left.clone()).unwrap().frontier), expected);
     // The checkpoint after it has removed them.
     let mut opened = open_store(recorder.clone(), run::config(), run.time(STEPS)).unwrap();

@@ -116,7 +116,7 @@ fn rows_of_evicted_hosts_do_not_pile_up() {
 }
 
 #[test]
-fn rows_that_were_written_after_the_last_checkpoint_are_gone_after_a_crash() {
+fn rows_that_were_written_after_the_last_checkpoint_are_gone_with_the_first_after_a_crash() {
     let (recorder, mut durable, _) = many_hosts();
     let keys = |recorder: &Recorder| -> Vec<u64> { recorder.image().space(Space::Segment).keys().copied().collect() };
     let in_checkpoint = keys(&recorder);
@@ -130,7 +130,7 @@ fn rows_that_were_written_after_the_last_checkpoint_are_gone_after_a_crash() {
     drop(durable);
     // This run evicts nothing.
     let opened = open_sized(recorder.clone(), config(), START, ALL_RESIDENT);
-    opened.unwrap().frontier.persist(b"", START).unwrap();
+    opened.unwrap().frontier.checkpoint(b"", START).unwrap();
     assert!(!keys(&recorder).iter().any(is_new), "{:?}", keys(&recorder));
 }
 
