@@ -54,6 +54,10 @@ impl Store for MemoryStore {
         Ok(found.map(|(key, value)| (*key, value.clone())))
     }
 
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.space(space).keys().next_back().copied()
+    }
+
     fn bytes(&self) -> u64 {
         let values = self.spaces.iter().flat_map(BTreeMap::values);
         values.map(|value| value.len() as u64).sum()
@@ -151,6 +155,10 @@ impl<S: Store> Store for FailingStore<S> {
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.call()?;
         self.inner.last(space, at_or_below)
+    }
+
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.inner.last_key(space)
     }
 
     fn bytes(&self) -> u64 {

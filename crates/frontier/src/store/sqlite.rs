@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use url::Url;
 
 use self::checkpointer::Checkpointer;
 use self::errors::store_error;
@@ -219,6 +220,10 @@ impl Store for SqliteStore {
         row.map(|row| self.value(space, row)).transpose()
     }
 
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.summaries[space as usize].last.map(i64::cast_unsigned)
+    }
+
     fn bytes(&self) -> u64 {
         let beside = format::BESIDE.map(|end| format::beside(&self.path, end));
         let files = beside.iter().chain([&self.path]);
@@ -252,6 +257,22 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 fn log_bytes(path: &Path) -> u64 {
     let log = fs::metadata(format::beside(path, "-wal"));
     log.map_or(0, |file| file.len())
+}
+
+/// Opens the database for reading, as it is without its log; `None` if that is not possible.
+fn connect_without_log(path: &Path) -> Option<Connection> {
+    // What nobody changes has no log: <https://sqlite.org/uri.html>.
+    let url = Url::from_file_path(std::path::absolute(path).ok()?).ok()?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&format!("{url}?immutable=1")), flags).ok()
+}
+
+/// Returns whether the database has pages of a later commit than its log, which has lost its end then. A read has begun on the connection,
+/// so that nobody moves later pages meanwhile.
+fn is_log_cut_off(connection: &Connection, path: &Path) -> bool {
+    let last = Summary::last_commit(connection);
+    let moved = connect_without_log(path).and_then(|alone| Summary::last_commit(&alone));
+    last.is_some() && moved > last
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {

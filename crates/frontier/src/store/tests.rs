@@ -351,6 +351,33 @@ fn an_error_of_the_visitor_ends_the_visit() {
 }
 
 #[test]
+fn the_last_key_is_known_also_if_its_value_is_damaged() {
+    let folder = Folder::new();
+    let mut store = SqliteStore::open(&folder).unwrap();
+    assert_eq!(store.last_key(Space::Segment), None);
+    store
+        .commit(
+            &batch((0..9).map(|key| Change::Put(Space::Segment, key, vec![1]))),
+            false,
+        )
+        .unwrap();
+    assert_eq!(store.last_key(Space::Segment), Some(8));
+    store
+        .commit(&batch([Change::Delete(Space::Segment, 7..=8)]), false)
+        .unwrap();
+    assert_eq!(store.last_key(Space::Segment), Some(6));
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.join("frontier.sqlite")).unwrap();
+    connection
+        .execute("UPDATE segment SET value = x'ff' WHERE key = 6", [])
+        .unwrap();
+    drop(connection);
+    let store = SqliteStore::open(&folder).unwrap();
+    assert!(matches!(store.last(Space::Segment, 9), Err(StoreError::Damaged { .. })));
+    assert_eq!(store.last_key(Space::Segment), Some(6));
+}
+
+#[test]
 fn a_failing_store_fails_at_its_call_and_then_for_good() {
     for failure in [Failure::Full, Failure::Io] {
         let mut store = FailingStore::new(MemoryStore::default(), 2, failure);

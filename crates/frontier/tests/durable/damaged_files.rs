@@ -44,6 +44,9 @@ impl Crawl {
         let mut frontier = Frontier::open(&dir.0, config(), START, Arc::new(parse))
             .unwrap()
             .frontier;
+        // While it reads, nothing later is moved from the log to the database.
+        let reader = rusqlite::Connection::open(dir.0.join(FILE)).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM spaces").unwrap();
         crawl.note(&dir.0, b"", &frontier);
         for number in 0_u64..6 {
             let now = Time::from_millis(START.as_millis() + number * 1000);
@@ -67,7 +70,7 @@ impl Crawl {
         for file in [FILE, "frontier.sqlite-wal"] {
             crawl.files.push((file, fs::read(dir.0.join(file)).unwrap()));
         }
-        drop(frontier);
+        drop((reader, frontier));
         crawl
     }
 

@@ -12,7 +12,7 @@ use super::removal::Removal;
 use super::state::EncodedState;
 use crate::config::{DEFAULT_HOST_MEMORY, FrontierConfig};
 use crate::hosts::{Copied, HostTable, RowSizes};
-use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
 pub(super) const LOGIC: u32 = 4;
@@ -132,15 +132,6 @@ impl Manifest {
         Self::key(self.generation, 0)..Self::key(self.generation, self.state_parts + self.seen_set_parts)
     }
 
-    /// Returns the key of the last part in a store, of whichever checkpoint.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
-    pub(super) fn last_part(store: &dyn Store) -> Result<Option<u64>, StoreError> {
-        Ok(store.last(Space::Checkpoint, MAX_KEY)?.map(|(key, _)| key))
-    }
-
     /// Returns the keys of all parts that it needs, in their order.
     pub(super) fn all_keys(&self) -> impl Iterator<Item = Range<u64>> {
         let of_copy = |copy: HostParts| [copy.keys(), copy.keys_of_names()];
@@ -240,8 +231,10 @@ impl Checkpointer {
     /// `last_part` is the key of the last part in the store. If it is of a checkpoint that was not finished, the next one has a greater
     /// number: what is left of the other in free pages must not be taken for its own when the store is repaired.
     pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64, last_part: Option<u64>) {
-        let last_begun = last_part.map_or(0, |key| key >> 32);
-        self.generation = manifest.generation.max(last_begun.min(LAST_GENERATION));
+        let last_begun = last_part.map(|key| key >> 32);
+        // No run has begun so many that all numbers are used.
+        let last_begun = last_begun.filter(|number| *number < LAST_GENERATION / 2);
+        self.generation = manifest.generation.max(last_begun.unwrap_or_default());
         self.journal_bytes = journal_bytes;
         let mut from = 0;
         for kept in manifest.all_keys() {

@@ -78,6 +78,10 @@ impl Store for Empty {
         Ok(None)
     }
 
+    fn last_key(&self, _space: Space) -> Option<u64> {
+        None
+    }
+
     fn bytes(&self) -> u64 {
         0
     }

@@ -1,7 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
 use super::super::{Frontier, bloom_filter};
-use super::checkpoint::{LOGIC, Manifest, SIZES, Sizes};
+use super::checkpoint::{LOGIC, SIZES, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{looks_up, open_spool, restore, stores_keys};
@@ -11,7 +11,7 @@ use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::store::Store;
+use crate::store::{Space, Store};
 use crate::time::Time;
 
 /// A frontier that was opened.
@@ -78,7 +78,7 @@ pub(super) fn open(
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
     }
-    let last_part = Manifest::last_part(&**store.lock())?;
+    let last_part = store.lock().last_key(Space::Checkpoint);
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
     durable.attachment.clone_from(&restored.attachment);

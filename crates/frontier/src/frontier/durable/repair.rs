@@ -334,7 +334,7 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
         ..
     } = restored;
     let now = frontier.latest;
-    let last_part = Manifest::last_part(&**store.lock())?;
+    let last_part = store.lock().last_key(Space::Checkpoint);
     let mut batch = Batch::default();
     batch.delete(Space::Journal, 0..=MAX_KEY);
     batch.delete(Space::Checkpoint, Manifest::key(manifest.generation + 1, 0)..=MAX_KEY);

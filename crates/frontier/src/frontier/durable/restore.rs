@@ -41,7 +41,6 @@ pub(super) fn restore(
         return Ok(None);
     };
     if may_write {
-        restored.shelf.skip_used_numbers()?;
         restored.shelf.continue_removal()?;
         restored.frontier.share_memory(&restored.config, sizes);
     }
@@ -192,7 +191,7 @@ impl Manifest {
 }
 
 impl Restored {
-    /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, the next one removes
+    /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, a later one removes
     /// them.
     fn write_segments(&self, store: &SharedStore, sizes: Sizes) -> Result<(), StoreError> {
         if self.shelf.fresh_bytes() < sizes.fresh_bytes {

@@ -61,6 +61,8 @@ struct Segments {
     removing: Vec<u64>,
     /// How many of them are removed with one row.
     at_once: usize,
+    /// The greatest number in the store.
+    last_stored: Option<u64>,
     /// What is in the store from this number on is of a run that has ended, and of no use.
     useless_from: Option<u64>,
     /// The bytes of those that are not written yet.
@@ -70,11 +72,16 @@ struct Segments {
 
 impl StoreShelf {
     /// Makes a shelf whose next segment has this number.
+    ///
+    /// If the store has one with this number or a greater one, it has the number after it instead: see the head of this file.
     pub(super) fn new(store: SharedStore, next: u64) -> Self {
+        let last = store.lock().last_key(Space::Segment);
+        let used = last.filter(|last| (next..MAX_KEY / 2).contains(last));
         let segments = Segments {
-            next,
+            next: used.map_or(next, |last| last + 1),
             first_young: next,
             useless_from: Some(next),
+            last_stored: last,
             ..Segments::default()
         };
         Self {
@@ -120,31 +127,22 @@ impl StoreShelf {
     /// Adds new segments to a batch, and the removal of young ones that were discarded.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
-        // Without a greater number in the store, theirs would be given again after the next crash.
-        if !segments.fresh.is_empty() {
+        let mut young = std::mem::take(&mut segments.discarded_young);
+        if let Some((last, _)) = segments.fresh.last_key_value() {
+            segments.last_stored = Some(*last);
             segments.remove_useless(batch);
+        } else {
+            // Without a greater number in the store, the greatest would be given again after a crash.
+            let last = segments.last_stored;
+            let is_last = |number: &mut u64| Some(*number) == last;
+            segments.discarded_young = young.extract_if(.., is_last).collect();
         }
         segments.fresh_bytes = 0;
         for (number, segment) in std::mem::take(&mut segments.fresh) {
             batch.put(Space::Segment, number, segment);
         }
-        let young = std::mem::take(&mut segments.discarded_young);
         remove(young, batch);
         segments.remove_some(batch);
-    }
-
-    /// Gives no segment a number that one in the store has.
-    ///
-    /// # Errors
-    ///
-    /// The numbers cannot be read.
-    pub(super) fn skip_used_numbers(&self) -> Result<(), StoreError> {
-        let last = self.store.lock().last(Space::Segment, MAX_KEY)?;
-        let mut segments = self.segments();
-        if let Some((last, _)) = last.filter(|(last, _)| (segments.next..MAX_KEY / 2).contains(last)) {
-            segments.next = last + 1;
-        }
-        Ok(())
     }
 
     /// Continues to remove what the last checkpoint has replaced.
@@ -201,7 +199,9 @@ impl StoreShelf {
 
     /// Adds the removal of all that no checkpoint needs to a batch, after the one that finished the last.
     pub(super) fn remove_all(&self, batch: &mut Batch) {
-        remove(std::mem::take(&mut self.segments().removing), batch);
+        let mut segments = self.segments();
+        remove(std::mem::take(&mut segments.removing), batch);
+        remove(std::mem::take(&mut segments.discarded_young), batch);
         batch.delete(Space::Meta, REPLACED..=REPLACED);
     }
 }

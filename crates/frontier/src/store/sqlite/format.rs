@@ -8,6 +8,7 @@ use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
 
 use super::errors::store_error;
 use super::summary::Summary;
+use super::{is_log_cut_off, log_bytes};
 use crate::store::{Space, StoreError};
 
 /// The database in the directory of a store.
@@ -164,6 +165,12 @@ pub(super) fn check(
     }
     if !has_our_tables(connection).map_err(sqlite)? {
         return Err(StoreError::damaged(path, "the tables are not those of a store"));
+    }
+    if log_bytes(path) > 0 && is_log_cut_off(connection, path) {
+        return Err(StoreError::damaged(
+            path,
+            "its log has lost its end: the database has later commits",
+        ));
     }
     let mut summaries = [Summary::default(); Space::ALL.len()];
     for space in Space::ALL {

@@ -10,10 +10,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::OpenFlags;
-use url::Url;
 
 use super::summary::Summary;
-use super::{SIZES, connect, format};
+use super::{SIZES, connect, format, is_log_cut_off, is_there};
 use crate::store::{Batch, Change, MAX_KEY, Space, Store, StoreError, sealed};
 use cells::visit_rows;
 use pages::{Log, Pages};
@@ -48,21 +47,20 @@ pub(in crate::store) fn salvage_sized(
     let database = dir.join(format::FILE);
     let mut salvage = Salvage::default();
     let mut pages = Pages::open(&database, page_bytes)?;
-    let written = Lines::of(&database, true);
-    if pages.log == Log::Whole && Lines::of(&database, false).commit() > written.commit() {
-        pages.log = Log::CutOff;
-    }
+    let lines = lines(&mut pages, &database);
     for source in pages.sources() {
         visit_rows(&mut pages, source, &mut |row| salvage.add(&row, to))?;
     }
     salvage.finish(to)?;
     let found = salvage.summaries();
-    let is_known = pages.log == Log::Whole && !written.is_contradicted_by(&found);
-    Ok(Space::ALL.map(|space| FoundRows {
-        found: found[space as usize].rows.cast_unsigned(),
-        written: written.0[space as usize]
-            .filter(|_| is_known)
-            .map(|line| line.rows.cast_unsigned()),
+    Ok(Space::ALL.map(|space| {
+        let (found, line) = (found[space as usize], lines[space as usize]);
+        // Of a log that is not whole nobody knows the end.
+        let line = line.filter(|line| pages.log == Log::Whole && !line.is_contradicted_by(&found));
+        FoundRows {
+            found: found.rows.cast_unsigned(),
+            written: line.and_then(|line| u64::try_from(line.rows).ok()),
+        }
     }))
 }
 
@@ -124,39 +122,18 @@ impl Salvage {
     }
 }
 
-/// What the tables are said to hold, as far as that can be read.
-struct Lines([Option<Summary>; Space::ALL.len()]);
-
-impl Lines {
-    /// Reads them from the database, as it is with its log or by itself.
-    fn of(database: &Path, with_log: bool) -> Self {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = if with_log {
-            connect(database, flags).ok()
-        } else {
-            // What nobody changes has no log: <https://sqlite.org/uri.html>.
-            let path = std::path::absolute(database).ok();
-            path.and_then(|path| Url::from_file_path(path).ok()).and_then(|url| {
-                connect(
-                    Path::new(&format!("{url}?immutable=1")),
-                    flags | OpenFlags::SQLITE_OPEN_URI,
-                )
-                .ok()
-            })
-        };
-        let stored = |space| Summary::stored(opened.as_ref()?, space).ok()?;
-        Self(Space::ALL.map(stored))
+/// Returns what the tables are said to hold, as far as that can be read, and finds out whether the log was cut off.
+fn lines(pages: &mut Pages, database: &Path) -> [Option<Summary>; Space::ALL.len()] {
+    // SQLite takes an empty file for a new database, and deletes the log.
+    if !is_there(database).unwrap_or(false) {
+        return [None; Space::ALL.len()];
     }
-
-    /// Returns the number of the last commit.
-    fn commit(&self) -> Option<i64> {
-        self.0.iter().flatten().map(|line| line.commit).max()
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let Ok(connection) = connect(database, flags) else {
+        return [None; Space::ALL.len()];
+    };
+    if pages.log == Log::Whole && is_log_cut_off(&connection, database) {
+        pages.log = Log::CutOff;
     }
-
-    /// Returns whether rows were found that are not among these: then lines and rows are not of the same commit.
-    fn is_contradicted_by(&self, found: &[Summary]) -> bool {
-        self.0.iter().zip(found).any(|(line, found)| {
-            line.is_some_and(|line| found.last > line.last || found.rows >= line.rows && found.seals != line.seals)
-        })
-    }
+    Space::ALL.map(|space| Summary::stored(&connection, space).ok()?)
 }

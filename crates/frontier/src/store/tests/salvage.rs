@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use rusqlite::Connection;
+
 use super::damage::{Image, images};
 use super::*;
 use crate::store::sqlite::salvage::salvage_sized;
@@ -113,6 +115,64 @@ fn a_log_that_was_cut_off_hides_no_later_row_of_the_database() {
         assert!(is_known || is_cut_off, "{length} bytes: {tables:?}");
     }
     assert!(unknown > 4, "{unknown}");
+}
+
+#[test]
+fn an_empty_database_costs_no_row_of_the_log_and_the_log_stays() {
+    let (states, [image, _, _]) = images();
+    let folder = Folder::new();
+    let (found, tables) = salvaged(&folder, b"", &image.log);
+    is_in_any(&states, &found, "the log");
+    assert!(!found.is_empty() && tables.iter().all(|table| table.written.is_none()));
+    assert_eq!(fs::read(folder.join("frontier.sqlite-wal")).unwrap(), image.log);
+}
+
+#[test]
+fn pages_behind_the_end_of_the_last_commit_are_of_no_use() {
+    let folder = Folder::new();
+    let sizes = Sizes {
+        page_bytes: PAGE as u32,
+        ..SIZES
+    };
+    let put = |space, keys: std::ops::Range<u64>| batch(keys.map(move |key| Change::Put(space, key, noise(300, key))));
+    let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
+    store.commit(&put(Space::Record, 0..20), false).unwrap();
+    store.commit(&put(Space::Checkpoint, 0..3_000), false).unwrap();
+    drop(store);
+    let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
+    // It keeps all that follows in the log.
+    let reader = SqliteStore::open_read_only(&folder).unwrap();
+    store
+        .commit(&batch([Change::Delete(Space::Checkpoint, 0..=3_000)]), false)
+        .unwrap();
+    for key in 20..40 {
+        store.commit(&put(Space::Record, key..key + 1), false).unwrap();
+    }
+    let expected = contents(&store);
+    let read = |end: &str| fs::read(folder.join(format!("frontier.sqlite{end}"))).unwrap();
+    let (database, log) = (read(""), read("-wal"));
+    drop((reader, store));
+    let (found, tables) = salvaged(&folder, &database, &log);
+    assert!(found == expected, "{} rows instead of {}", found.len(), expected.len());
+    assert!(
+        tables.iter().all(|table| table.written == Some(table.found)),
+        "{tables:?}"
+    );
+}
+
+#[test]
+fn a_number_of_rows_that_cannot_be_is_unknown() {
+    let folder = Folder::new();
+    let mut store = SqliteStore::open(&folder).unwrap();
+    store.commit(&put(Space::Record, 1, b"a record"), false).unwrap();
+    drop(store);
+    let connection = Connection::open(folder.join("frontier.sqlite")).unwrap();
+    let changed = connection.execute("UPDATE spaces SET rows = -28 WHERE space = 'record'", []);
+    assert_eq!(changed.unwrap(), 1);
+    drop(connection);
+    let tables = salvage_sized(&folder, &mut MemoryStore::default(), PAGE).unwrap();
+    let record = tables[Space::Record as usize];
+    assert_eq!((record.found, record.written), (1, None));
 }
 
 #[test]

@@ -190,6 +190,10 @@ impl crate::store::Store for FailsOnce {
         self.recorder.last(space, key)
     }
 
+    fn last_key(&self, space: crate::store::Space) -> Option<u64> {
+        self.recorder.last_key(space)
+    }
+
     fn bytes(&self) -> u64 {
         self.recorder.bytes()
     }

@@ -9,7 +9,7 @@ use super::pair::{Step, make};
 use super::run::Run;
 use super::stores::{Recorder, open_store};
 use crate::hosts::Shelf as _;
-use crate::store::{Batch, MemoryStore, Space, Store as _};
+use crate::store::{Batch, MAX_KEY, MemoryStore, Space, Store as _};
 use crate::{Frontier, Time};
 
 /// All values that ever were in a store.
@@ -96,11 +96,7 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
             .copied()
             .collect::<Vec<_>>()
     };
-    let shelf = || {
-        let shelf = StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), 5);
-        shelf.skip_used_numbers().unwrap();
-        shelf
-    };
+    let shelf = || StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), 5);
     let write = |shelf: &StoreShelf| {
         let mut batch = Batch::default();
         shelf.write(&mut batch);
@@ -112,4 +108,35 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
     assert_eq!(next.put(Box::from(*b"new")), 10);
     write(&next);
     assert_eq!(numbers(), [4, 10]);
+    // The same for one of this run that is no longer needed.
+    next.discard(10);
+    write(&next);
+    assert_eq!(numbers(), [4, 10]);
+    assert_eq!(shelf().put(Box::from(*b"of a later run")), 11);
+    assert_eq!(next.put(Box::from(*b"newer")), 11);
+    write(&next);
+    assert_eq!(numbers(), [4, 11]);
+}
+
+#[test]
+fn a_part_with_a_number_that_cannot_be_is_no_obstacle() {
+    let run = Run::new(40);
+    let recorder = Recorder::default();
+    run.drive(
+        &mut open_store(recorder.clone(), run.config.clone(), START)
+            .unwrap()
+            .frontier,
+    );
+    for generation in [1 << 31, (1 << 31) - 1, (1 << 31) - 2, (1 << 31) - 3, 1 << 30] {
+        let mut image = recorder.image();
+        let mut batch = Batch::default();
+        batch.put(Space::Checkpoint, (generation << 32).min(MAX_KEY), b"a part");
+        image.commit(&batch, false).unwrap();
+        let damaged = Recorder::from(image);
+        for _ in 0..3 {
+            let mut opened = open_store(damaged.clone(), run.config.clone(), run.time(40)).unwrap();
+            opened.frontier.checkpoint(b"40", opened.now).unwrap();
+            opened.frontier.checkpoint(b"40", opened.now).unwrap();
+        }
+    }
 }

@@ -130,6 +130,10 @@ impl Store for Recorder {
         self.0.lock().unwrap().now.last(space, at_or_below)
     }
 
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.0.lock().unwrap().now.last_key(space)
+    }
+
     fn bytes(&self) -> u64 {
         self.0.lock().unwrap().now.bytes()
     }

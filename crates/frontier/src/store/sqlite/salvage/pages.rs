@@ -32,6 +32,8 @@ pub(super) struct Pages {
     pub(super) page_bytes: usize,
     /// Pages in the database.
     in_database: u32,
+    /// Pages that belong to the last commit of the log; those behind are left over.
+    committed: Option<u32>,
     frames: Vec<Frame>,
     /// The last frame of each page.
     last_frames: HashMap<u32, usize>,
@@ -74,6 +76,7 @@ impl Pages {
             database: file,
             page_bytes,
             in_database,
+            committed: None,
             frames: Vec::new(),
             last_frames: HashMap::new(),
             log: Log::Whole,
@@ -116,6 +119,7 @@ impl Pages {
                 });
                 if number(&frame, 4) > 0 {
                     committed = self.frames.len();
+                    self.committed = Some(number(&frame, 4));
                     whole_until = if is_whole { committed } else { whole_until };
                 }
             } else {
@@ -143,18 +147,23 @@ impl Pages {
         let log = (0..self.frames.len()).map(Source::Log);
         match self.log {
             Log::Whole => {
-                let free = self.free_pages();
+                let free = self.free_pages(true);
+                let last = self.committed.unwrap_or(self.in_database);
                 let is_current = |source: &Source| {
                     let (page, frame) = match *source {
                         Source::Database(page) => (page, None),
                         Source::Log(frame) => (self.frames[frame].page, Some(frame)),
                     };
-                    !free.contains(&page) && self.last_frames.get(&page).copied() == frame
+                    page <= last && !free.contains(&page) && self.last_frames.get(&page).copied() == frame
                 };
                 database.chain(log).filter(is_current).collect()
             }
             Log::Damaged => database.chain(log).collect(),
-            Log::CutOff => log.chain(database).collect(),
+            Log::CutOff => {
+                let free = self.free_pages(false);
+                let is_free = |page: &Source| matches!(page, Source::Database(page) if free.contains(page));
+                log.chain(database).filter(|source| !is_free(source)).collect()
+            }
         }
     }
 
@@ -189,13 +198,16 @@ impl Pages {
         (u64::from(self.in_database) + self.frames.len() as u64) * self.page_bytes as u64
     }
 
-    /// Returns the pages that are free, as far as the list of them can be read. They have what was removed.
-    fn free_pages(&mut self) -> HashSet<u32> {
+    /// Returns the pages that are free, in the database with its log or by itself, as far as the list of them can be read. They have what was
+    /// removed.
+    fn free_pages(&mut self, with_log: bool) -> HashSet<u32> {
         let mut free = HashSet::new();
-        let Some(first) = self.page(1, true) else { return free };
+        let Some(first) = self.page(1, with_log) else {
+            return free;
+        };
         let mut trunk = number(&first, 32);
         while trunk != 0 && free.insert(trunk) {
-            let Some(page) = self.page(trunk, true) else { break };
+            let Some(page) = self.page(trunk, with_log) else { break };
             let most = self.page_bytes / 4 - 2;
             let leaves = (number(&page, 4) as usize).min(most);
             free.extend((0..leaves).map(|at| number(&page, 8 + at * 4)));
