@@ -92,6 +92,11 @@ impl SqliteStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags)?;
         let summaries = format::check(&connection, &path)?;
+        // SQLite reads a file of an unknown version, and fails with the first commit.
+        let is_readonly = connection.is_readonly("main");
+        if is_readonly.map_err(|error| store_error(&path, error))? {
+            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        }
         let checkpointer = Checkpointer::start(connect(&path, flags)?, &path)?;
         // From here on, the end of the store empties the log.
         empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;
@@ -267,12 +272,11 @@ fn connect_without_log(path: &Path) -> Option<Connection> {
     connect(Path::new(&format!("{url}?immutable=1")), flags).ok()
 }
 
-/// Returns whether the database has pages of a later commit than its log, which has lost its end then. A read has begun on the connection,
-/// so that nobody moves later pages meanwhile.
+/// Returns whether the database has pages of a later commit than its log, which has lost its end then. Nobody may move later pages meanwhile:
+/// a read has begun on the connection, or the directory is locked.
 fn is_log_cut_off(connection: &Connection, path: &Path) -> bool {
-    let last = Summary::last_commit(connection);
-    let moved = connect_without_log(path).and_then(|alone| Summary::last_commit(&alone));
-    last.is_some() && moved > last
+    let moved = || Summary::last_commit(&connect_without_log(path)?);
+    Summary::last_commit(connection).is_some_and(|last| moved().is_some_and(|moved| moved > last))
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {

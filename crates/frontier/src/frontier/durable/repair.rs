@@ -54,7 +54,8 @@ impl Frontier {
     /// it was, or the next call finishes what was begun.
     pub fn repair(dir: &Path, parse: &ParseRules, put_out: &mut PutOut<'_>) -> Result<RepairReport, OpenError> {
         let replacement = Replacement::begin(dir)?;
-        let why = match check(dir, parse) {
+        let head = replacement.check_head().map_err(OpenError::from);
+        let why = match head.and_then(|()| check(dir, parse)) {
             Ok(()) => return Ok(RepairReport::whole(replacement.was_finished)),
             Err(why) if is_damage(&why) => why,
             Err(other) => return Err(other),

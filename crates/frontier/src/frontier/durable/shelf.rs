@@ -182,8 +182,12 @@ impl StoreShelf {
     /// The numbers cannot be written as bytes, which never happens.
     pub(super) fn checkpoint_finished(&self, batch: &mut Batch) -> Result<(), postcard::Error> {
         let mut segments = self.segments();
-        // The checkpoint has the next number.
+        // The checkpoint has the number that was the next one when it was begun.
         segments.remove_useless(batch);
+        let next = segments.first_young;
+        let held = segments.discarded_young.extract_if(.., |number| *number < next);
+        let held = held.collect();
+        remove(held, batch);
         let replaced = std::mem::take(&mut segments.replaced);
         segments.remove_later(replaced);
         let mut before = 0;

@@ -18,6 +18,8 @@ const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
 pub(super) const VERSION: u32 = 4;
+/// What is wrong with a file that is not [writable](is_writable).
+pub(super) const NOT_WRITABLE: &str = "a wrong version of SQLite in the head";
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 
@@ -160,9 +162,6 @@ pub(super) fn check(
     if mode != "wal" || number("auto_vacuum").map_err(sqlite)? != INCREMENTAL {
         return Err(StoreError::damaged(path, "wrong modes in the head"));
     }
-    if !is_writable(path)? {
-        return Err(StoreError::damaged(path, "a wrong version of SQLite in the head"));
-    }
     if !has_our_tables(connection).map_err(sqlite)? {
         return Err(StoreError::damaged(path, "the tables are not those of a store"));
     }
@@ -196,7 +195,10 @@ pub(super) fn check(
 }
 
 /// Whether the head names the version of the file that SQLite writes. It reads others, too, and fails with the first commit.
-fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
+///
+/// No connection of this process to the file may be open: when a process closes a file, the system releases all its locks on it, also those of
+/// other handles (POSIX, fcntl). Then another program would take itself for the last one, and delete the log.
+pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
     let mut head = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
     read.map_err(|error| StoreError::io(path, error))?;

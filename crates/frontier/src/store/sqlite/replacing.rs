@@ -50,6 +50,15 @@ impl Replacement {
         Ok(replacement)
     }
 
+    /// Checks what reading does not need, but writing. No connection to the database may be open.
+    pub(crate) fn check_head(&self) -> Result<(), StoreError> {
+        let path = self.dir.join(FILE);
+        if path.exists() && !format::is_writable(&path)? {
+            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        }
+        Ok(())
+    }
+
     /// Makes an empty store, for what takes the place of the database.
     pub(crate) fn new_store(&self) -> Result<SqliteStore, StoreError> {
         self.remove_folder()?;

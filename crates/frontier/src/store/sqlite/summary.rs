@@ -64,12 +64,11 @@ impl Summary {
         line.optional()
     }
 
-    /// Returns the number of the last commit, as far as the lines can be read.
+    /// Returns the number of the last commit; `None` if any line cannot be read.
     pub(super) fn last_commit(connection: &Connection) -> Option<i64> {
-        let lines = Space::ALL
-            .into_iter()
-            .filter_map(|space| Self::stored(connection, space).ok()?);
-        lines.map(|line| line.commit).max()
+        let line = |space| Self::stored(connection, space).ok()?;
+        let lines: Option<Vec<Self>> = Space::ALL.into_iter().map(line).collect();
+        lines?.iter().map(|line| line.commit).max()
     }
 
     /// Writes the line of a space.

@@ -116,6 +116,17 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
     assert_eq!(next.put(Box::from(*b"newer")), 11);
     write(&next);
     assert_eq!(numbers(), [4, 11]);
+    // Until a checkpoint has the next number.
+    next.discard(11);
+    write(&next);
+    assert_eq!(numbers(), [4, 11]);
+    next.checkpoint_begun();
+    write(&next);
+    assert_eq!(numbers(), [4, 11]);
+    let mut batch = Batch::default();
+    next.checkpoint_finished(&mut batch).unwrap();
+    recorder.clone().commit(&batch, false).unwrap();
+    assert_eq!(numbers(), [4]);
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! Other programs may read the database of a running crawl.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use frontier::Frontier;
+
+use super::TemporaryDir;
+use super::common::{START, pages};
+use super::damaged_files::{FILE, config};
+use super::parse;
+
+/// Returns whether this process has the lock by which SQLite says that a database is in use. An older version of SQLite that does not meet it
+/// takes itself for the last program, and deletes the log.
+fn is_locked(database: &Path) -> bool {
+    let inode = format!(":{}", fs::metadata(database).unwrap().ino());
+    let process = std::process::id().to_string();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    // <https://man7.org/linux/man-pages/man5/proc_locks.5.html>: number, POSIX, ADVISORY, READ, process, file, first byte, last byte. The bytes
+    // are those of SHARED_FIRST, <https://sqlite.org/src/file/src/os.h>.
+    locks.lines().any(|lock| {
+        let fields: Vec<_> = lock.split_whitespace().collect();
+        matches!(&fields[..], [_, "POSIX", _, _, of, file, "1073741826", ..] if *of == process && file.ends_with(&inode))
+    })
+}
+
+#[test]
+fn a_running_crawl_keeps_the_lock_that_tells_other_programs_to_leave_its_log() {
+    let dir = TemporaryDir::new();
+    let database = dir.0.join(FILE);
+    let open = || Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
+    // Once new, once as it was left.
+    drop(open());
+    let mut frontier = open().frontier;
+    assert!(is_locked(&database));
+    for number in 0..3 {
+        frontier
+            .offer(&pages(&format!("http://host{number}.example/page-"), 4), START)
+            .unwrap();
+        frontier.persist(b"", START).unwrap();
+        assert!(is_locked(&database));
+        // Beside it, this program reads, too.
+        let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+        assert!(is_locked(&database));
+        drop(read);
+        assert!(is_locked(&database));
+    }
+    drop(frontier);
+    assert!(!is_locked(&database));
+}
