@@ -232,7 +232,7 @@ impl Checkpointer {
     /// number: what is left of the other in free pages must not be taken for its own when the store is repaired.
     pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64, last_part: Option<u64>) {
         let last_begun = last_part.map(|key| key >> 32);
-        // No run has begun so many that all numbers are used.
+        // A damaged key may have any number. After one of the last, no number would be left for the next checkpoints.
         let last_begun = last_begun.filter(|number| *number < LAST_GENERATION / 2);
         self.generation = manifest.generation.max(last_begun.unwrap_or_default());
         self.journal_bytes = journal_bytes;

@@ -185,8 +185,10 @@ impl StoreShelf {
         // The checkpoint has the number that was the next one when it was begun.
         segments.remove_useless(batch);
         let next = segments.first_young;
-        let held = segments.discarded_young.extract_if(.., |number| *number < next);
-        let held = held.collect();
+        let held: Vec<_> = segments
+            .discarded_young
+            .extract_if(.., |number| *number < next)
+            .collect();
         remove(held, batch);
         let replaced = std::mem::take(&mut segments.replaced);
         segments.remove_later(replaced);

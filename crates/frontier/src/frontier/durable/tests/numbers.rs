@@ -37,7 +37,7 @@ impl History {
     }
 }
 
-/// Goes on after a crash, otherwise than the run before.
+/// Continues after a crash, with other calls than the run before.
 fn go_on(frontier: &mut Frontier, run: &Run, mut now: Time) {
     for (number, (step, _)) in run.steps.iter().rev().take(40).enumerate() {
         now = now + Duration::from_secs(1);
