@@ -284,6 +284,20 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &self.filter
     }
 
+    /// Takes the sieve apart, into the filter and the queue. What it has counted is lost.
+    ///
+    /// ```
+    /// let mut sieve = sieve::Sieve::new(1000, 0.01)?;
+    /// sieve.push("https://example.com/".to_owned());
+    /// let (filter, queue) = sieve.into_parts();
+    /// assert!(sieve::Filter::contains(&filter, b"https://example.com/"));
+    /// assert_eq!(queue, ["https://example.com/"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_parts(self) -> (F, Q) {
+        (self.filter, self.queue)
+    }
+
     /// Returns the queue.
     pub fn queue(&self) -> &Q {
         &self.queue

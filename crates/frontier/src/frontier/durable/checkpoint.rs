@@ -127,6 +127,12 @@ impl Manifest {
         self.earlier.iter().copied().chain([self.own_hosts()])
     }
 
+    /// Returns the keys of the parts with the seen-set.
+    pub(super) fn keys_of_seen_set(&self) -> Range<u64> {
+        let key = |part| Self::key(self.generation, part);
+        key(self.state_parts)..key(self.state_parts + self.seen_set_parts)
+    }
+
     /// Returns the keys of its own parts with the state and the seen-set.
     fn keys_without_hosts(&self) -> Range<u64> {
         Self::key(self.generation, 0)..Self::key(self.generation, self.state_parts + self.seen_set_parts)

@@ -7,8 +7,9 @@ use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::restore::Restored;
+use super::seen_set::{read_seen_set as decode_seen_set, with_keys};
 use super::shelf::SharedStore;
-use super::state::{EncodedState, decode_seen_set, encode_seen_set};
+use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
@@ -111,7 +112,9 @@ fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
     let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), false, KEY_SIZES);
     let sizes = RowSizes::default();
-    let seen_set = decode_seen_set(&encoded.seen_set, &config(), Some(keys)).ok()?;
+    let most = encoded.seen_set.len() as u64;
+    let seen_set = decode_seen_set(&mut encoded.seen_set.as_slice(), most, &config()).ok()?;
+    let seen_set = with_keys(seen_set, &config(), Some(keys));
     let decoded = Frontier::decode_state(&encoded.state, seen_set, hosts, &config(), &parse, &store(), sizes);
     decoded.ok().map(|(frontier, _)| frontier)
 }
@@ -179,12 +182,9 @@ pub fn read_row(row: &[u8]) -> bool {
 /// Reads a state and the copies of hosts after it, each behind a zero of 16 bytes. Returns whether it could.
 pub fn read_state(bytes: &[u8]) -> bool {
     let (state, hosts) = split(bytes).unwrap_or((bytes, &[]));
-    let seen_set = bloom_filter(&config())
-        .ok()
-        .and_then(|seen| encode_seen_set(&seen).ok());
     let encoded = EncodedState {
         state: state.to_vec(),
-        seen_set: seen_set.unwrap_or_default(),
+        seen_set: Vec::new(),
     };
     let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier, |_| {}));
     again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())

@@ -5,8 +5,8 @@ use super::checkpoint::{LOGIC, SIZES, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{looks_up, open_spool, restore, stores_keys};
+use super::seen_set::with_keys;
 use super::shelf::SharedStore;
-use super::state::{decode_seen_set, with_keys};
 use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
@@ -45,7 +45,7 @@ pub(super) fn open(
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
         open_spool(keys.as_ref(), &config)?;
         let state = fresh.encode_without_seen_set(0)?;
-        let seen_set = with_keys(bloom_filter(&config)?, &config, keys);
+        let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
         let empty = HostTable::default();
         let (mut frontier, shelf) =
             Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes.rows)?;
@@ -69,12 +69,12 @@ pub(super) fn open(
     // If the clock was set back, no host may be asked too early.
     let now = now.max(frontier.latest);
     if is_changed {
-        let state = frontier.encode_state(shelf.next())?;
+        let state = frontier.encode_without_seen_set(shelf.next())?;
         let hosts = std::mem::take(frontier.hosts().table_mut());
         let before = shelf;
         let keys = frontier.sieve.filter().keys().cloned();
-        let seen_set = decode_seen_set(&state.seen_set, &config, keys)?;
-        (frontier, shelf) = Frontier::decode_state(&state.state, seen_set, hosts, &config, parse, &store, sizes.rows)?;
+        let seen_set = with_keys(frontier.into_seen_set(), &config, keys);
+        (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes.rows)?;
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
     }

@@ -1,18 +1,19 @@
 //! Restoring a frontier: the checkpoint, then the calls of the journal.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use sieve::OnSaturation;
+use sieve::{OnSaturation, SeenSet};
 
 use super::super::Frontier;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
+use super::parts::{PartsReader, parts, visit_parts};
+use super::seen_set::{read_seen_set, with_keys};
 use super::shelf::{SharedStore, StoreShelf};
-use super::state::{EncodedState, StateError, decode_seen_set};
+use super::state::StateError;
 use crate::config::FrontierConfig;
-use crate::hosts::{HostReader, HostTable, HostsError};
+use crate::hosts::{HostReader, HostTable};
 use crate::rules::ParseRules;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
@@ -93,17 +94,23 @@ pub(super) fn restore_checkpoint(
     let Some((manifest, config)) = manifest(&**store)? else {
         return Ok(None);
     };
-    let state = EncodedState {
-        state: parts(&**store, &manifest, 0, manifest.state_parts)?,
-        seen_set: parts(&**store, &manifest, manifest.state_parts, manifest.seen_set_parts)?,
-    };
+    let state = parts(&**store, &manifest, 0, manifest.state_parts)?;
+    let seen_set = seen_set(&**store, &manifest, &config, sizes)?;
     let hosts = hosts(&**store, &manifest, parse)?;
     // The calls of the journal read segments and keys.
     drop(store);
     let keys =
         stores_keys(&config).then(|| SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered));
     let keys = keys.transpose()?;
-    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, shared, keys, sizes)?;
+    let restored = Restored::at_checkpoint(
+        &state,
+        (seen_set, keys),
+        hosts,
+        (config, manifest),
+        parse,
+        shared,
+        sizes,
+    )?;
     Ok(Some(restored))
 }
 
@@ -124,17 +131,16 @@ pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierCo
 impl Restored {
     /// Reads the state of a checkpoint.
     pub(super) fn at_checkpoint(
-        state: &EncodedState,
+        state: &[u8],
+        (seen_set, keys): (SeenSet, Option<SharedKeys>),
         hosts: HostTable,
         (config, manifest): (FrontierConfig, Manifest),
         parse: &ParseRules,
         store: &SharedStore,
-        keys: Option<SharedKeys>,
         sizes: Sizes,
     ) -> Result<Self, OpenError> {
-        let seen_set = decode_seen_set(&state.seen_set, &config, keys)?;
-        let (frontier, shelf) =
-            Frontier::decode_state(&state.state, seen_set, hosts, &config, parse, store, sizes.rows)?;
+        let seen_set = with_keys(seen_set, &config, keys);
+        let (frontier, shelf) = Frontier::decode_state(state, seen_set, hosts, &config, parse, store, sizes.rows)?;
         Ok(Self {
             frontier,
             shelf,
@@ -203,20 +209,17 @@ impl Restored {
     }
 }
 
-/// Joins parts of a checkpoint.
-pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
-    let keys = Manifest::key(manifest.generation, first)..Manifest::key(manifest.generation, first + count);
-    joined(store, keys)
-}
-
-/// Joins the parts with these keys.
-pub(super) fn joined(store: &dyn Store, keys: Range<u64>) -> Result<Vec<u8>, OpenError> {
-    let mut bytes = Vec::new();
-    visit_parts(store, keys, &mut |part| {
-        bytes.extend_from_slice(part);
-        Ok(())
-    })?;
-    Ok(bytes)
+/// Reads the seen-set of a checkpoint.
+pub(super) fn seen_set(
+    store: &dyn Store,
+    manifest: &Manifest,
+    config: &FrontierConfig,
+    sizes: Sizes,
+) -> Result<SeenSet, OpenError> {
+    let most = manifest.seen_set_parts.saturating_mul(sizes.part_bytes as u64);
+    let mut reader = PartsReader::new(store, manifest.keys_of_seen_set());
+    let read = read_seen_set(&mut reader, most, config);
+    reader.end(read)
 }
 
 /// Reads the hosts of a checkpoint.
@@ -229,32 +232,6 @@ pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) 
         visit_parts(store, copy.keys(), &mut |part| reader.read(part))?;
     }
     Ok(reader.finish().map_err(StateError::from)?)
-}
-
-/// Visits parts of a checkpoint.
-fn visit_parts(
-    store: &dyn Store,
-    keys: Range<u64>,
-    visit: &mut dyn FnMut(&[u8]) -> Result<(), HostsError>,
-) -> Result<(), OpenError> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let mut next = keys.start;
-    let mut visited = Ok(());
-    store.range(Space::Checkpoint, keys.start..=keys.end - 1, &mut |at, part| {
-        if at == next && visited.is_ok() {
-            visited = visit(&part);
-            next += 1;
-        }
-        Ok(())
-    })?;
-    visited.map_err(StateError::from)?;
-    if next == keys.end {
-        Ok(())
-    } else {
-        Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned()))
-    }
 }
 
 #[cfg(fuzzing)]

@@ -63,6 +63,11 @@ impl Seen {
         &self.filter
     }
 
+    /// Returns the filter.
+    pub(super) fn into_filter(self) -> SeenSet {
+        self.filter
+    }
+
     /// Returns the filter, if it grows.
     pub(super) fn growing(&self) -> Option<&ScalableBloomFilter> {
         match &self.filter {

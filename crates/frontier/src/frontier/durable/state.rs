@@ -1,6 +1,6 @@
 //! The whole state of a frontier as bytes: what a checkpoint holds.
 //!
-//! The seen-set is apart, in the format of its own file, because it is large. The rest is written by postcard, field after field, so it can
+//! The seen-set is apart, because it is large. The rest is written by postcard, field after field, so it can
 //! be read by the same version of the format only. Neither contains anything of the configuration.
 
 use std::collections::BTreeMap;
@@ -8,12 +8,11 @@ use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sieve::snapshot::{Counts, Snapshot as _};
-use sieve::{Filter as _, Hashing, SeenSet, Sieve};
+use sieve::{SeenSet, Sieve};
 
-use super::super::{Frontier, bloom_filter};
-use super::keys::SharedKeys;
+use super::super::Frontier;
 use super::seen::Seen;
+use super::seen_set::encode_seen_set;
 use super::shelf::{SharedStore, StoreShelf};
 use crate::config::{ConfigError, FrontierConfig};
 use crate::hosts::{HostQueues, HostTable, HostsError, HostsOnDisk, LeasedEntry, RowSizes, Shelf};
@@ -25,9 +24,6 @@ use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
-
-/// What the format of a seen-set has beside the bits, about.
-const ROOM_FOR_HEADS: usize = 4096;
 
 /// A state as bytes, without the hosts, which are copied one after the other.
 #[derive(Debug)]
@@ -132,6 +128,11 @@ impl Frontier {
         Ok(state)
     }
 
+    /// Returns the seen-set, without the digests of its keys.
+    pub(super) fn into_seen_set(self) -> SeenSet {
+        self.sieve.into_parts().0.into_filter()
+    }
+
     /// Makes a frontier of a state, its seen-set and its hosts, under a configuration that fits them. Returns the shelf of its queues, too.
     pub(super) fn decode_state(
         state: &[u8],
@@ -171,45 +172,5 @@ impl Frontier {
         frontier.latest = state.latest;
         frontier.refreshed_row = state.refreshed_row;
         Ok((frontier, shelf))
-    }
-}
-
-/// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
-pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
-    let load = seen.load();
-    if load.bits > 0 && load.ones == 0 {
-        return Ok(Vec::new());
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(load.bits / 8).unwrap_or(0) + ROOM_FOR_HEADS);
-    // The counters of the sieve have these counts exactly.
-    seen.write_to(&Counts::default(), &mut bytes)?;
-    Ok(bytes)
-}
-
-pub(super) fn decode_seen_set(
-    bytes: &[u8],
-    config: &FrontierConfig,
-    keys: Option<SharedKeys>,
-) -> Result<Seen, StateError> {
-    if bytes.is_empty() {
-        return Ok(with_keys(bloom_filter(config)?, config, keys));
-    }
-    let secret = match &config.hashing {
-        Hashing::Hardened { key } => Some(*key),
-        _ => None,
-    };
-    let (seen, _) = SeenSet::read_from(&mut &*bytes, bytes.len() as u64, secret)?;
-    Ok(with_keys(seen, config, keys))
-}
-
-/// Makes the seen-set of a filter and the digests of its keys, if they are stored.
-pub(super) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<SharedKeys>) -> Seen {
-    if let SeenSet::Growing(growing) = &mut seen {
-        growing.set_first_capacity(config.capacity);
-        growing.set_max_bytes(config.max_seen_set_bytes);
-    }
-    match keys {
-        Some(keys) => Seen::with_keys(seen, keys, config),
-        None => seen.into(),
     }
 }

@@ -5,9 +5,9 @@ use std::ops::{ControlFlow, Range};
 use super::super::checkpoint::{Manifest, Sizes};
 use super::super::error::OpenError;
 use super::super::keys::SharedKeys;
+use super::super::parts;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
-use super::super::state::EncodedState;
 use super::{PutOut, RepairReport, Salvaged, found, put_rest_out, rebuilt};
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable, names_of};
@@ -24,8 +24,9 @@ pub(super) fn restore_hosts(
     let Some((manifest, config)) = restore::manifest(&**guard)? else {
         return Ok(None);
     };
-    let state = state_without_hosts(&**guard, &manifest);
-    let Some(state) = found(state)? else {
+    let state = found(parts::parts(&**guard, &manifest, 0, manifest.state_parts))?;
+    let seen_set = found(restore::seen_set(&**guard, &manifest, &config, sizes))?;
+    let (Some(state), Some(seen_set)) = (state, seen_set) else {
         return Ok(None);
     };
     let hosts = whole_hosts(&**guard, &manifest, parse)?;
@@ -33,7 +34,7 @@ pub(super) fn restore_hosts(
     let keys = restore::stores_keys(&config)
         .then(|| SharedKeys::load(store.clone(), restore::looks_up(&config), sizes.keys, manifest.covered))
         .transpose()?;
-    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, store, keys, sizes);
+    let restored = Restored::at_checkpoint(&state, (seen_set, keys), hosts, (config, manifest), parse, store, sizes);
     let restored = found(restored)?;
     if let Some(restored) = &restored
         && let Some(keys) = restored.frontier.sieve.filter().keys()
@@ -41,13 +42,6 @@ pub(super) fn restore_hosts(
         keys.lock().journal_has_ended();
     }
     Ok(restored)
-}
-
-fn state_without_hosts(store: &dyn Store, manifest: &Manifest) -> Result<EncodedState, OpenError> {
-    Ok(EncodedState {
-        state: restore::parts(store, manifest, 0, manifest.state_parts)?,
-        seen_set: restore::parts(store, manifest, manifest.state_parts, manifest.seen_set_parts)?,
-    })
 }
 
 /// Returns the hosts of a checkpoint that are whole. What an earlier copy has of a host that a missing part had is dropped, too: since then,
@@ -69,7 +63,7 @@ fn whole_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Re
         }
         let is_whole = read_copy(store, copy.keys(), longest, &mut hosts)?;
         if at > 0 && !is_whole {
-            let names = found(restore::joined(store, copy.keys_of_names()))?;
+            let names = found(parts::joined(store, copy.keys_of_names()))?;
             hosts.drop_older(names.and_then(|names| names_of(&names)).as_ref());
         }
     }
@@ -128,7 +122,7 @@ pub(super) fn put_all_out(
 ) -> Result<(), OpenError> {
     let manifest = found(restore::manifest(&**store.lock()))?.flatten();
     if let Some((manifest, config)) = manifest
-        && let Some(mut restored) = without_seen_set(store, manifest, config, parse, sizes)?
+        && let Some(mut restored) = without_seen_set(store, &manifest, &config, parse, sizes)?
     {
         let frontier = &mut restored.frontier;
         let leased: Vec<_> = frontier.leases.drain().map(|(_, leased)| leased.entry).collect();
@@ -147,33 +141,30 @@ pub(super) fn put_all_out(
 /// Restores the frontier of a checkpoint with an empty seen-set: good enough to see what waits.
 fn without_seen_set(
     store: &SharedStore,
-    manifest: Manifest,
-    config: FrontierConfig,
+    manifest: &Manifest,
+    config: &FrontierConfig,
     parse: &ParseRules,
     sizes: Sizes,
 ) -> Result<Option<Restored>, OpenError> {
-    let hosts = || whole_hosts(&**store.lock(), &manifest, parse);
-    let empty = rebuilt::empty_state(&config)?;
-    let state = found(restore::parts(&**store.lock(), &manifest, 0, manifest.state_parts))?;
-    if let Some(state) = state {
-        let with_state = EncodedState {
+    let hosts = || whole_hosts(&**store.lock(), manifest, parse);
+    let (nothing, seen_set) = rebuilt::empty_state(config)?;
+    let state = found(parts::parts(&**store.lock(), manifest, 0, manifest.state_parts))?;
+    let at_checkpoint = |state: &[u8], seen_set, hosts| {
+        let of_store = (config.clone(), manifest.clone());
+        found(Restored::at_checkpoint(
             state,
-            seen_set: empty.seen_set.clone(),
-        };
-        let (hosts, of_store) = (hosts()?, (config.clone(), manifest.clone()));
-        let restored = Restored::at_checkpoint(&with_state, hosts, of_store, parse, store, None, sizes);
-        if let Some(restored) = found(restored)? {
-            return Ok(Some(restored));
-        }
+            (seen_set, None),
+            hosts,
+            of_store,
+            parse,
+            store,
+            sizes,
+        ))
+    };
+    if let Some(state) = state
+        && let Some(restored) = at_checkpoint(&state, seen_set.clone(), hosts()?)?
+    {
+        return Ok(Some(restored));
     }
-    let hosts = hosts()?;
-    found(Restored::at_checkpoint(
-        &empty,
-        hosts,
-        (config, manifest),
-        parse,
-        store,
-        None,
-        sizes,
-    ))
+    at_checkpoint(&nothing, seen_set, hosts()?)
 }

@@ -8,10 +8,10 @@ use sieve::{Filter as _, SeenSet};
 use super::super::checkpoint::Sizes;
 use super::super::error::OpenError;
 use super::super::keys::{self, SharedKeys};
+use super::super::parts;
 use super::super::record;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
-use super::super::state::EncodedState;
 use super::{Frontier, found};
 use crate::config::FrontierConfig;
 use crate::entry::{Entry, Purpose};
@@ -19,11 +19,13 @@ use crate::frontier::bloom_filter;
 use crate::rules::ParseRules;
 use crate::store::{Batch, Space};
 
-/// Returns the state of a frontier that has met nothing.
-pub(super) fn empty_state(config: &FrontierConfig) -> Result<EncodedState, OpenError> {
-    let seen: SeenSet = bloom_filter(config)?;
-    let frontier = Frontier::with_seen_set(config.clone(), seen)?;
-    Ok(frontier.encode_state(u64::MAX / 2)?)
+/// Returns the state and the seen-set of a frontier that has met nothing.
+pub(super) fn empty_state(config: &FrontierConfig) -> Result<(Vec<u8>, SeenSet), OpenError> {
+    let frontier = Frontier::with_seen_set(config.clone(), bloom_filter(config)?)?;
+    Ok((
+        frontier.encode_without_seen_set(u64::MAX / 2)?,
+        frontier.into_seen_set(),
+    ))
 }
 
 /// Restores the state at the checkpoint, with digests that are made anew; `None` if more is missing.
@@ -57,19 +59,17 @@ fn restore(
     let Some((manifest, config)) = found(restore::manifest(&**guard))?.flatten().filter(|_| has_records) else {
         return Ok(None);
     };
-    let part = |first, count| found(restore::parts(&**guard, &manifest, first, count));
     let seen_set = match has_new_filter {
-        true => Some(empty_state(&config)?.seen_set),
-        false => part(manifest.state_parts, manifest.seen_set_parts)?,
+        true => Some(bloom_filter(&config)?),
+        false => found(restore::seen_set(&**guard, &manifest, &config, sizes))?,
     };
-    let state = part(0, manifest.state_parts)?;
+    let state = found(parts::parts(&**guard, &manifest, 0, manifest.state_parts))?;
     let hosts = found(restore::hosts(&**guard, &manifest, parse))?;
     drop(guard);
     let (Some(state), Some(seen_set), Some(hosts)) = (state, seen_set, hosts) else {
         return Ok(None);
     };
-    let state = EncodedState { state, seen_set };
-    let restored = Restored::at_checkpoint(&state, hosts, (config, manifest), parse, store, None, sizes);
+    let restored = Restored::at_checkpoint(&state, (seen_set, None), hosts, (config, manifest), parse, store, sizes);
     let Some(mut restored) = found(restored)? else {
         return Ok(None);
     };
