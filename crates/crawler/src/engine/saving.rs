@@ -169,11 +169,11 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
     ///
-    /// It waits while more than a third of the requests that were started, and more than one, are in flight. So a commit has the results of
+    /// It waits while more than a fifth of the requests that were started, and more than one, are in flight. So a commit has the results of
     /// several, and servers have enough to do.
     pub(super) fn commit_due(&mut self) -> Option<Instant> {
         let saving = self.saving.as_mut()?;
-        let are_few_in_flight = self.ledger.len() <= (self.unsaved_leases.len() / 2).max(1);
+        let are_few_in_flight = self.ledger.len() <= (self.unsaved_leases.len() / 4).max(1);
         if self.ending.is_some() || !self.frontier.has_unsaved() || are_few_in_flight {
             return None;
         }

@@ -51,7 +51,8 @@ pub(super) fn open(
             Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes.rows)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint_saved(now)?;
+        // A power cut that takes it leaves an empty store, in which a crawl begins again: nothing was done yet.
+        frontier.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, false))?;
         return Ok(Opened {
             frontier,
             attachment: None,

@@ -9,7 +9,6 @@ mod continued;
 mod crash_images;
 mod damage;
 mod each_option;
-mod empty_seen_set;
 mod eviction;
 mod growth;
 mod keys;
@@ -20,6 +19,7 @@ mod removal;
 mod repair;
 mod run;
 mod segments;
+mod stored_seen_set;
 mod stores;
 
 #[path = "../../../tests/call_sequences/calls.rs"]

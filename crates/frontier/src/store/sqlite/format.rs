@@ -17,7 +17,7 @@ pub(super) const FILE: &str = "frontier.sqlite";
 const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 /// What is wrong with a file that is not [writable](is_writable).
 pub(super) const NOT_WRITABLE: &str = "a wrong version of SQLite in the head";
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
@@ -100,16 +100,12 @@ pub(super) fn sync_names(dir: &Path) -> std::result::Result<(), StoreError> {
 
 fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Until it has its name, nobody needs what is written. Then it is synced as a whole.
+    // Until it has its name, nobody needs what is written, nor what was before. Then it is synced as a whole.
     connection.pragma_update(None, "synchronous", "off")?;
+    connection.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
     // Both can be chosen only before the first page is written.
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-    if change_to_wal(&connection)? != "wal" {
-        // After an error of the disk, SQLite only answers with the mode that is left.
-        let why = "the journal mode cannot be changed".to_owned();
-        return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), Some(why)));
-    }
     let transaction = connection.transaction()?;
     for (_, sql) in tables() {
         transaction.execute(&sql, [])?;
@@ -121,8 +117,11 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
-    // Leaves one file, without a log beside it. The end of a connection empties the log, too, but its errors reach nobody.
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    if change_to_wal(&connection)? != "wal" {
+        // After an error of the disk, SQLite only answers with the mode that is left.
+        let why = "the journal mode cannot be changed".to_owned();
+        return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), Some(why)));
+    }
     connection.close().map_err(|(_, error)| error)
 }
 

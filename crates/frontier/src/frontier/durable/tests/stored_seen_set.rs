@@ -1,0 +1,112 @@
+//! The seen-set of a checkpoint: empty in the first one, where it takes no part, because the configuration says all of it; sparse; and full.
+
+use sieve::snapshot::{Counts, Snapshot as _};
+use sieve::{Filter as _, Hashing, OnSaturation, SeenSet};
+
+use super::super::seen_set::{encode_seen_set, read_seen_set};
+use super::common::{START, config, url};
+use super::damage::manifest;
+use super::pair::picture;
+use super::repair::mend;
+use super::stores::{Recorder, open_store, read_store};
+use crate::Verdict;
+use crate::config::FrontierConfig;
+
+#[test]
+fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened_and_mended() {
+    let fixed = FrontierConfig {
+        exact: false,
+        hashing: Hashing::Hardened { key: [7; 16] },
+        ..config()
+    };
+    let growing = FrontierConfig {
+        on_saturation: OnSaturation::Grow,
+        ..fixed.clone()
+    };
+    let recall = FrontierConfig {
+        recall: true,
+        ..fixed.clone()
+    };
+    for config in [fixed, growing, config(), recall] {
+        let recorder = Recorder::default();
+        let mut frontier = open_store(recorder.clone(), config, START).unwrap().frontier;
+        let pages = ["http://a.example/", "http://a.example/1", "http://b.example/"].map(url);
+        for page in &pages {
+            frontier.add_seed(page, START).unwrap();
+        }
+        frontier.persist(b"", START).unwrap();
+        let image = recorder.image();
+        assert_eq!(manifest(&image).seen_set_parts, 0);
+        let mended = mend(&image, &image);
+        assert!(!mended.report.has_losses(), "{:?}", mended.report);
+        for store in [image, mended.store] {
+            let mut opened = read_store(store).unwrap().frontier;
+            assert_eq!(picture(&opened), picture(&frontier));
+            for page in &pages {
+                assert_eq!(opened.add_seed(page, START).unwrap(), Verdict::Seen);
+            }
+        }
+    }
+}
+
+fn of_capacity(capacity: u64, on_saturation: OnSaturation) -> FrontierConfig {
+    FrontierConfig {
+        exact: false,
+        capacity,
+        hashing: Hashing::Hardened { key: [7; 16] },
+        on_saturation,
+        ..config()
+    }
+}
+
+fn with_keys(config: &FrontierConfig, keys: u32) -> SeenSet {
+    let mut seen = crate::frontier::bloom_filter(config).unwrap();
+    for key in 0..keys {
+        seen.insert(&key.to_le_bytes());
+    }
+    seen
+}
+
+fn plain(seen: &SeenSet) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    seen.write_to(&Counts::default(), &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_seen_set_is_read_as_it_was_written_however_full_it_is() {
+    for on_saturation in [OnSaturation::Warn, OnSaturation::Grow] {
+        let config = of_capacity(10_000, on_saturation);
+        for keys in [0, 1, 2, 30, 400, 3_000, 10_000, 40_000] {
+            let seen = with_keys(&config, keys);
+            let (plain_bytes, stored) = (plain(&seen), encode_seen_set(&seen).unwrap());
+            let read = read_seen_set(&mut stored.as_slice(), stored.len() as u64, &config).unwrap();
+            assert_eq!(plain(&read), plain_bytes, "{keys} keys");
+            // 8 bits of a key, each in a word of its own.
+            assert!(
+                stored.len() <= plain_bytes.len().min(500 + 40 * keys as usize),
+                "{keys} keys"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sparse_seen_set_that_is_damaged_is_an_error_or_another_one_and_never_a_panic() {
+    let config = of_capacity(2_000, OnSaturation::Grow);
+    let seen = with_keys(&config, 20);
+    let stored = encode_seen_set(&seen).unwrap();
+    let right = plain(&seen);
+    let is_error_or_same = |bytes: &[u8]| {
+        let read = read_seen_set(&mut &*bytes, stored.len() as u64, &config);
+        read.is_err() || read.is_ok_and(|read| plain(&read) == right)
+    };
+    for at in 1..stored.len() {
+        assert!(is_error_or_same(&stored[..at]), "cut at {at}");
+        for bit in 0..8 {
+            let mut wrong = stored.clone();
+            wrong[at] ^= 1 << bit;
+            assert!(is_error_or_same(&wrong), "bit {bit} at {at}");
+        }
+    }
+}
