@@ -22,6 +22,9 @@ const REPLACED: u64 = 2;
 /// The segments that are removed with one row, at least.
 const REMOVED_AT_ONCE: usize = 512;
 
+/// Young segments that were discarded are removed with one row, so many at least: neighbours share pages.
+const YOUNG_AT_ONCE: usize = 32;
+
 /// A store that the frontier writes and the shelf reads.
 #[derive(Debug, Clone)]
 pub(super) struct SharedStore(Arc<Mutex<Box<dyn Store>>>);
@@ -127,7 +130,10 @@ impl StoreShelf {
     /// Adds new segments to a batch, and the removal of young ones that were discarded.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
-        let mut young = std::mem::take(&mut segments.discarded_young);
+        let mut young = Vec::new();
+        if segments.discarded_young.len() >= YOUNG_AT_ONCE {
+            young = std::mem::take(&mut segments.discarded_young);
+        }
         if let Some((last, _)) = segments.fresh.last_key_value() {
             segments.last_stored = Some(*last);
             segments.remove_useless(batch);
@@ -135,7 +141,7 @@ impl StoreShelf {
             // Without a greater number in the store, the greatest would be given again after a crash.
             let last = segments.last_stored;
             let is_last = |number: &mut u64| Some(*number) == last;
-            segments.discarded_young = young.extract_if(.., is_last).collect();
+            segments.discarded_young.extend(young.extract_if(.., is_last));
         }
         segments.fresh_bytes = 0;
         for (number, segment) in std::mem::take(&mut segments.fresh) {
