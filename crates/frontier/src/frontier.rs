@@ -246,7 +246,7 @@ impl Frontier {
         }
         self.commit(|frontier| {
             #[cfg(not(feature = "durable"))]
-            let settled = settlements.iter().map(|one| frontier.settle_one(one, now)).collect();
+            let settled = settlements.iter().map(|one| frontier.settle_one(one, now).0).collect();
             #[cfg(feature = "durable")]
             let settled = frontier.settle_and_record(settlements, now)?;
             Ok(settled)

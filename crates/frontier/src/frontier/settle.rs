@@ -18,7 +18,8 @@ use crate::time::Time;
 use crate::traps::{ClusterMember, LinkTreatment};
 
 impl Frontier {
-    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> Settled {
+    /// Settles a lease. Returns the entry, too, if it was of a page or a sitemap.
+    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Entry>) {
         let is_meant = self.leases.get(&settlement.lease).is_some_and(|leased| {
             matches!(
                 (&leased.entry.purpose, &settlement.end),
@@ -30,9 +31,9 @@ impl Frontier {
         });
         let leased = is_meant.then(|| self.leases.remove(&settlement.lease)).flatten();
         let Some(leased) = leased else {
-            return Settled::new(Fate::Stale);
+            return (Settled::new(Fate::Stale), None);
         };
-        match (&leased.entry.purpose, &settlement.end) {
+        let settled = match (&leased.entry.purpose, &settlement.end) {
             (Purpose::Robots(origin), End::Robots(outcome)) => {
                 let origin = origin.clone();
                 self.settle_robots(leased, &origin, outcome, &settlement.links, now)
@@ -43,9 +44,13 @@ impl Frontier {
                 self.hosts().address_known(&leased.entry.queue, *address, until, now);
                 Settled::new(Fate::Final)
             }
-            (_, End::Page(outcome) | End::Sitemap(outcome)) => self.settle_page(leased, outcome, settlement, now),
+            (_, End::Page(outcome) | End::Sitemap(outcome)) => {
+                let (settled, entry) = self.settle_page(leased, outcome, settlement, now);
+                return (settled, Some(entry));
+            }
             _ => Settled::new(Fate::Stale),
-        }
+        };
+        (settled, None)
     }
 
     /// Ends the request of a lease, or undoes it if none was made.
@@ -64,7 +69,13 @@ impl Frontier {
         self.hosts().reset_throttles(leased, now);
     }
 
-    fn settle_page(&mut self, leased: LeasedEntry, outcome: &Outcome, settlement: &Settlement, now: Time) -> Settled {
+    fn settle_page(
+        &mut self,
+        leased: LeasedEntry,
+        outcome: &Outcome,
+        settlement: &Settlement,
+        now: Time,
+    ) -> (Settled, Entry) {
         let is_page = leased.entry.purpose == Purpose::Page;
         let counts = counts_as_page(&leased.entry);
         self.leased_pages -= u64::from(counts);
@@ -81,24 +92,25 @@ impl Frontier {
             None
         };
         let from = self.compare(&leased.entry, settlement, &mut settled);
-        let (host, url) = (leased.entry.queue.clone(), leased.entry.url.clone());
-        settled.fate = match outcome {
+        let entry = match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
                 self.note_answer(&leased, &mut settled.notices, now);
                 self.count_final(&leased.entry, outcome);
-                Fate::Final
+                leased.entry
             }
             Outcome::NotFetched(why) => {
                 self.count_not_fetched(&leased.entry.purpose, *why);
-                Fate::Final
+                leased.entry
             }
             Outcome::Failed { failure, retry_after } => {
-                self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now)
+                let entry = leased.entry.clone();
+                settled.fate = self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now);
+                entry
             }
         };
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
-        if counts && is_spent && self.hosts().count_page(&host, now) {
-            self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
+        if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
+            self.hosts().drop_pages_of(&entry.queue, NotFetched::HostBudget, now);
         }
         settled.verdicts = match same_key_target {
             Some(link) => vec![self.offer_same_key_target(link, now)],
@@ -108,12 +120,12 @@ impl Frontier {
         self.count_known(settlement.links_known);
         settled.notices.extend(from.notices);
         if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
-            let lost = self.redirects.closed_by(&url, target.url.url().as_str());
+            let lost = self.redirects.closed_by(&entry.url, target.url.url().as_str());
             if settled.verdicts == [Verdict::Seen] {
                 settled.redirect_loop = lost;
             }
         }
-        settled
+        (settled, entry)
     }
 
     fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {

@@ -23,7 +23,8 @@ use crate::url::{CanonicalUrl, HostKey, Origin};
 
 /// Returns a row of the journal.
 pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
-    let mut row = postcard::to_allocvec(serde_bytes::Bytes::new(attachment))?;
+    let row = Vec::with_capacity(attachment.len() + calls.len() + 8);
+    let mut row = postcard::to_extend(serde_bytes::Bytes::new(attachment), row)?;
     row.extend_from_slice(calls);
     Ok(row)
 }

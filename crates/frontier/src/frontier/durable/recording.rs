@@ -88,11 +88,7 @@ impl Frontier {
     }
 
     fn settle_with_record(&mut self, settlement: &Settlement, now: Time) -> Result<Settled, FrontierError> {
-        if self.durable.is_none() {
-            return Ok(self.settle_one(settlement, now));
-        }
-        let entry = self.leases.get(&settlement.lease).map(|leased| leased.entry.clone());
-        let settled = self.settle_one(settlement, now);
+        let (settled, entry) = self.settle_one(settlement, now);
         if let (Some(durable), Some(entry)) = (&mut self.durable, entry)
             && let Some(record) = PageRecord::settled(&entry, settlement, &settled, now)
         {

@@ -77,7 +77,7 @@ impl Frontier {
                 let mut is_same = true;
                 for stored in settlements {
                     let (settlement, others) = stored.read(parse)?;
-                    let settled = self.settle_one(&settlement, *now);
+                    let (settled, _) = self.settle_one(&settlement, *now);
                     self.count_others(others);
                     is_same &= settled.fate == stored.fate && stored.links.agree_with(&settled.verdicts);
                 }

@@ -62,7 +62,9 @@ impl Frontier {
             durable.checkpointer.count(row.len());
             batch.put(Space::Journal, durable.next_row, row);
             if !durable.records.is_empty() {
-                batch.put(Space::Record, durable.next_row, std::mem::take(&mut durable.records));
+                // The next row will have about as many.
+                let next = Vec::with_capacity(durable.records.len());
+                batch.put(Space::Record, durable.next_row, std::mem::replace(&mut durable.records, next));
             }
             durable.calls.clear();
             durable.has_unsaved = false;
