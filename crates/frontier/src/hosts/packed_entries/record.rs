@@ -1,5 +1,6 @@
 //! The format of a record: see [`packed_entries`](super). [`Writer`] writes it, [`Reader`] reads it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::OriginRef;
@@ -193,11 +194,14 @@ impl<'a> Reader<'a> {
         bytes.take(length)
     }
 
-    fn text(&self, bytes: &mut Bytes<'a>) -> Option<String> {
+    fn text(&self, bytes: &mut Bytes<'a>) -> Option<Cow<'a, str>> {
         let number = bytes.number()?;
         let rest = std::str::from_utf8(bytes.take(usize::try_from(number / 2).ok()?)?).ok()?;
-        let origin = if number % 2 == 1 { self.origin_ref.origin } else { "" };
-        Some([origin, rest].concat())
+        Some(if number % 2 == 1 {
+            [self.origin_ref.origin, rest].concat().into()
+        } else {
+            rest.into()
+        })
     }
 
     pub(super) fn entry(&mut self) -> Option<Entry> {
@@ -214,7 +218,7 @@ impl<'a> Reader<'a> {
         let path = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
         let url = String::from_utf8(path).ok()?.into_boxed_str();
         let key = if flags & HAS_KEY != 0 {
-            Some(self.text(&mut bytes)?.into_boxed_str())
+            Some(self.text(&mut bytes)?.into())
         } else {
             None
         };
@@ -241,7 +245,7 @@ impl<'a> Reader<'a> {
         };
         let mut text_if = |is_there: bool| {
             if is_there {
-                self.text(&mut bytes).map(Some)
+                self.text(&mut bytes).map(|text| Some(text.into_owned()))
             } else {
                 Some(None)
             }
