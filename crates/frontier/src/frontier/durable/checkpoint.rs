@@ -37,6 +37,8 @@ pub(super) struct Sizes {
     pub(super) keys: KeySizes,
     /// How evicted hosts lie on disk.
     pub(super) rows: RowSizes,
+    /// The segments that no checkpoint has and that are no longer needed, before they are removed together: neighbours share pages.
+    pub(super) young_at_once: usize,
     /// The bytes of hosts in memory, if the configuration has no bound.
     pub(super) resident_bytes: u64,
     /// The bytes of new segments that wait in memory while the calls of the journal are made again.
@@ -54,6 +56,7 @@ pub(super) const SIZES: Sizes = Sizes {
         row_bytes: 16 << 10,
         holes: 4096,
     },
+    young_at_once: 32,
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,
 };
@@ -250,6 +253,11 @@ impl Checkpointer {
             from = kept.end;
         }
         self.removal.add_whole(Space::Journal, 0..=manifest.covered);
+        // About: its last parts may be shorter. Whole copies of the hosts are not expected.
+        let is_continuing = !manifest.earlier.is_empty();
+        let host_parts = if is_continuing { manifest.host_parts } else { 0 };
+        let parts = manifest.state_parts + manifest.seen_set_parts + host_parts;
+        self.expected_bytes = parts.saturating_mul(self.sizes.part_bytes as u64);
         self.last = Some(manifest.clone());
     }
 

@@ -111,11 +111,10 @@ fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), false, KEY_SIZES);
-    let sizes = RowSizes::default();
     let most = encoded.seen_set.len() as u64;
     let seen_set = decode_seen_set(&mut encoded.seen_set.as_slice(), most, &config()).ok()?;
     let seen_set = with_keys(seen_set, &config(), Some(keys));
-    let decoded = Frontier::decode_state(&encoded.state, seen_set, hosts, &config(), &parse, &store(), sizes);
+    let decoded = Frontier::decode_state(&encoded.state, seen_set, hosts, &config(), &parse, &store(), SIZES);
     decoded.ok().map(|(frontier, _)| frontier)
 }
 

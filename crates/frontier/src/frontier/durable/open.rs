@@ -4,7 +4,7 @@ use super::super::{Frontier, bloom_filter};
 use super::checkpoint::{LOGIC, SIZES, Sizes};
 use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::restore::{looks_up, open_spool, restore, stores_keys};
+use super::restore::{looks_up, open_spool, restore, stores_keys, without_checkpoint};
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
 use super::{Durable, options};
@@ -47,8 +47,7 @@ pub(super) fn open(
         let state = fresh.encode_without_seen_set(0)?;
         let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
         let empty = HostTable::default();
-        let (mut frontier, shelf) =
-            Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes.rows)?;
+        let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
         // A power cut that takes it leaves an empty store, in which a crawl begins again: nothing was done yet.
@@ -75,7 +74,7 @@ pub(super) fn open(
         let before = shelf;
         let keys = frontier.sieve.filter().keys().cloned();
         let seen_set = with_keys(frontier.into_seen_set(), &config, keys);
-        (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes.rows)?;
+        (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes)?;
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
     }
@@ -111,8 +110,9 @@ pub(super) fn open(
 
 /// Reads a store, and leaves it as it is.
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let restored = restore(&SharedStore::new(store), parse, SIZES, false)?;
-    let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
+    let store = SharedStore::new(store);
+    let restored = restore(&store, parse, SIZES, false)?;
+    let restored = restored.ok_or_else(|| without_checkpoint(&store))?;
     Ok(Opened {
         now: restored.frontier.latest,
         frontier: restored.frontier,

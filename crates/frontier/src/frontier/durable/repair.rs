@@ -98,7 +98,7 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
     let restored = restore::restore(&store, parse, SIZES, false)?;
-    let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
+    let mut restored = restored.ok_or_else(|| restore::without_checkpoint(&store))?;
     let mut is_missing = false;
     let shelf = &restored.shelf;
     restored.frontier.sieve.queue_mut().visit_segments(&mut |number| {

@@ -114,6 +114,16 @@ pub(super) fn restore_checkpoint(
     Ok(Some(restored))
 }
 
+/// Returns why a store without a checkpoint cannot be read.
+pub(super) fn without_checkpoint(store: &SharedStore) -> OpenError {
+    let store = store.lock();
+    if Space::ALL.into_iter().all(|space| store.last_key(space).is_none()) {
+        OpenError::NotBegun
+    } else {
+        OpenError::Damaged("it has no checkpoint".to_owned())
+    }
+}
+
 /// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
 pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
@@ -140,7 +150,7 @@ impl Restored {
         sizes: Sizes,
     ) -> Result<Self, OpenError> {
         let seen_set = with_keys(seen_set, &config, keys);
-        let (frontier, shelf) = Frontier::decode_state(state, seen_set, hosts, &config, parse, store, sizes.rows)?;
+        let (frontier, shelf) = Frontier::decode_state(state, seen_set, hosts, &config, parse, store, sizes)?;
         Ok(Self {
             frontier,
             shelf,
@@ -252,7 +262,7 @@ impl Restored {
         };
         Self {
             frontier,
-            shelf: Arc::new(StoreShelf::new(store, 0)),
+            shelf: Arc::new(StoreShelf::new(store, 0, 1)),
             config,
             manifest,
             attachment: Vec::new(),

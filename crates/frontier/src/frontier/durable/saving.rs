@@ -5,6 +5,9 @@ use super::{Durable, calls};
 use crate::store::{Batch, Space};
 use crate::time::Time;
 
+/// The bytes that are reserved for the records of the next row, at most.
+const MOST_RESERVED: usize = 64 << 10;
+
 impl Frontier {
     /// Makes all changes since the last call survive the end of this process, together with a text of the caller's own, in one step:
     /// after a crash there are all of them, or none. [`Opened::attachment`](super::Opened::attachment) returns the text of the last step.
@@ -63,8 +66,12 @@ impl Frontier {
             batch.put(Space::Journal, durable.next_row, row);
             if !durable.records.is_empty() {
                 // The next row will have about as many.
-                let next = Vec::with_capacity(durable.records.len());
-                batch.put(Space::Record, durable.next_row, std::mem::replace(&mut durable.records, next));
+                let next = Vec::with_capacity(durable.records.len().min(MOST_RESERVED));
+                batch.put(
+                    Space::Record,
+                    durable.next_row,
+                    std::mem::replace(&mut durable.records, next),
+                );
             }
             durable.calls.clear();
             durable.has_unsaved = false;

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write as _};
 
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
-use sieve::snapshot::{Counts, Snapshot as _};
+use sieve::snapshot::{Counts, Snapshot as _, SnapshotError};
 use sieve::{Filter as _, Hashing, SeenSet};
 
 use super::super::bloom_filter;
@@ -46,7 +46,8 @@ pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
 /// Reads what [`encode_seen_set`] returned, of at most `most` bytes. The seen-set has the size that was written, whatever the capacity is now.
 pub(super) fn read_seen_set(reader: &mut impl Read, most: u64, config: &FrontierConfig) -> Result<SeenSet, StateError> {
     let mut start = Vec::new();
-    reader.by_ref().take(LZ4_MAGIC.len() as u64).read_to_end(&mut start)?;
+    let head = reader.by_ref().take(LZ4_MAGIC.len() as u64).read_to_end(&mut start);
+    head.map_err(SnapshotError::from)?;
     if start.is_empty() {
         return Ok(bloom_filter(config)?);
     }
@@ -56,15 +57,20 @@ pub(super) fn read_seen_set(reader: &mut impl Read, most: u64, config: &Frontier
     };
     let is_compressed = start == LZ4_MAGIC;
     let mut whole = start.as_slice().chain(reader);
-    let (seen, _) = if is_compressed {
-        SeenSet::read_from(
+    if is_compressed {
+        return read_to_end(
             &mut FrameDecoder::new(whole),
             most.saturating_mul(MOST_COMPRESSED),
             secret,
-        )?
-    } else {
-        SeenSet::read_from(&mut whole, most, secret)?
-    };
+        );
+    }
+    read_to_end(&mut whole, most, secret)
+}
+
+/// Reads a filter and what is behind it, so that no part that is missing goes unnoticed.
+fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> Result<SeenSet, StateError> {
+    let (seen, _) = SeenSet::read_from(reader, most, secret)?;
+    io::copy(reader, &mut io::sink()).map_err(SnapshotError::from)?;
     Ok(seen)
 }
 

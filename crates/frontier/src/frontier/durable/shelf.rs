@@ -1,8 +1,8 @@
 //! Closed segments of queues and rows of evicted hosts, in the store.
 //!
 //! A segment is written with the row of the call that closed it. Its number is the next one. It is discarded when its last entry is taken,
-//! and removed when no checkpoint needs it any more: at once if it is younger than the last checkpoint that was begun, because the journal
-//! makes it again; else after the first checkpoint that is begun after it was discarded, in slices. The numbers of those are stored beside
+//! and removed when no checkpoint needs it any more: soon, with some others, if it is younger than the last checkpoint that was begun, because the
+//! journal makes it again; else after the first checkpoint that is begun after it was discarded, in slices. The numbers of those are stored beside
 //! the manifest, so that a crash in between leaves none behind.
 //!
 //! A run that continues after a crash may evict other hosts, so its segments are others. It removes the young segments of the run before,
@@ -21,9 +21,6 @@ const REPLACED: u64 = 2;
 
 /// The segments that are removed with one row, at least.
 const REMOVED_AT_ONCE: usize = 512;
-
-/// Young segments that were discarded are removed with one row, so many at least: neighbours share pages.
-const YOUNG_AT_ONCE: usize = 32;
 
 /// A store that the frontier writes and the shelf reads.
 #[derive(Debug, Clone)]
@@ -54,8 +51,9 @@ struct Segments {
     fresh: BTreeMap<u64, Box<[u8]>>,
     /// Those below this number may be in a checkpoint.
     first_young: u64,
-    /// Young ones that were discarded: they are removed with the next row.
+    /// Young ones that were discarded: they are removed together once there are [`young_at_once`](Self::young_at_once).
     discarded_young: Vec<u64>,
+    young_at_once: usize,
     /// Old ones that were discarded since the last checkpoint was begun.
     discarded_old: Vec<u64>,
     /// Those that are not needed once the checkpoint is finished that is being written.
@@ -77,12 +75,13 @@ impl StoreShelf {
     /// Makes a shelf whose next segment has this number.
     ///
     /// If the store has one with this number or a greater one, it has the number after it instead: see the head of this file.
-    pub(super) fn new(store: SharedStore, next: u64) -> Self {
+    pub(super) fn new(store: SharedStore, next: u64, young_at_once: usize) -> Self {
         let last = store.lock().last_key(Space::Segment);
         let used = last.filter(|last| (next..MAX_KEY / 2).contains(last));
         let segments = Segments {
             next: used.map_or(next, |last| last + 1),
             first_young: next,
+            young_at_once,
             useless_from: Some(next),
             last_stored: last,
             ..Segments::default()
@@ -127,11 +126,11 @@ impl StoreShelf {
         Ok(found.is_some_and(|(at, _)| at == number))
     }
 
-    /// Adds new segments to a batch, and the removal of young ones that were discarded.
+    /// Adds new segments to a batch, and the removal of young ones that were discarded, if there are enough.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
         let mut young = Vec::new();
-        if segments.discarded_young.len() >= YOUNG_AT_ONCE {
+        if segments.discarded_young.len() >= segments.young_at_once {
             young = std::mem::take(&mut segments.discarded_young);
         }
         if let Some((last, _)) = segments.fresh.last_key_value() {

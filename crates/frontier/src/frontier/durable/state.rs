@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use sieve::{SeenSet, Sieve};
 
 use super::super::Frontier;
+use super::checkpoint::Sizes;
 use super::seen::Seen;
 use super::seen_set::encode_seen_set;
 use super::shelf::{SharedStore, StoreShelf};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, HostTable, HostsError, HostsOnDisk, LeasedEntry, RowSizes, Shelf};
+use crate::hosts::{HostQueues, HostTable, HostsError, HostsOnDisk, LeasedEntry, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
@@ -141,15 +142,15 @@ impl Frontier {
         config: &FrontierConfig,
         parse: &ParseRules,
         store: &SharedStore,
-        sizes: RowSizes,
+        sizes: Sizes,
     ) -> Result<(Self, Arc<StoreShelf>), StateError> {
         let mut state: State = postcard::from_bytes(state)?;
         let mut frontier = Self::with_seen_set(config.clone(), SeenSet::exact())?;
-        let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment));
+        let shelf = Arc::new(StoreShelf::new(store.clone(), state.next_segment, sizes.young_at_once));
         let on_disk = HostsOnDisk {
             shelf: Arc::clone(&shelf) as Arc<dyn Shelf>,
             parse,
-            sizes,
+            sizes: sizes.rows,
         };
         state.queues.configure(Self::host_rules(config), config, hosts, on_disk);
         state.sitemaps.configure(config.max_sitemaps);

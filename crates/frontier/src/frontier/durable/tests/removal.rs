@@ -71,7 +71,7 @@ struct Shelved {
 
 impl Shelved {
     fn on(recorder: Recorder, next: u64) -> Self {
-        let shelf = StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), next);
+        let shelf = StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), next, 1);
         shelf.continue_removal().unwrap();
         Self { recorder, shelf }
     }

@@ -3,6 +3,8 @@
 use sieve::snapshot::{Counts, Snapshot as _};
 use sieve::{Filter as _, Hashing, OnSaturation, SeenSet};
 
+use super::super::error::OpenError;
+use super::super::parts::PartsReader;
 use super::super::seen_set::{encode_seen_set, read_seen_set};
 use super::common::{START, config, url};
 use super::damage::manifest;
@@ -11,6 +13,7 @@ use super::repair::mend;
 use super::stores::{Recorder, open_store, read_store};
 use crate::Verdict;
 use crate::config::FrontierConfig;
+use crate::store::{Batch, MemoryStore, Space, Store as _};
 
 #[test]
 fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened_and_mended() {
@@ -92,7 +95,7 @@ fn a_seen_set_is_read_as_it_was_written_however_full_it_is() {
 }
 
 #[test]
-fn a_sparse_seen_set_that_is_damaged_is_an_error_or_another_one_and_never_a_panic() {
+fn a_sparse_seen_set_that_is_damaged_is_an_error_and_never_another_one() {
     let config = of_capacity(2_000, OnSaturation::Grow);
     let seen = with_keys(&config, 20);
     let stored = encode_seen_set(&seen).unwrap();
@@ -101,12 +104,44 @@ fn a_sparse_seen_set_that_is_damaged_is_an_error_or_another_one_and_never_a_pani
         let read = read_seen_set(&mut &*bytes, stored.len() as u64, &config);
         read.is_err() || read.is_ok_and(|read| plain(&read) == right)
     };
-    for at in 1..stored.len() {
-        assert!(is_error_or_same(&stored[..at]), "cut at {at}");
+    for at in 0..stored.len() {
+        assert!(at == 0 || is_error_or_same(&stored[..at]), "cut at {at}");
         for bit in 0..8 {
             let mut wrong = stored.clone();
             wrong[at] ^= 1 << bit;
             assert!(is_error_or_same(&wrong), "bit {bit} at {at}");
         }
     }
+}
+
+#[test]
+fn a_seen_set_in_many_parts_is_whole_or_an_error() {
+    let config = of_capacity(10_000, OnSaturation::Grow);
+    for keys in [60, 8_000] {
+        let seen = with_keys(&config, keys);
+        let stored = encode_seen_set(&seen).unwrap();
+        let parts: Vec<_> = stored.chunks(70).collect();
+        let read = |missing: Option<usize>| {
+            let mut store = MemoryStore::default();
+            let mut batch = Batch::default();
+            for (at, part) in parts.iter().enumerate().filter(|(at, _)| Some(*at) != missing) {
+                batch.put(Space::Checkpoint, at as u64, *part);
+            }
+            store.commit(&batch, false).unwrap();
+            let mut reader = PartsReader::new(&store, 0..parts.len() as u64);
+            let seen = read_seen_set(&mut reader, stored.len() as u64, &config);
+            reader.end(seen)
+        };
+        assert_eq!(plain(&read(None).unwrap()), plain(&seen));
+        for missing in 0..parts.len() {
+            let error = read(Some(missing)).unwrap_err();
+            assert!(matches!(error, OpenError::Damaged(_)), "part {missing}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_whose_crawl_has_not_begun_is_not_called_damaged() {
+    let error = read_store(MemoryStore::default()).unwrap_err();
+    assert!(matches!(error, OpenError::NotBegun), "{error}");
 }

@@ -27,6 +27,7 @@ pub(super) const SMALL: Sizes = Sizes {
         parts_at_once: 1,
         spooled_links: 10,
     },
+    young_at_once: 2,
     rows: RowSizes {
         row_bytes: 300,
         holes: 3,
