@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
+use super::checkpoint::SIZES;
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::restore::Restored;
 use super::seen_set::{read_seen_set as decode_seen_set, with_keys};
@@ -13,7 +14,7 @@ use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
-use crate::hosts::{HostReader, RowSizes, names_of};
+use crate::hosts::{HostReader, names_of};
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
