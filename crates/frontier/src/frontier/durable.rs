@@ -37,6 +37,7 @@ mod saving;
 mod seen;
 mod seen_set;
 mod shelf;
+mod sizes;
 mod state;
 mod tests;
 
@@ -46,7 +47,7 @@ use std::time::Duration;
 
 pub use crate::store::{LockHolder, StoreError};
 use calls::Call;
-use checkpoint::{Checkpointer, SIZES, Sizes};
+use checkpoint::Checkpointer;
 pub use error::OpenError;
 pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
@@ -54,6 +55,7 @@ pub use refresh::Refreshed;
 pub use repair::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
 pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
+use sizes::{SIZES, Sizes};
 
 use super::{Frontier, FrontierError};
 use crate::config::FrontierConfig;

@@ -1,8 +1,10 @@
 //! Why a directory cannot be opened.
 
+use std::io;
+
 use super::super::FrontierError;
-use super::state::StateError;
 use crate::config::ConfigError;
+use crate::hosts::HostsError;
 use crate::store::StoreError;
 
 /// Why a directory cannot be opened.
@@ -56,4 +58,19 @@ impl From<StateError> for OpenError {
             other => Self::Damaged(other.to_string()),
         }
     }
+}
+
+/// Why bytes are not the state of a frontier.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StateError {
+    #[error("its state cannot be read: {0}")]
+    State(#[from] postcard::Error),
+    #[error("its seen-set cannot be read: {0}")]
+    SeenSet(#[from] sieve::snapshot::SnapshotError),
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("its seen-set cannot be written: {0}")]
+    Write(#[from] io::Error),
 }

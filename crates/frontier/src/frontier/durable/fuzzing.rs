@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
-use super::checkpoint::SIZES;
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::restore::Restored;
 use super::seen_set::{read_seen_set as decode_seen_set, with_keys};
 use super::shelf::SharedStore;
+use super::sizes::SIZES;
 use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};

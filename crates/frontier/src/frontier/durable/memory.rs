@@ -3,8 +3,8 @@
 use sieve::Filter as _;
 
 use super::super::Frontier;
-use super::checkpoint::Sizes;
 use super::restore::{looks_up, stores_keys};
+use super::sizes::Sizes;
 use crate::config::{ConfigError, FrontierConfig};
 use crate::report::MemoryReport;
 

@@ -1,12 +1,13 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
 use super::super::{Frontier, bloom_filter};
-use super::checkpoint::{LOGIC, SIZES, Sizes};
+use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{looks_up, open_spool, restore, stores_keys, without_checkpoint};
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
+use super::sizes::{SIZES, Sizes};
 use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;

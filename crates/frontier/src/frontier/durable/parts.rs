@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::checkpoint::Manifest;
 use super::error::OpenError;
-use super::state::StateError;
+use super::error::StateError;
 use crate::hosts::HostsError;
 use crate::store::{Space, Store};
 

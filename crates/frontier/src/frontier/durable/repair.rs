@@ -21,10 +21,11 @@ use std::path::Path;
 
 use super::super::Frontier;
 use super::calls::{Call, StoredLinks};
-use super::checkpoint::{Manifest, SIZES, Sizes};
+use super::checkpoint::Manifest;
 use super::error::OpenError;
 use super::restore::{self, Restored};
 use super::shelf::SharedStore;
+use super::sizes::{SIZES, Sizes};
 use super::{Durable, keys, record};
 use crate::entry::Entry;
 use crate::link::Link;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use sieve::{OnSaturation, SeenSet};
 
 use super::super::Frontier;
-use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest, Sizes};
+use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
 use super::error::OpenError;
+use super::error::StateError;
 use super::keys::SharedKeys;
 use super::parts::{PartsReader, parts, visit_parts};
 use super::seen_set::{read_seen_set, with_keys};
 use super::shelf::{SharedStore, StoreShelf};
-use super::state::StateError;
+use super::sizes::Sizes;
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable};
 use crate::rules::ParseRules;

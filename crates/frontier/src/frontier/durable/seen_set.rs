@@ -7,9 +7,9 @@ use sieve::snapshot::{Counts, Snapshot as _, SnapshotError};
 use sieve::{Filter as _, Hashing, SeenSet};
 
 use super::super::bloom_filter;
+use super::error::StateError;
 use super::keys::SharedKeys;
 use super::seen::Seen;
-use super::state::StateError;
 use crate::config::FrontierConfig;
 
 /// With fewer ones than one in this many bits, the compressed form is smaller: a one takes four bytes of it.

@@ -4,19 +4,19 @@
 //! be read by the same version of the format only. Neither contains anything of the configuration.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sieve::{SeenSet, Sieve};
 
 use super::super::Frontier;
-use super::checkpoint::Sizes;
+use super::error::StateError;
 use super::seen::Seen;
 use super::seen_set::encode_seen_set;
 use super::shelf::{SharedStore, StoreShelf};
-use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, HostTable, HostsError, HostsOnDisk, LeasedEntry, Shelf};
+use super::sizes::Sizes;
+use crate::config::FrontierConfig;
+use crate::hosts::{HostQueues, HostTable, HostsOnDisk, LeasedEntry, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
@@ -37,21 +37,6 @@ impl EncodedState {
     pub(super) fn bytes(&self) -> u64 {
         (self.state.len() + self.seen_set.len()) as u64
     }
-}
-
-/// Why bytes are not the state of a frontier.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StateError {
-    #[error("its state cannot be read: {0}")]
-    State(#[from] postcard::Error),
-    #[error("its seen-set cannot be read: {0}")]
-    SeenSet(#[from] sieve::snapshot::SnapshotError),
-    #[error(transparent)]
-    Hosts(#[from] HostsError),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error("its seen-set cannot be written: {0}")]
-    Write(#[from] io::Error),
 }
 
 #[derive(Serialize)]

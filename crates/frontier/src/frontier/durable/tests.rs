@@ -35,7 +35,7 @@ mod settlements;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use super::checkpoint::Sizes;
+use super::sizes::Sizes;
 use crate as frontier;
 use calls::settings;
 use pair::{Pair, events};

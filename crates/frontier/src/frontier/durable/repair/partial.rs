@@ -2,12 +2,13 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::super::checkpoint::{Manifest, Sizes};
+use super::super::checkpoint::Manifest;
 use super::super::error::OpenError;
 use super::super::keys::SharedKeys;
 use super::super::parts;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
+use super::super::sizes::Sizes;
 use super::{PutOut, RepairReport, Salvaged, found, put_rest_out, rebuilt};
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable, names_of};

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use sieve::{Filter as _, SeenSet};
 
-use super::super::checkpoint::Sizes;
 use super::super::error::OpenError;
 use super::super::keys::{self, SharedKeys};
 use super::super::parts;
 use super::super::record;
 use super::super::restore::{self, Restored};
 use super::super::shelf::SharedStore;
+use super::super::sizes::Sizes;
 use super::{Frontier, found};
 use crate::config::FrontierConfig;
 use crate::entry::{Entry, Purpose};

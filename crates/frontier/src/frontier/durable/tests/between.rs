@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sieve::OnSaturation;
 
-use super::super::checkpoint::Sizes;
 use super::super::keys::KeySizes;
+use super::super::sizes::Sizes;
 use super::common::{START, config, parse, url};
 use super::recall::ALL_AT_ONCE;
 use super::stores::{Recorder, SMALL};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::super::checkpoint::Sizes;
+use super::super::sizes::Sizes;
 use super::common::{self, START, config, url};
 use super::pair::picture;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};

@@ -2,7 +2,7 @@
 
 use sieve::{Filter as _, OnSaturation};
 
-use super::super::checkpoint::Sizes;
+use super::super::sizes::Sizes;
 use super::common::{START, config, parse, url};
 use super::stores::{Recorder, SMALL};
 use crate::config::FrontierConfig;

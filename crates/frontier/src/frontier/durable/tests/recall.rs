@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use sieve::OnSaturation;
 
-use super::super::checkpoint::Sizes;
 use super::super::keys::KeySizes;
+use super::super::sizes::Sizes;
 use super::common::{START, config, url};
 use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
 use crate::config::FrontierConfig;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::checkpoint::{MANIFEST, Manifest, Sizes};
+use super::super::checkpoint::{MANIFEST, Manifest};
 use super::super::shelf::{SharedStore, StoreShelf};
+use super::super::sizes::Sizes;
 use super::common::{START, config, url};
 use super::stores::{Recorder, SMALL, open_sized, open_store};
 use crate::hosts::Shelf as _;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::checkpoint::{MANIFEST, Manifest, SIZES};
+use super::super::checkpoint::{MANIFEST, Manifest};
 use super::super::repair::{self, RepairOutcome, RepairReport, Salvaged};
 use super::super::shelf::SharedStore;
+use super::super::sizes::SIZES;
 use super::super::{open, record};
 use super::common::{START, parse, url};
 use super::crash_images::{check, records};

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
-use super::super::checkpoint::Sizes;
 use super::super::keys::KeySizes;
 use super::super::open;
+use super::super::sizes::Sizes;
 use super::common::parse;
 use super::pair::Place;
 use crate::config::FrontierConfig;
