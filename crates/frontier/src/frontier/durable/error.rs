@@ -40,9 +40,6 @@ pub enum OpenError {
         /// The version of this crate.
         supported: u32,
     },
-    /// The run that made the directory ended before anything of it was on the medium.
-    #[error("the crawl of the directory has not begun: give the command of the crawl again, which begins it")]
-    NotBegun,
     /// What was read is not what was written.
     #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
     Damaged(String),

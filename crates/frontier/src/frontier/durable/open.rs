@@ -4,7 +4,7 @@ use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::restore::{looks_up, open_spool, restore, stores_keys, without_checkpoint};
+use super::restore::{looks_up, open_spool, restore, stores_keys};
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -51,8 +51,7 @@ pub(super) fn open(
         let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        // A power cut that takes it leaves an empty store, in which a crawl begins again: nothing was done yet.
-        frontier.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, false))?;
+        frontier.checkpoint_saved(now)?;
         return Ok(Opened {
             frontier,
             attachment: None,
@@ -113,7 +112,7 @@ pub(super) fn open(
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
     let store = SharedStore::new(store);
     let restored = restore(&store, parse, SIZES, false)?;
-    let restored = restored.ok_or_else(|| without_checkpoint(&store))?;
+    let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
         now: restored.frontier.latest,
         frontier: restored.frontier,

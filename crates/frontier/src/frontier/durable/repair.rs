@@ -99,7 +99,7 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
     let restored = restore::restore(&store, parse, SIZES, false)?;
-    let mut restored = restored.ok_or_else(|| restore::without_checkpoint(&store))?;
+    let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
     let mut is_missing = false;
     let shelf = &restored.shelf;
     restored.frontier.sieve.queue_mut().visit_segments(&mut |number| {
@@ -357,6 +357,6 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
     durable.next_row = next_row;
     durable.attachment = attachment;
     durable.checkpointer.resume(&manifest, 0, last_part);
-    frontier.write_checkpoint(&mut durable, now, true)?;
+    frontier.write_checkpoint(&mut durable, now)?;
     Ok(())
 }

@@ -115,16 +115,6 @@ pub(super) fn restore_checkpoint(
     Ok(Some(restored))
 }
 
-/// Returns why a store without a checkpoint cannot be read.
-pub(super) fn without_checkpoint(store: &SharedStore) -> OpenError {
-    let store = store.lock();
-    if Space::ALL.into_iter().all(|space| store.last_key(space).is_none()) {
-        OpenError::NotBegun
-    } else {
-        OpenError::Damaged("it has no checkpoint".to_owned())
-    }
-}
-
 /// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
 pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {

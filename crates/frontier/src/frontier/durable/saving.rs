@@ -106,15 +106,10 @@ impl Frontier {
 
     /// Writes a checkpoint. All calls must have been saved, or belong to no row.
     pub(super) fn checkpoint_saved(&mut self, now: Time) -> Result<(), FrontierError> {
-        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, true))
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now))
     }
 
-    pub(super) fn write_checkpoint(
-        &mut self,
-        durable: &mut Durable,
-        now: Time,
-        sync: bool,
-    ) -> Result<(), FrontierError> {
+    pub(super) fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
@@ -130,7 +125,7 @@ impl Frontier {
         durable.checkpointer.remove_all(&mut batch);
         durable.shelf.remove_all(&mut batch);
         self.set_status(&mut batch, now);
-        durable.store.lock().commit(&batch, sync)?;
+        durable.store.lock().commit(&batch, true)?;
         durable.last_sync = now;
         Ok(())
     }

@@ -139,9 +139,3 @@ fn a_seen_set_in_many_parts_is_whole_or_an_error() {
         }
     }
 }
-
-#[test]
-fn a_directory_whose_crawl_has_not_begun_is_not_called_damaged() {
-    let error = read_store(MemoryStore::default()).unwrap_err();
-    assert!(matches!(error, OpenError::NotBegun), "{error}");
-}
