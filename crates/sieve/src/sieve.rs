@@ -287,7 +287,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Takes the sieve apart, into the filter and the queue. What it has counted is lost.
     ///
     /// ```
-    /// let mut sieve = sieve::Sieve::new(1000, 0.01)?;
+    /// let mut sieve = sieve::Sieve::new(1000)?;
     /// sieve.push("https://example.com/".to_owned());
     /// let (filter, queue) = sieve.into_parts();
     /// assert!(sieve::Filter::contains(&filter, b"https://example.com/"));
