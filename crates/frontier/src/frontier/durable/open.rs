@@ -110,8 +110,7 @@ pub(super) fn open(
 
 /// Reads a store, and leaves it as it is.
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let store = SharedStore::new(store);
-    let restored = restore(&store, parse, SIZES, false)?;
+    let restored = restore(&SharedStore::new(store), parse, SIZES, false)?;
     let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
     Ok(Opened {
         now: restored.frontier.latest,

@@ -4,8 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use super::checkpoint::Manifest;
-use super::error::OpenError;
-use super::error::StateError;
+use super::error::{OpenError, StateError};
 use crate::hosts::HostsError;
 use crate::store::{Space, Store};
 

@@ -6,8 +6,7 @@ use sieve::{OnSaturation, SeenSet};
 
 use super::super::Frontier;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
-use super::error::OpenError;
-use super::error::StateError;
+use super::error::{OpenError, StateError};
 use super::keys::SharedKeys;
 use super::parts::{PartsReader, parts, visit_parts};
 use super::seen_set::{read_seen_set, with_keys};

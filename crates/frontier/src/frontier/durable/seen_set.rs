@@ -17,7 +17,7 @@ const SPARSE: u64 = 32;
 /// The first bytes of the compressed form, an LZ4 frame, little-endian:
 /// <https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>.
 const LZ4_MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
-/// An LZ4 block has at most so many times its length.
+/// The decompressed length of an LZ4 block is at most this many times its own length.
 const MOST_COMPRESSED: u64 = 255;
 /// What the plain form has beside the bits, about.
 const ROOM_FOR_HEADS: usize = 4096;

@@ -36,9 +36,13 @@ impl Checkpoints {
     }
 
     fn begin(&mut self) {
+        self.begin_with(Vec::new());
+    }
+
+    fn begin_with(&mut self, seen_set: Vec<u8>) {
         let state = EncodedState {
             state: vec![7; 10],
-            seen_set: Vec::new(),
+            seen_set,
         };
         self.checkpointer
             .begin(state, &mut self.hosts, 0, &config(), b"")
@@ -117,4 +121,31 @@ fn hosts_are_written_whole_again_before_opening_reads_too_much_and_nothing_is_le
     let of_hosts: u64 = manifest.hosts().map(|hosts| hosts.count + hosts.names).sum();
     let left = checkpoints.store.space(Space::Checkpoint).len() as u64;
     assert_eq!(left, of_hosts + manifest.state_parts + manifest.seen_set_parts);
+}
+
+#[test]
+fn after_opening_the_next_checkpoint_waits_until_the_journal_is_as_long_as_before() {
+    let mut checkpoints = Checkpoints::new();
+    // What a whole one has is not expected of the next; a second one continues it.
+    (0..50).for_each(|host| checkpoints.block(host, 1));
+    for until in 2..4 {
+        checkpoints.block(0, until);
+        checkpoints.begin_with(vec![1; 40 * SMALL.part_bytes]);
+        checkpoints.write(true);
+    }
+    let mut opened = Checkpointer::new(SMALL);
+    opened.resume(&checkpoints.manifest(), 0, None);
+    let rows = |checkpointer: &mut Checkpointer| {
+        let rows = (1..).find(|_| {
+            checkpointer.count(SMALL.part_bytes);
+            checkpointer.is_due()
+        });
+        rows.unwrap_or(usize::MAX)
+    };
+    let (before, after) = (rows(&mut checkpoints.checkpointer), rows(&mut opened));
+    assert!((40..=42).contains(&before), "{before}");
+    assert!(
+        (before..before + 3).contains(&after),
+        "{before}, but {after} after opening"
+    );
 }

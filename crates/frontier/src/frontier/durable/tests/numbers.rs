@@ -60,7 +60,7 @@ fn no_number_is_given_twice_across_crashes() {
     let (mut history, mut added) = (History::default(), 0);
     for (number, image) in recorder.images().into_iter().enumerate() {
         history.add(&image, "before the crash");
-        if number % 7 != 0 {
+        if number % 5 != 0 {
             continue;
         }
         let (mut history, mut left) = (history.clone(), image);
@@ -77,7 +77,7 @@ fn no_number_is_given_twice_across_crashes() {
             left = images[until].clone();
         }
     }
-    assert!(added > 800, "{added}");
+    assert!(added > 1_000, "{added}");
 }
 
 #[test]
