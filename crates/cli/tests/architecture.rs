@@ -201,6 +201,7 @@ fn only_the_engine_and_the_client_use_tasks_and_timers() {
         "engine/not_saving.rs",
         "engine/saving.rs",
         "engine/stop.rs",
+        "fetch/address_cache.rs",
         "fetch/client.rs",
         "fetch/connector.rs",
         "fetch/guard.rs",

@@ -4,6 +4,7 @@
 //! politeness like any other link. The [`HttpFetcher`] takes no proxy from the environment, sends no `Referer`, and keeps cookies on
 //! request only.
 
+mod address_cache;
 pub mod address_guard;
 mod body;
 mod capture;
@@ -22,6 +23,7 @@ mod options;
 mod own_headers;
 mod pools;
 mod proxy;
+mod sessions;
 mod trust;
 
 use std::future::Future;
@@ -31,6 +33,7 @@ use std::time::Duration;
 use frontier::Validators;
 use url::Url;
 
+pub use address_cache::CachedResolver;
 pub use capture::Capture;
 pub use client::HttpFetcher;
 pub use cookie_file::{CookieFile, CookieFileError};

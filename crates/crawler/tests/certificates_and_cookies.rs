@@ -8,13 +8,15 @@
 
 mod hostile;
 
+use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crawler::fetch::CookieFile;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
 use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, page};
-use hostile::tls::start_self_signed;
+use hostile::tls::{start_counting, start_self_signed};
 
 fn options(seed: String) -> CrawlOptions {
     CrawlOptions {
@@ -58,6 +60,31 @@ async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
     };
     let summary = crawl(options(seed), http).await;
     assert_eq!(summary.pages, 1, "{summary}");
+}
+
+#[tokio::test]
+async fn the_sessions_of_many_hosts_are_resumed_when_their_turn_comes_again() {
+    const HOSTS: usize = 60;
+    let (port, handshakes) = start_counting().await;
+    let pages = ["", "next"]
+        .into_iter()
+        .flat_map(|path| (0..HOSTS).map(move |host| (host, path)));
+    let options = CrawlOptions {
+        seeds: pages
+            .map(|(host, path)| format!("https://h{host}.localhost:{port}/{path}"))
+            .collect(),
+        // One after the other: each host has its second turn after all the others.
+        concurrency: NonZeroUsize::MIN,
+        ..options(String::new())
+    };
+    let http = HttpOptions {
+        accept_any_certificate: true,
+        ..HttpOptions::default()
+    };
+    let summary = crawl(options, http).await;
+    assert_eq!(summary.pages, 2 * HOSTS as u64, "{summary}");
+    let count = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::Relaxed);
+    assert_eq!((count(&handshakes.full), count(&handshakes.resumed)), (HOSTS, HOSTS));
 }
 
 #[tokio::test]

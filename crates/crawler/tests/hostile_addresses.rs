@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crawler::fetch::{AddressGuard, ClientError, HttpOptionsError, Resolver, Resolving};
+use crawler::fetch::{AddressGuard, CachedResolver, ClientError, HttpOptionsError, Resolver, Resolving};
 use crawler::{
     Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
@@ -333,4 +333,18 @@ async fn the_address_guard_returns_only_allowed_addresses() {
     assert_eq!(first.unwrap().len(), 1);
     let second = guard.resolve(&seed.parse().unwrap(), &said(&[private])).await;
     assert!(matches!(second, Err(FetchError::AddressForbidden)), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_cached_resolver_asks_once_for_many_connections() {
+    let server = Server::start(|_| Script::say(html("each on a connection of its own"))).await;
+    let url = |n: u32| format!("http://pages.example:{}/{n}", server.port);
+    let resolver = names(|_| vec!["127.0.0.1".parse().unwrap()]);
+    let asked = Arc::clone(&resolver.asked);
+    let fetcher = HttpFetcher::with_resolver(&config(&url(0)), &http(), CachedResolver::new(resolver)).unwrap();
+    for n in 0..5 {
+        assert_eq!(fetch(&fetcher, &url(n)).await.unwrap().status, 200);
+    }
+    assert_eq!(server.requests().len(), 5);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }

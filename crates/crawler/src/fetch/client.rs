@@ -17,6 +17,7 @@ use hyper_util::client::legacy::connect::HttpInfo;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
+use super::address_cache::CachedResolver;
 use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
@@ -82,11 +83,11 @@ impl HttpFetcher {
     /// [`ClientError::Options`] for a header, a login or a proxy that cannot be used. [`ClientError::Tls`] when the TLS roots of the
     /// system cannot be read, and a seed needs them.
     pub fn new(config: &CrawlConfig, http: &HttpOptions) -> Result<Self, ClientError> {
-        Self::with_resolver(config, http, SystemResolver)
+        Self::with_resolver(config, http, CachedResolver::new(SystemResolver))
     }
 
     /// Sets up connection pools for a crawl that resolves host names in its own way. The address guard checks what the resolver
-    /// returns before anything connects to it.
+    /// returns before anything connects to it. The resolver is asked for each connection: wrap it in a [`CachedResolver`] to change that.
     ///
     /// # Errors
     ///

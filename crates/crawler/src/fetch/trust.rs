@@ -6,11 +6,14 @@
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
+
+use super::sessions::Sessions;
 
 /// Makes the settings of TLS.
 ///
@@ -41,6 +44,7 @@ fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
+    config.resumption = Resumption::store(Arc::new(Sessions::default()));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config
 }

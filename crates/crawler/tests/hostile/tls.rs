@@ -1,9 +1,10 @@
 //! A server over TLS with a certificate that no authority signed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{HandshakeKind, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -24,14 +25,32 @@ pub(crate) fn self_signed() -> TlsAcceptor {
 
 /// Starts a server of one page with a self-signed certificate. Returns the URL of the page.
 pub(crate) async fn start_self_signed() -> String {
+    let (port, _) = start_counting().await;
+    format!("https://127.0.0.1:{port}/")
+}
+
+/// The number of handshakes, by their kind.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes {
+    pub(crate) full: AtomicUsize,
+    pub(crate) resumed: AtomicUsize,
+}
+
+/// Starts a server of one page with a self-signed certificate, which closes each connection. Returns its port, and the handshakes it has made.
+pub(crate) async fn start_counting() -> (u16, Arc<Handshakes>) {
     let acceptor = self_signed();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let url = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let port = listener.local_addr().unwrap().port();
+    let handshakes = Arc::new(Handshakes::default());
+    let counted = Arc::clone(&handshakes);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, counted) = (acceptor.clone(), Arc::clone(&counted));
             tokio::spawn(async move {
                 if let Ok(mut stream) = acceptor.accept(stream).await {
+                    let is_resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+                    let count = if is_resumed { &counted.resumed } else { &counted.full };
+                    count.fetch_add(1, Ordering::Relaxed);
                     let _ = stream.read(&mut [0; 4096]).await;
                     let _ = stream.write_all(&html("ok")).await;
                     let _ = stream.shutdown().await;
@@ -39,5 +58,5 @@ pub(crate) async fn start_self_signed() -> String {
             });
         }
     });
-    url
+    (port, handshakes)
 }

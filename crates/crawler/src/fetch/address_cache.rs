@@ -1,0 +1,154 @@
+//! Addresses of host names, remembered for a minute, so that the name server is not asked for each connection.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::guard::{Resolver, Resolving};
+
+/// How long an address is used. The system does not tell how long the name server allows (POSIX.1-2024, `getaddrinfo`).
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// The names that are remembered, at most: some 3 MB.
+const MOST_NAMES: usize = 16_384;
+
+/// Remembers the addresses that another resolver has found, for one minute and of up to 16 384 names.
+///
+/// The [`HttpFetcher`](crate::HttpFetcher) asks the system through one. A resolver of your own is asked for each connection, unless
+/// it is wrapped. Errors are not remembered.
+#[derive(Debug, Clone)]
+pub struct CachedResolver<R> {
+    resolver: R,
+    names: Arc<Mutex<Names>>,
+}
+
+/// What was found, and when.
+#[derive(Debug)]
+struct Found {
+    addresses: Vec<IpAddr>,
+    at: Instant,
+}
+
+/// Names in two halves: once the younger one is full, it becomes the older one, which is forgotten.
+#[derive(Debug, Default)]
+struct Names {
+    younger: HashMap<String, Found>,
+    older: HashMap<String, Found>,
+}
+
+impl Names {
+    fn get(&self, name: &str) -> Option<Vec<IpAddr>> {
+        let found = self.younger.get(name).or_else(|| self.older.get(name))?;
+        (found.at.elapsed() < LIFETIME).then(|| found.addresses.clone())
+    }
+
+    fn insert(&mut self, name: String, found: Found) {
+        if self.younger.len() >= MOST_NAMES / 2 {
+            self.older = std::mem::take(&mut self.younger);
+        }
+        self.younger.insert(name, found);
+    }
+}
+
+impl<R> CachedResolver<R> {
+    /// Remembers what `resolver` finds.
+    pub fn new(resolver: R) -> Self {
+        Self {
+            resolver,
+            names: Arc::default(),
+        }
+    }
+}
+
+impl<R: Resolver> Resolver for CachedResolver<R> {
+    fn resolve(&self, name: &str) -> Resolving {
+        let known = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name);
+        if let Some(addresses) = known {
+            return Box::pin(ready(Ok(addresses)));
+        }
+        let (looking_up, names, name) = (self.resolver.resolve(name), Arc::clone(&self.names), name.to_owned());
+        Box::pin(async move {
+            let addresses = looking_up.await?;
+            let found = Found {
+                addresses: addresses.clone(),
+                at: Instant::now(),
+            };
+            names.lock().unwrap_or_else(PoisonError::into_inner).insert(name, found);
+            Ok(addresses)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// Has another address for each look-up, but fails for the name `none`.
+    #[derive(Default)]
+    struct Numbered(AtomicU32);
+
+    impl Resolver for Numbered {
+        fn resolve(&self, name: &str) -> Resolving {
+            let number = self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(ready(match name {
+                "none" => Err(io::Error::other(number.to_string())),
+                _ => Ok(vec![Ipv4Addr::from_bits(number).into()]),
+            }))
+        }
+    }
+
+    async fn number(resolver: &CachedResolver<Numbered>, name: &str) -> u32 {
+        match resolver.resolve(name).await.unwrap().as_slice() {
+            [IpAddr::V4(address)] => address.to_bits(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_looked_up_once_a_minute() {
+        let resolver = CachedResolver::new(Numbered::default());
+        assert_eq!(number(&resolver, "a.example").await, 0);
+        advance(Duration::from_secs(59)).await;
+        assert_eq!(number(&resolver, "a.example").await, 0);
+        assert_eq!(number(&resolver, "b.example").await, 1);
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(number(&resolver, "a.example").await, 2);
+        advance(Duration::from_secs(59)).await;
+        assert_eq!(number(&resolver, "a.example").await, 2);
+        assert_eq!(number(&resolver, "b.example").await, 3);
+    }
+
+    #[tokio::test]
+    async fn an_error_is_not_remembered() {
+        let resolver = CachedResolver::new(Numbered::default());
+        for number in ["0", "1"] {
+            assert_eq!(resolver.resolve("none").await.unwrap_err().to_string(), number);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_names_are_remembered_and_the_first_of_very_many_are_not() {
+        let resolver = CachedResolver::new(Numbered::default());
+        let many = MOST_NAMES as u32 * 3;
+        for n in 0..many {
+            assert_eq!(number(&resolver, &format!("host{n}.example")).await, n);
+        }
+        let last = many - MOST_NAMES as u32 / 2;
+        for n in last..many {
+            assert_eq!(number(&resolver, &format!("host{n}.example")).await, n);
+        }
+        assert_eq!(number(&resolver, "host0.example").await, many, "forgotten");
+        let names = resolver.names.lock().unwrap();
+        assert!(names.younger.len() + names.older.len() <= MOST_NAMES);
+    }
+}
