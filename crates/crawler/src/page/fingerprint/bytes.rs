@@ -1,4 +1,7 @@
-//! Eight bytes at once, in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+//! Eight bytes at once, in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1), and sixteen, where the processor has
+//! registers for them.
+
+use wide::u8x16;
 
 /// The same byte eight times.
 pub(super) const fn each(byte: u8) -> u64 {
@@ -38,19 +41,62 @@ pub(super) fn digits(bytes: u64) -> u64 {
     from_0 & !behind_9 & !bytes & HIGH
 }
 
-/// Marks bytes that an ideograph or a kana begins with, U+3000 to U+9FFF in UTF-8: 0xE3 to 0xE9.
-#[inline]
-pub(super) fn ideographs(bytes: u64) -> u64 {
-    let low = bytes & !HIGH;
-    let from_first = low + each(0x80 - 0x63);
-    let behind_last = low + each(0x80 - 0x69 - 1);
-    from_first & !behind_last & bytes & HIGH
+/// Sixteen bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sixteen(u8x16);
+
+impl Sixteen {
+    #[inline]
+    pub(super) fn of(bytes: &[u8; 16]) -> Self {
+        Self(u8x16::new(*bytes))
+    }
+
+    /// Returns a bit for each byte: whether it is an ASCII letter, or not ASCII.
+    #[inline]
+    pub(super) fn letters(self) -> u64 {
+        (self.ascii_letters() | self.0).to_bitmask().into()
+    }
+
+    /// Returns a bit for each byte: whether it is an ASCII digit.
+    #[inline]
+    pub(super) fn digits(self) -> u64 {
+        between(self.0, b'0', b'9').to_bitmask().into()
+    }
+
+    /// Returns a bit for each byte: whether an ideograph or a kana begins with it, U+3000 to U+9FFF in UTF-8.
+    #[inline]
+    pub(super) fn ideographs(self) -> u64 {
+        between(self.0, 0xE3, 0xE9).to_bitmask().into()
+    }
+
+    /// Returns a bit for each byte: whether it has this one, which must be a power of two.
+    #[inline]
+    pub(super) fn with(self, bit: u8) -> u64 {
+        let bit = u8x16::splat(bit);
+        (self.0 & bit).simd_eq(bit).to_bitmask().into()
+    }
+
+    /// Returns the letters, ASCII ones in lower case, and zeros for all other bytes.
+    #[inline]
+    pub(super) fn folded(self) -> [u64; 2] {
+        let ascii = self.ascii_letters();
+        let others = between(self.0, 0x80, 0xFF);
+        let folded = (self.0 | ascii & u8x16::splat(0x20)) & (ascii | others);
+        let folded = u128::from_le_bytes(folded.to_array());
+        [folded as u64, (folded >> 64) as u64]
+    }
+
+    #[inline]
+    fn ascii_letters(self) -> u8x16 {
+        between(self.0 | u8x16::splat(0x20), b'a', b'z')
+    }
 }
 
-/// Puts the highest bits of the bytes side by side. The others must be zero.
+/// Returns ones in the bytes that are in a range, with its ends.
 #[inline]
-pub(super) fn side_by_side(high: u64) -> u64 {
-    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+fn between(bytes: u8x16, from: u8, to: u8) -> u8x16 {
+    let above = bytes - u8x16::splat(from);
+    above.min(u8x16::splat(to - from)).simd_eq(above)
 }
 
 #[cfg(test)]
@@ -66,9 +112,22 @@ mod tests {
             let marked = |is: fn(u8) -> bool| u64::from_le_bytes(bytes.map(|byte| if is(byte) { 0x80 } else { 0 }));
             prop_assert_eq!(letters(number), marked(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii()));
             prop_assert_eq!(digits(number), marked(|byte| byte.is_ascii_digit()));
-            prop_assert_eq!(ideographs(number), marked(|byte| matches!(byte, 0xE3..=0xE9)));
-            let bits = (0..8).map(|at| u64::from(bytes[at] >> 7) << at).sum::<u64>();
-            prop_assert_eq!(side_by_side(number & HIGH), bits);
+        }
+
+        #[test]
+        fn sixteen_bytes_are_marked_one_by_one(bytes: [u8; 16]) {
+            let sixteen = Sixteen::of(&bytes);
+            let bits = |is: &dyn Fn(u8) -> bool| (0..16).map(|at| u64::from(is(bytes[at])) << at).sum::<u64>();
+            let is_letter = |byte: u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+            prop_assert_eq!(sixteen.letters(), bits(&is_letter));
+            prop_assert_eq!(sixteen.digits(), bits(&|byte| byte.is_ascii_digit()));
+            prop_assert_eq!(sixteen.ideographs(), bits(&|byte| matches!(byte, 0xE3..=0xE9)));
+            for bit in [1, 2, 128] {
+                prop_assert_eq!(sixteen.with(bit), bits(&|byte| byte & bit != 0));
+            }
+            let folded = bytes.map(|byte| if is_letter(byte) { byte.to_ascii_lowercase() } else { 0 });
+            let [low, high] = sixteen.folded();
+            prop_assert_eq!(u128::from(low) | u128::from(high) << 64, u128::from_le_bytes(folded));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Journal 28(6), 2019, section 3.1), and the first three letters of a word decide whether a feature begins there. So it depends on the
 //! text alone, and the same passage has the same features on every page.
 
-use super::bytes::{HIGH, below, digits, ideographs, letters, side_by_side};
+use super::bytes::{Sixteen, below};
 
 /// How many bits, each made of the first three letters of a word, must be 1 for the word to be chosen. Each halves the share: with two, about
 /// one word in four is chosen.
@@ -114,14 +114,14 @@ impl Block {
     #[inline]
     fn of(block: &[u8; BLOCK_BYTES]) -> Self {
         let mut classes = Self::default();
-        let (eights, _) = block.as_chunks();
-        for (number, bytes) in eights.iter().enumerate() {
-            let (bytes, place) = (u64::from_le_bytes(*bytes), 8 * number);
-            classes.letters |= side_by_side(letters(bytes)) << place;
-            classes.digits |= side_by_side(digits(bytes)) << place;
-            classes.ideographs |= side_by_side(ideographs(bytes)) << place;
-            classes.lowest[0] |= side_by_side(bytes << 7 & HIGH) << place;
-            classes.lowest[1] |= side_by_side(bytes << 6 & HIGH) << place;
+        let (sixteens, _) = block.as_chunks();
+        for (number, bytes) in sixteens.iter().enumerate() {
+            let (bytes, place) = (Sixteen::of(bytes), 16 * number);
+            classes.letters |= bytes.letters() << place;
+            classes.digits |= bytes.digits() << place;
+            classes.ideographs |= bytes.ideographs() << place;
+            classes.lowest[0] |= bytes.with(1) << place;
+            classes.lowest[1] |= bytes.with(2) << place;
         }
         classes
     }
@@ -149,29 +149,20 @@ impl Block {
 #[inline]
 fn window(text: &[u8], start: usize) -> Option<u64> {
     let bytes = text.get(start..).and_then(<[u8]>::first_chunk::<SEEN_BYTES>)?;
-    let (eights, _) = bytes.as_chunks();
-    let (mut numbers, mut words) = (0, 0);
-    for (bytes, place) in eights.iter().zip((0..).step_by(8)) {
-        let bytes = u64::from_le_bytes(*bytes);
-        let digits = digits(bytes);
-        numbers |= side_by_side(digits) << place;
-        words |= side_by_side(letters(bytes) | digits) << place;
-    }
-    let mut length = WINDOW_BYTES;
+    let (first, second) = bytes.split_first_chunk::<WINDOW_BYTES>()?;
+    let (first, second) = (Sixteen::of(first), Sixteen::of(second.first_chunk()?));
+    let [mut low, mut high] = first.folded();
+    let numbers = first.digits() | second.digits() << 16;
     if numbers != 0 {
+        let words = numbers | first.letters() | second.letters() << 16;
         let before = !words & ((numbers & numbers.wrapping_neg()) - 1);
-        length = (u64::BITS - before.leading_zeros()) as usize;
+        let length = (u64::BITS - before.leading_zeros()) as usize;
         if length == 0 {
             return None;
         }
+        low &= below(length.min(8));
+        high &= below(length.saturating_sub(8).min(8));
     }
-    let part = |bytes: &[u8; 8], length: usize| {
-        let bytes = u64::from_le_bytes(*bytes);
-        let letters = letters(bytes);
-        // Lower case for ASCII letters, and zero for separators.
-        (bytes | (letters & !bytes) >> 2) & ((letters >> 7) * 0xFF) & below(length.min(8))
-    };
-    let (low, high) = (part(&eights[0], length), part(&eights[1], length.saturating_sub(8)));
     // Both halves of one product, as in wyhash (Wang Yi, "Modern non-cryptographic hash function and pseudorandom number generator").
     let product = u128::from(low ^ SALTS[0]) * u128::from(high ^ SALTS[1]);
     Some(product as u64 ^ (product >> 64) as u64)
