@@ -28,8 +28,8 @@ const LARGE_ROOM: usize = 16 * 1024 * 1024;
 /// Bytes that go from one layer to the next at a time.
 const BETWEEN_LAYERS: usize = 16 * 1024;
 /// The longest gzip stream that is held back, and the longest body that is made of one at once, in bytes.
-const MOST_HELD: usize = 256 * 1024;
-const MOST_AT_ONCE: usize = 1024 * 1024;
+const MOST_HELD: usize = 1024 * 1024;
+const MOST_AT_ONCE: usize = 4 * 1024 * 1024;
 /// How a gzip stream begins (RFC 1952, section 2.3.1): what does not is not held back.
 const GZIP_HEAD: [u8; 3] = [0x1F, 0x8B, 8];
 /// The flags of a gzip stream that decoders pass over: text, further fields, name, comment; not the checksum of its head.
