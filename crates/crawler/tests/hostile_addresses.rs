@@ -348,3 +348,15 @@ async fn a_cached_resolver_asks_once_for_many_connections() {
     assert_eq!(server.requests().len(), 5);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn a_cached_resolver_asks_again_when_a_host_cannot_be_connected_to() {
+    let server = Server::start(|_| Script::say(html("moved here"))).await;
+    let url = format!("http://moved.example:{}/", server.port);
+    // Nothing listens at the first address.
+    let resolver = names(|time| vec![if time == 0 { "127.0.0.2" } else { "127.0.0.1" }.parse().unwrap()]);
+    let fetcher = HttpFetcher::with_resolver(&config(&url), &http(), CachedResolver::new(resolver)).unwrap();
+    let first = fetch(&fetcher, &url).await;
+    assert!(matches!(first, Err(FetchError::Connect(_))), "{first:?}");
+    assert_eq!(fetch(&fetcher, &url).await.unwrap().status, 200);
+}

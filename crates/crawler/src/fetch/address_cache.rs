@@ -13,13 +13,17 @@ use super::guard::{Resolver, Resolving};
 /// How long an address is used. The system does not tell how long the name server allows (POSIX.1-2024, `getaddrinfo`).
 const LIFETIME: Duration = Duration::from_secs(60);
 
-/// The names that are remembered, at most: some 3 MB.
+/// The names that are remembered, at most: some 3 MB, and with the longest answers 12 MB.
 const MOST_NAMES: usize = 16_384;
+
+/// A longer answer is not remembered, nor is an empty one.
+const MOST_ADDRESSES: usize = 32;
 
 /// Remembers the addresses that another resolver has found, for one minute and of up to 16 384 names.
 ///
 /// The [`HttpFetcher`](crate::HttpFetcher) asks the system through one. A resolver of your own is asked for each connection, unless
-/// it is wrapped. Errors are not remembered.
+/// it is wrapped. Errors are not remembered, nor are answers without an address, or with more than 32. A name is forgotten if none of its
+/// addresses could be connected to. Look-ups that begin before the first one has ended are not joined.
 #[derive(Debug, Clone)]
 pub struct CachedResolver<R> {
     resolver: R,
@@ -73,13 +77,23 @@ impl<R: Resolver> Resolver for CachedResolver<R> {
         let (looking_up, names, name) = (self.resolver.resolve(name), Arc::clone(&self.names), name.to_owned());
         Box::pin(async move {
             let addresses = looking_up.await?;
-            let found = Found {
-                addresses: addresses.clone(),
-                at: Instant::now(),
-            };
-            names.lock().unwrap_or_else(PoisonError::into_inner).insert(name, found);
+            if (1..=MOST_ADDRESSES).contains(&addresses.len()) {
+                let found = Found {
+                    addresses: addresses.clone(),
+                    at: Instant::now(),
+                };
+                names.lock().unwrap_or_else(PoisonError::into_inner).insert(name, found);
+            }
             Ok(addresses)
         })
+    }
+
+    fn not_connected(&self, name: &str) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.younger.remove(name);
+        names.older.remove(name);
+        drop(names);
+        self.resolver.not_connected(name);
     }
 }
 
@@ -93,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Has another address for each look-up, but fails for the name `none`.
+    /// Has another address for each look-up, but fails for the name `none`, has no address for `empty`, and very many for `many`.
     #[derive(Default)]
     struct Numbered(AtomicU32);
 
@@ -102,6 +116,8 @@ mod tests {
             let number = self.0.fetch_add(1, Ordering::Relaxed);
             Box::pin(ready(match name {
                 "none" => Err(io::Error::other(number.to_string())),
+                "empty" => Ok(Vec::new()),
+                "many" => Ok(vec![Ipv4Addr::LOCALHOST.into(); MOST_ADDRESSES + 1]),
                 _ => Ok(vec![Ipv4Addr::from_bits(number).into()]),
             }))
         }
@@ -134,6 +150,15 @@ mod tests {
         for number in ["0", "1"] {
             assert_eq!(resolver.resolve("none").await.unwrap_err().to_string(), number);
         }
+    }
+
+    #[tokio::test]
+    async fn empty_and_very_long_answers_are_not_remembered() {
+        let resolver = CachedResolver::new(Numbered::default());
+        for name in ["empty", "many", "empty", "many"] {
+            resolver.resolve(name).await.unwrap();
+        }
+        assert_eq!(number(&resolver, "a.example").await, 4);
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -45,6 +46,7 @@ pub(super) type HttpStream = TokioIo<Limited<TokioIo<MaybeHttpsStream<Transporte
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<Transport>,
+    resolver: Guarded,
     forwards_http: bool,
     timeout: Duration,
     max_header_bytes: usize,
@@ -70,17 +72,20 @@ impl Connector {
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
         let mut proxy_tls = tls.clone();
         proxy_tls.alpn_protocols.clear();
+        // All connections go to one server, many of them at once.
+        proxy_tls.resumption = Resumption::default();
         Self {
             forwards_http: proxy.as_ref().is_some_and(|proxy| !proxy.is_socks()),
             https: HttpsConnector::from((
                 Transport {
                     tcp,
-                    resolver,
+                    resolver: resolver.clone(),
                     proxy,
                     proxy_tls: Arc::new(proxy_tls),
                 },
                 tls,
             )),
+            resolver,
             timeout,
             max_header_bytes,
         }
@@ -99,12 +104,15 @@ impl Service<Uri> for Connector {
     fn call(&mut self, destination: Uri) -> Self::Future {
         // An HTTP proxy gets requests for `http` with their whole URL.
         let is_forwarded = self.forwards_http && destination.scheme() == Some(&Scheme::HTTP);
+        let (resolver, host) = (self.resolver.clone(), destination.host().unwrap_or_default().to_owned());
         let connecting = timeout(self.timeout, self.https.call(destination));
         let limit = HeadLimit::new(self.max_header_bytes);
         Box::pin(async move {
-            let stream = connecting
-                .await
-                .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "connecting timed out"))??;
+            let connected = connecting.await;
+            if !matches!(connected, Ok(Ok(_))) {
+                resolver.not_connected(&host);
+            }
+            let stream = connected.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "connecting timed out"))??;
             Ok(TokioIo::new(Limited::new(TokioIo::new(stream), is_forwarded, limit)))
         })
     }

@@ -533,9 +533,20 @@ mod tests {
             let end = stream.len() - 4;
             stream[end..].copy_from_slice(&(lie as u32).to_le_bytes());
             assert_eq!(
-                decode("gzip", &[&stream], CAP),
+                decode("gzip", &[&stream], 2 * MOST_AT_ONCE),
                 (page.clone(), Err(Stop::Damaged)),
                 "{lie} bytes"
+            );
+        }
+    }
+
+    #[test]
+    fn short_streams_of_long_bodies_are_whole() {
+        for length in [CAP, MOST_AT_ONCE, MOST_AT_ONCE + 1] {
+            let body = page().into_iter().cycle().take(length).collect::<Vec<_>>();
+            assert!(
+                decode("gzip", &[&gzip(&body)], 2 * MOST_AT_ONCE) == (body, Ok(())),
+                "{length}"
             );
         }
     }

@@ -26,6 +26,9 @@ pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send
 pub trait Resolver: Send + Sync + 'static {
     /// Looks up a name, which is in ASCII and may end in a dot. No address at all is an error.
     fn resolve(&self, name: &str) -> Resolving;
+
+    /// Takes note that a connection to the addresses of a name could not be made. A resolver that remembers them should forget them.
+    fn not_connected(&self, _name: &str) {}
 }
 
 impl fmt::Debug for dyn Resolver {
@@ -268,6 +271,13 @@ impl Guarded {
                 return Err(DialError::Forbidden);
             }
             Ok(allowed)
+        }
+    }
+
+    /// Takes note that a connection to a host, or to the proxy before it, could not be made.
+    pub(super) fn not_connected(&self, host: &str) {
+        for name in self.proxy.iter().map(String::as_str).chain([host]) {
+            self.resolver.not_connected(name);
         }
     }
 

@@ -19,6 +19,7 @@ use super::connector::Connector;
 use super::guard::{FirstLook, Guard, Guarded, Resolver};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::proxy::UsableProxy;
+use super::sessions::Sessions;
 use super::trust;
 use crate::config::CrawlConfig;
 
@@ -146,10 +147,11 @@ impl ClientSettings {
         }
         // A crawl that starts with it should not start without.
         let is_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
+        let sessions = Sessions::within(config.options().max_memory);
         let tls = if http.accept_any_certificate {
-            trust::config_without_checks()
+            trust::config_without_checks(sessions)
         } else {
-            trust::config(is_secure)?
+            trust::config(is_secure, sessions)?
         };
         Ok(Self {
             connect_timeout: http.timeout.min(http.connect_timeout),

@@ -1,9 +1,10 @@
 //! TLS sessions, which are resumed when a server is connected to again: then it sends no certificates, and none are verified
 //! (RFC 8446, section 2.2; RFC 5077).
 //!
-//! The store of rustls keeps eight tickets of each server, and by default 32 servers: in a crawl of more hosts, none is left when its turn
-//! comes again. This one keeps the last ticket of many.
+//! The store of rustls keeps 32 servers by default: in a crawl of more hosts, none is left when its turn comes again. This one keeps many.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,17 +13,22 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 
-/// The servers with a session, at most. A session has the certificates of its server, and takes 1 to 5 KiB.
+/// The servers with a session, at most. A session has the certificates of its server, and takes 1 to 5 KiB: what a server that sends the
+/// longest ones can make 128 KiB, because the library does not tell its length.
 const MOST_SERVERS: usize = 16_384;
+/// With a bound of the memory, there is one server for each so many bytes.
+const MEMORY_PER_SERVER: u64 = 1 << 20;
+/// A ticket is used once. So while there are few servers, each has some, for connections that are made together.
+const FEW_SERVERS: usize = 32;
+const TICKETS_OF_FEW: usize = 8;
 
 /// The sessions of all connection pools.
-#[derive(Debug)]
 pub(super) struct Sessions {
     most: usize,
     known: Mutex<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
     servers: IndexMap<ServerName<'static>, Server>,
     /// How many were forgotten.
@@ -30,22 +36,32 @@ struct Known {
 }
 
 /// What is known of a server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Server {
     /// The key exchange that it has chosen.
     group: Option<NamedGroup>,
     tls12: Option<Box<Tls12ClientSessionValue>>,
-    /// Its last ticket. One that was used is not used again, so that connections cannot be linked (RFC 8446, appendix C.4).
-    tls13: Option<Box<Tls13ClientSessionValue>>,
+    /// Its last tickets. One that was used is not used again, so that connections cannot be linked (RFC 8446, appendix C.4).
+    tls13: VecDeque<Tls13ClientSessionValue>,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
-        Self::new(MOST_SERVERS)
+impl fmt::Debug for Sessions {
+    /// Shows no hosts and no tickets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.lock().servers.len();
+        f.debug_struct("Sessions")
+            .field("servers", &servers)
+            .finish_non_exhaustive()
     }
 }
 
 impl Sessions {
+    /// Makes room for the sessions of a crawl whose memory has this bound.
+    pub(super) fn within(max_memory: Option<u64>) -> Self {
+        let servers = max_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PER_SERVER);
+        Self::new(usize::try_from(servers).unwrap_or(usize::MAX).min(MOST_SERVERS))
+    }
+
     fn new(most: usize) -> Self {
         Self {
             most,
@@ -57,9 +73,9 @@ impl Sessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is known of a server. If that is one too many, any other is forgotten: hosts have their turns in a circle, where the
+    /// Changes what is known of a server, which may have so many tickets. If that is one too many, any other is forgotten: hosts have their turns in a circle, where the
     /// oldest would always be the next one.
-    fn change(&self, name: ServerName<'static>, change: impl FnOnce(&mut Server)) {
+    fn change(&self, name: ServerName<'static>, change: impl FnOnce(&mut Server, usize)) {
         let mut known = self.lock();
         let Known { servers, forgotten } = &mut *known;
         if servers.len() >= self.most && !servers.contains_key(&name) {
@@ -68,13 +84,17 @@ impl Sessions {
             let index = hash % servers.len().max(1) as u64;
             servers.swap_remove_index(usize::try_from(index).unwrap_or_default());
         }
-        change(servers.entry(name).or_default());
+        let are_few = servers.len() <= FEW_SERVERS;
+        change(
+            servers.entry(name).or_default(),
+            if are_few { TICKETS_OF_FEW } else { 1 },
+        );
     }
 }
 
 impl ClientSessionStore for Sessions {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
-        self.change(name, |server| server.group = Some(group));
+        self.change(name, |server, _| server.group = Some(group));
     }
 
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
@@ -82,7 +102,7 @@ impl ClientSessionStore for Sessions {
     }
 
     fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.change(name, |server| server.tls12 = Some(Box::new(session)));
+        self.change(name, |server, _| server.tls12 = Some(Box::new(session)));
     }
 
     fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
@@ -96,17 +116,41 @@ impl ClientSessionStore for Sessions {
     }
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        self.change(name, |server| server.tls13 = Some(Box::new(ticket)));
+        self.change(name, |server, most| {
+            let surplus = (server.tls13.len() + 1).saturating_sub(most);
+            server.tls13.drain(..surplus);
+            server.tls13.push_back(ticket);
+        });
     }
 
     fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.lock().servers.get_mut(name)?.tls13.take().map(|ticket| *ticket)
+        self.lock().servers.get_mut(name)?.tls13.pop_back()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_of_the_memory_bounds_the_servers() {
+        for (memory, servers) in [
+            (None, 16_384),
+            (Some(256 << 20), 256),
+            (Some(1 << 40), 16_384),
+            (Some(0), 0),
+        ] {
+            assert_eq!(Sessions::within(memory).most, servers);
+        }
+        let none = Sessions::new(0);
+        for n in 0..3 {
+            none.set_kx_hint(
+                ServerName::try_from(format!("host{n}.example")).unwrap(),
+                NamedGroup::X25519,
+            );
+        }
+        assert!(none.lock().servers.len() <= 1);
+    }
 
     #[test]
     fn many_servers_are_remembered_and_no_more_than_that() {

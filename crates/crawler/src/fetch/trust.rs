@@ -20,7 +20,7 @@ use super::sessions::Sessions;
 /// # Errors
 ///
 /// When the system's certificates cannot be read, if they are `needed_now`; else connections will fail by it.
-pub(super) fn config(needed_now: bool) -> Result<ClientConfig, Error> {
+pub(super) fn config(needed_now: bool, sessions: Sessions) -> Result<ClientConfig, Error> {
     let builder = ClientConfig::builder();
     let trusted = Trusted {
         provider: Arc::clone(builder.crypto_provider()),
@@ -30,21 +30,21 @@ pub(super) fn config(needed_now: bool) -> Result<ClientConfig, Error> {
     if needed_now {
         trusted.verifier()?;
     }
-    Ok(with_verifier(Arc::new(trusted)))
+    Ok(with_verifier(Arc::new(trusted), sessions))
 }
 
 /// Makes the settings of TLS that accept any certificate and any signature.
-pub(super) fn config_without_checks() -> ClientConfig {
+pub(super) fn config_without_checks(sessions: Sessions) -> ClientConfig {
     let provider = Arc::clone(ClientConfig::builder().crypto_provider());
-    with_verifier(Arc::new(Unchecked { provider }))
+    with_verifier(Arc::new(Unchecked { provider }), sessions)
 }
 
-fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
+fn with_verifier(verifier: Arc<dyn ServerCertVerifier>, sessions: Sessions) -> ClientConfig {
     let mut config = ClientConfig::builder()
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    config.resumption = Resumption::store(Arc::new(Sessions::default()));
+    config.resumption = Resumption::store(Arc::new(sessions));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config
 }
