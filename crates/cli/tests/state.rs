@@ -224,3 +224,22 @@ fn outputs_that_cannot_be_continued_are_refused() {
     fails(&changed, 2, &["host", "site", "give the same again"]);
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn other_rules_of_which_urls_are_the_same_are_refused_and_nothing_else_is_called_damage() {
+    let (seed, folder) = (site(), folder("state-rules"));
+    let state = path(&folder, "state");
+    let begin: &[&str] = &["--delay", "0", "--state", &state, "--max-pages", "5", &seed];
+    succeeds(begin);
+    fails(
+        &[begin, &["--sort-query"]].concat(),
+        1,
+        &["--sort-query", "another directory"],
+    );
+    succeeds(&["--delay", "0", "--state", &state, &seed]);
+    // A file is no directory, and nothing in it is damaged.
+    let file = path(&folder, "file");
+    fs::write(&file, "text").unwrap();
+    fails(&["status", &file], 1, &["cannot be read", "the directory of a crawl"]);
+    fs::remove_dir_all(folder).unwrap();
+}

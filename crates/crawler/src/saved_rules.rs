@@ -40,7 +40,7 @@ impl SavedRules {
         match std::fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|why| damaged(&why)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(damaged(&error)),
+            Err(error) => Err(StateError::NotRead(format!("{}: {error}", path.display()))),
         }
     }
 
@@ -53,6 +53,11 @@ impl SavedRules {
     /// Returns whether robots.txt files are read by the same rules.
     pub(crate) fn read_robots_as(&self, other: &Self) -> bool {
         self.product_token == other.product_token
+    }
+
+    /// Returns whether the same URLs have the same keys.
+    pub(crate) fn read_urls_as(&self, other: &Self) -> bool {
+        self.canonicalizer == other.canonicalizer
     }
 
     /// Returns how the text of a robots.txt is read.

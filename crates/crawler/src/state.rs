@@ -59,6 +59,17 @@ pub enum StateError {
     /// It is not what was written.
     #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
     Damaged(String),
+    /// A file of it cannot be read.
+    #[error(
+        "the state of the crawl cannot be read: {0}. Check that this is the directory of a crawl, and that you may read it"
+    )]
+    NotRead(String),
+    /// The crawl was begun under other rules of which URLs are the same. Under these, it would fetch pages twice.
+    #[error(
+        "the crawl was begun under other rules of which URLs count as the same: continue it with the same options, such as --sort-query and \
+         --drop-query-param, or start again in another directory"
+    )]
+    OtherRules,
     /// What the fetcher keeps cannot be written.
     #[error("the state of the crawl cannot be written: {0}")]
     NotWritten(String),

@@ -59,7 +59,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// Fails as [`with_http`](Self::with_http), or if the directory cannot be opened, is in use, or has the state of another program.
+    /// Fails as [`with_http`](Self::with_http), or if the directory cannot be opened, is in use, has the state of another program, or was begun with another canonicalizer.
     pub fn open(config: CrawlConfig, http: &HttpOptions, state: &Path) -> Result<Self, StartError> {
         let fetcher = HttpFetcher::new(&config, http)?;
         Self::open_with_fetcher(config, fetcher, state)
@@ -84,7 +84,7 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// # Errors
     ///
-    /// Fails if the directory cannot be opened, is in use, or has the state of another program.
+    /// Fails if the directory cannot be opened, is in use, has the state of another program, or was begun with another canonicalizer.
     pub fn open_with_fetcher(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Self, StartError> {
         check_memory(&config)?;
         let rules = SavedRules::of(&config);
@@ -94,6 +94,9 @@ impl<S: Fetcher> Crawl<S> {
             Frontier::open(state, options, clock.next_millisecond(), rules.parse_robots())
         };
         let last_rules = SavedRules::read(state)?;
+        if last_rules.as_ref().is_some_and(|last| !last.read_urls_as(&rules)) {
+            return Err(StateError::OtherRules.into());
+        }
         if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
             // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
             let mut opened = open(last)?;
