@@ -172,7 +172,9 @@ impl Hint {
 
     fn is_due(&self, progress: &Progress) -> bool {
         let report = &progress.report;
-        progress.elapsed >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_MIN_QUEUED
+        // The rate is that of this run.
+        let of_run = progress.elapsed.saturating_sub(progress.elapsed_before);
+        of_run >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_MIN_QUEUED
     }
 
     /// `rate` is in pages per second.
@@ -219,6 +221,11 @@ mod tests {
                 "{seconds} {hosts} {queued}"
             );
         }
+        let mut continued = progress(30, 1, 20);
+        continued.elapsed_before = Duration::from_secs(21);
+        assert!(!hint.is_due(&continued), "there is no rate of this run yet");
+        continued.elapsed_before = Duration::from_secs(20);
+        assert!(hint.is_due(&continued));
         assert!(
             hint.text(0.95)
                 .starts_with("one host, one request at a time, 1s apart: about 3420 pages per hour;")
