@@ -37,6 +37,15 @@ pub(crate) fn progress(progress: &Progress, message: &str) {
 pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     let report = crawl.report();
     let (shown, queued) = (state.display(), report.queued_pages);
+    let lost_commits = crawl.lost_commits();
+    if lost_commits > 0 {
+        log::warn!(
+            target: "crawler::state",
+            state:% = shown, lost_commits;
+            "at least {lost_commits} commits of the last run are lost behind wrong bytes of the log in {shown}, as after a power cut: what \
+             they fetched is fetched again"
+        );
+    }
     if crawl.is_drained() && crawl.config().options().refresh.is_none() {
         log::info!(
             target: "crawler::state",
@@ -46,7 +55,7 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     } else {
         log::info!(
             target: "crawler::state",
-            state:% = shown, queued;
+            state:% = shown, queued, lost_commits;
             "continuing the crawl in {shown}: {queued} pages are queued"
         );
     }

@@ -184,6 +184,7 @@ fn crates_below_the_crawler_use_no_clock_or_network_and_only_the_store_uses_file
             "store/lock.rs",
             "store/sqlite.rs",
             "store/sqlite/format.rs",
+            "store/sqlite/log.rs",
             "store/sqlite/replacing.rs",
             "store/sqlite/salvage/pages.rs",
         ],

@@ -288,6 +288,12 @@ fn runs() -> Vec<Output> {
     let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
     let json = ["--log-format", "json", "--max-first-downtime", "0.1"];
     let saturated = ["demo", "--capacity", "100"];
+    let with_state = [
+        &json[..],
+        &["--state", &state, "--max-time", "0", "http://127.0.0.1:1/"],
+    ]
+    .concat();
+    let begun = crawler(&with_state).output().unwrap();
     let started: Vec<Child> = [
         [
             &saturated[..],
@@ -303,17 +309,13 @@ fn runs() -> Vec<Output> {
         ]
         .concat(),
         [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),
-        [
-            &json[..],
-            &["--state", &state, "--max-time", "0", "http://127.0.0.1:1/"],
-        ]
-        .concat(),
+        with_state,
     ]
     .into_iter()
     .map(|arguments| crawler(&arguments).spawn().unwrap())
     .collect();
     let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
-    ended.chain([signalled()]).collect()
+    ended.chain([begun, signalled()]).collect()
 }
 
 /// Runs the demo, requests a status line, and stops it.

@@ -7,7 +7,6 @@
 )]
 
 mod pages_server;
-#[expect(dead_code, reason = "some of it is for other tests")]
 mod program;
 
 use std::fs;
@@ -136,7 +135,11 @@ fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
     let kept = report["kept"].as_str().unwrap();
     assert!(kept.ends_with("frontier.sqlite.damaged-1") && Path::new(kept).exists());
     assert_eq!(crawl.repair().0, 0, "it is whole now");
+    let why = crawler(&["why", &crawl.state, &seed_of(&crawl)]);
+    let why = String::from_utf8(why.stdout).unwrap();
+    assert!(why.contains("this crawl was repaired"), "{why}");
     let resumed = succeeds(&[
+        "--fail-on-incomplete",
         "--delay",
         "0",
         "--state",
@@ -170,8 +173,22 @@ fn damage_that_is_met_in_the_middle_of_a_crawl_names_the_repair() {
 
     let (code, report) = crawl.repair();
     assert_eq!(code, 3, "{report}");
-    succeeds(&resume);
-    assert!((before + 1..1501).contains(&pages(&crawl)));
+    let lost = report["urls_lost"]["127.0.0.1"].as_u64().unwrap();
+    // The losses are told until the end, and at the end.
+    let status = succeeds(&["status", &crawl.state]).stdout;
+    assert!(
+        status.contains(&format!("{lost} waiting pages: a crawl in")),
+        "{status}"
+    );
+    let lacks_some = [&["--fail-on-incomplete"], &resume[..]].concat();
+    let text = format!("lost in a repair of the state directory: {lost} pages");
+    let ended = crawler(&lacks_some);
+    let stdout = String::from_utf8(ended.stdout)
+        .unwrap()
+        .replace("\n                    ", " ");
+    assert!(stdout.contains("INCOMPLETE") && stdout.contains(&text), "{stdout}");
+    assert_eq!(ended.status.code(), Some(3), "{stdout}");
+    assert_eq!(pages(&crawl) as u64, 1501 - lost);
 }
 
 fn seed_of(crawl: &Crawl) -> String {
@@ -232,4 +249,39 @@ fn damaged_files_beside_the_database_are_set_aside() {
         &crawl.pages,
         &seed_of(&crawl),
     ]);
+}
+
+#[test]
+fn commits_behind_wrong_bytes_of_the_log_are_told_and_their_pages_are_fetched_again() {
+    let crawl = Crawl::new("repair-log", "12");
+    // The log stays as long as another program reads.
+    let reader = rusqlite::Connection::open(crawl.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM journal").unwrap();
+    let seed = seed_of(&crawl);
+    let resume = ["--delay", "0", "--state", &crawl.state, "-o", &crawl.pages, &seed];
+    succeeds(&[&resume[..], &["--max-pages", "24"]].concat());
+    let log = crawl.database().with_extension("sqlite-wal");
+    let mut bytes = fs::read(&log).unwrap();
+    let database = fs::read(crawl.database()).unwrap();
+    drop(reader);
+    let frame = 24 + 4096;
+    let frames = (bytes.len() - 32) / frame;
+    bytes[32 + frames / 2 * frame + 1000] ^= 4;
+    fs::write(crawl.database(), database).unwrap();
+    fs::write(&log, bytes).unwrap();
+
+    let (code, report) = crawl.repair();
+    assert_eq!((code, &report["outcome"]), (3, &"whole".into()), "{report}");
+    assert!(report["log_commits_lost"].as_u64().unwrap() > 0, "{report}");
+    let text = String::from_utf8(crawler(&["repair", &crawl.state]).stdout).unwrap();
+    assert!(text.contains("whole, but for the end of its log"), "{text}");
+    let resumed = succeeds(&resume);
+    assert!(
+        resumed.stderr.contains("behind wrong bytes of the log"),
+        "{}",
+        resumed.stderr
+    );
+    assert_eq!(number(&resumed.stdout, "pages "), PAGES as u64);
+    assert_eq!(fs::read_to_string(&crawl.pages).unwrap().lines().count(), PAGES);
+    assert_eq!(crawl.repair().0, 0, "it is said once");
 }

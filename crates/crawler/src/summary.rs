@@ -208,6 +208,12 @@ impl Summary {
         }
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
+        if report.repairs.lacks_pages() {
+            missing.push(Missing::LostInRepair {
+                pages: report.repairs.pages,
+                links_to_recall: report.repairs.links_to_recall,
+            });
+        }
         let saturation = &report.saturation;
         // At the end, a recall has looked up all that was dropped.
         let is_recalled = self.ending == Ending::Drained && report.to_recall == Some(0);
@@ -291,6 +297,14 @@ pub enum Missing {
         /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
     },
+    /// Repairs of the state directory have lost URLs that waited ([`repair`](crate::repair())). Pages that only they link to are missing,
+    /// too.
+    LostInRepair {
+        /// The number of pages.
+        pages: u64,
+        /// Whether there may be more: links that were to be recalled.
+        links_to_recall: bool,
+    },
     /// Links were refused because a limit was reached, or because their origin was given up.
     Refused {
         /// Which limit.
@@ -351,6 +365,15 @@ impl Missing {
                 }
                 let capacity = name("capacity");
                 write!(f, ", and what only they link to is missing (set {capacity} {enough})")
+            }
+            Self::LostInRepair { pages, links_to_recall } => {
+                write!(f, "lost in a repair of the state directory: ")?;
+                match (pages, links_to_recall) {
+                    (0, _) => f.write_str("links to recall")?,
+                    (pages, false) => write!(f, "{} that waited", Counted(*pages, "page"))?,
+                    (pages, true) => write!(f, "{} that waited, and links to recall", Counted(*pages, "page"))?,
+                }
+                f.write_str(" (a crawl in a new directory finds them)")
             }
             Self::Refused { why, links, option } => {
                 write!(f, "{why}: {} refused (raise {})", Counted(*links, "link"), name(option))

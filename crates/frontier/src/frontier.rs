@@ -20,6 +20,8 @@ use crate::hosts::{HostQueues, HostRules, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, Leasing, NotFetched};
 use crate::link::Link;
+#[cfg(feature = "durable")]
+use crate::report::RepairLosses;
 use crate::report::{LinkCounts, PageCounts};
 use crate::scope::Scope;
 use crate::settlement::{Settled, Settlement, Verdict};
@@ -110,6 +112,8 @@ pub struct Frontier {
     /// The row of records up to which pages were queued again.
     #[cfg(feature = "durable")]
     refreshed_row: u64,
+    #[cfg(feature = "durable")]
+    repairs: RepairLosses,
 }
 
 impl Frontier {
@@ -165,6 +169,8 @@ impl Frontier {
             latest: Time::EPOCH,
             #[cfg(feature = "durable")]
             refreshed_row: 0,
+            #[cfg(feature = "durable")]
+            repairs: RepairLosses::default(),
         })
     }
 

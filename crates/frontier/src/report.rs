@@ -1,5 +1,7 @@
 //! Numbers: what a frontier has counted, what each host was asked, and what decides about a URL.
 
+mod losses;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use crate::settlement::Verdict;
 use crate::time::Time;
 use crate::traps::ResemblanceCounts;
 use crate::url::{HostKey, Origin};
+pub use losses::RepairLosses;
 
 /// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -119,6 +122,8 @@ pub struct Report {
     /// Links that were taken for seen and wait to be looked up; `None` if none ever does
     /// ([`recall`](crate::FrontierConfig::recall)). Unit: URLs.
     pub to_recall: Option<u64>,
+    /// What repairs of the directory have lost.
+    pub repairs: RepairLosses,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
     /// What a frontier with a directory takes in memory; `None` without one.
@@ -196,6 +201,9 @@ impl fmt::Display for Report {
             links.queued, links.seen
         )?;
         writeln!(f, "hosts: {}, {} origins given up", self.hosts, self.origins_given_up)?;
+        if self.repairs.lacks_pages() {
+            writeln!(f, "lost in repairs of the directory: {}", self.repairs)?;
+        }
         write!(f, "seen-set: {}", self.saturation)?;
         self.memory
             .iter()

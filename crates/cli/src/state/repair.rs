@@ -107,6 +107,10 @@ fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
         rows.add("repair", "finished one that was interrupted");
     }
     match report.outcome {
+        RepairOutcome::Whole if report.log_commits_lost > 0 => rows.add(
+            "frontier",
+            "whole, but for the end of its log: nothing was changed, and the same command continues it",
+        ),
         RepairOutcome::Whole => rows.add("frontier", "nothing is wrong, and nothing was changed"),
         RepairOutcome::Repaired => rows.add(
             "frontier",
@@ -150,6 +154,13 @@ fn add_losses(rows: &mut Rows, repaired: &RepairedState) {
         let text = format!(
             "{dropped} after number {}: what they fetched is fetched again",
             grouped(report.last_row)
+        );
+        rows.add("dropped", text);
+    }
+    if report.log_commits_lost > 0 {
+        let lost = grouped(report.log_commits_lost);
+        let text = format!(
+            "at least {lost} commits behind wrong bytes of the log, as after a power cut: what they fetched is fetched again"
         );
         rows.add("dropped", text);
     }

@@ -89,6 +89,7 @@ impl<'a> Status<'a> {
         let given_up = counted(report.origins_given_up, "origin");
         rows.add("hosts", format!("{}, {given_up} given up", grouped(report.hosts)));
         self.add_away(&mut rows);
+        self.add_losses(&mut rows);
         for (at, part) in crawler::summary::seen_set(report).iter().enumerate() {
             rows.add(if at == 0 { "seen-set" } else { "" }, part);
         }
@@ -120,6 +121,23 @@ impl<'a> Status<'a> {
         }
         if let Some(more) = self.away.len().checked_sub(AWAY_SHOWN).filter(|more| *more > 0) {
             rows.add("", format!("and {}", counted(more as u64, "more origin")));
+        }
+    }
+
+    fn add_losses(&self, rows: &mut Rows) {
+        let repairs = self.crawl.summary.report.repairs;
+        if repairs.lacks_pages() {
+            rows.add(
+                "lost in repairs",
+                format!("{repairs}: a crawl in a new directory finds them"),
+            );
+        }
+        if repairs.record_rows > 0 {
+            let lost = counted(repairs.record_rows, "row");
+            rows.add(
+                "lost in repairs",
+                format!("{lost} of records: list and why do not show these pages"),
+            );
         }
     }
 
@@ -187,6 +205,7 @@ impl<'a> Status<'a> {
             "in_flight": report.leased,
             "hosts": report.hosts,
             "origins_given_up": report.origins_given_up,
+            "lost_in_repairs": report.repairs,
             "away": away.collect::<Vec<_>>(),
             "links_offered": report.links.offered(),
             "links_queued": report.links.queued,

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
+use frontier::report::RepairLosses;
 use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
 use serde::Serialize;
 
@@ -22,6 +23,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     })?;
     let why = crawl.frontier.why(&url, now());
     let place = crawl.frontier.place_in_queue(&url);
+    let repairs = crawl.frontier.report().repairs;
     let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
@@ -31,6 +33,9 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
     answer.place = place;
+    if answer.state == "seen" && repairs != RepairLosses::default() {
+        answer.explanation += "; its record, or its place in a queue, may be lost: this crawl was repaired";
+    }
     let text = if args.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
     } else {

@@ -37,6 +37,8 @@ pub(super) struct Saving {
     /// The duration of earlier runs, and the time of the last commit.
     earlier: Duration,
     last_time: Time,
+    /// Commits of the last run that are lost with the end of the log.
+    lost_commits: u64,
     /// The file with what the fetcher keeps.
     fetcher: PathBuf,
     /// Whether commits were made since the last sync.
@@ -97,9 +99,11 @@ impl<S: Fetcher> Crawl<S> {
         if last_rules.as_ref().is_some_and(|last| !last.read_urls_as(&rules)) {
             return Err(StateError::OtherRules.into());
         }
+        let mut lost_commits = 0;
         if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
             // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
             let mut opened = open(last)?;
+            lost_commits = opened.lost_commits;
             let attachment = opened.attachment.unwrap_or_default();
             let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
             ended.map_err(OpenError::from)?;
@@ -114,6 +118,7 @@ impl<S: Fetcher> Crawl<S> {
         let mut saving = Saving {
             fetcher: kept,
             seeds: hash_of_seeds(crawl.config.seeds()),
+            lost_commits: lost_commits + opened.lost_commits,
             ..Saving::default()
         };
         // An empty one is from a run that ended before its first commit.
@@ -135,6 +140,12 @@ impl<S: Fetcher> Crawl<S> {
         self.saving
             .as_ref()
             .is_some_and(|saving| saving.offered_seeds.is_some())
+    }
+
+    /// Returns how many commits of the last run are lost at least, because bytes before them are wrong in the log of the database, as after
+    /// a power cut. What they fetched is fetched again.
+    pub fn lost_commits(&self) -> u64 {
+        self.saving.as_ref().map_or(0, |saving| saving.lost_commits)
     }
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.

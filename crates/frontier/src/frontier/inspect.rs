@@ -7,6 +7,8 @@ use super::{Frontier, FrontierError};
 use crate::entry::Entry;
 use crate::hosts::Facts;
 use crate::link::Link;
+#[cfg(not(feature = "durable"))]
+use crate::report::RepairLosses;
 use crate::report::{AwayReport, HostReport, QueuePlace, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
@@ -91,6 +93,7 @@ impl Frontier {
             postponed_prefixes,
             closed_prefixes,
             to_recall: self.to_recall(),
+            repairs: self.repairs(),
             saturation: self.sieve.saturation(),
             memory: self.memory_report(),
         }
@@ -154,6 +157,11 @@ impl Frontier {
 impl Frontier {
     pub(super) fn to_recall(&self) -> Option<u64> {
         None
+    }
+
+    /// Nothing that is in memory is repaired.
+    fn repairs(&self) -> RepairLosses {
+        RepairLosses::default()
     }
 
     /// Returns the chance that the seen-set knows a key that it never met.

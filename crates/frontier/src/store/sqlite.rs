@@ -22,6 +22,7 @@ use super::{Batch, MAX_KEY, Space, Store, StoreError};
 mod checkpointer;
 mod errors;
 mod format;
+mod log;
 mod replacing;
 pub(in crate::store) mod salvage;
 mod summary;
@@ -60,6 +61,7 @@ pub(crate) struct SqliteStore {
     checkpointer: Option<Checkpointer>,
     connection: Connection,
     _lock: Option<DirectoryLock>,
+    unread_commits: u64,
     summaries: [Summary; Space::ALL.len()],
     failed: bool,
     syncs_commits: bool,
@@ -89,6 +91,7 @@ impl SqliteStore {
             }
             format::create(dir, sizes.page_bytes)?;
         }
+        let unread_commits = log::unread_commits(&path, sizes.page_bytes)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags)?;
         let summaries = format::check(&connection, &path)?;
@@ -96,6 +99,9 @@ impl SqliteStore {
         let is_readonly = connection.is_readonly("main");
         if is_readonly.map_err(|error| store_error(&path, error))? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        }
+        if unread_commits > 0 {
+            empty_log_if_unused(&connection).map_err(|error| store_error(&path, error))?;
         }
         let checkpointer = Checkpointer::start(connect(&path, flags)?, &path)?;
         // From here on, the end of the store empties the log.
@@ -105,6 +111,7 @@ impl SqliteStore {
             checkpointer: Some(checkpointer),
             connection,
             _lock: Some(lock),
+            unread_commits,
             summaries,
             failed: false,
             syncs_commits: false,
@@ -136,6 +143,7 @@ impl SqliteStore {
             checkpointer: None,
             connection,
             _lock: None,
+            unread_commits: 0,
             summaries,
             failed: false,
             syncs_commits: false,
@@ -144,6 +152,11 @@ impl SqliteStore {
             may_shrink: false,
             sealed: Vec::new(),
         })
+    }
+
+    /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing. They are lost.
+    pub(crate) fn unread_commits(&self) -> u64 {
+        self.unread_commits
     }
 
     fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
@@ -301,4 +314,12 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
 fn empty_log_at_end(connection: &Connection, does: bool) -> rusqlite::Result<()> {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
     set.map(drop)
+}
+
+/// Moves what the log has into the database, and empties it, so that nobody meets again what follows wrong bytes. If another program reads,
+/// the log stays as it is.
+fn empty_log_if_unused(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    connection.busy_timeout(PATIENCE)
 }

@@ -25,6 +25,10 @@ pub struct Opened {
     pub attachment: Option<Vec<u8>>,
     /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
     pub released: u64,
+    /// Commits at the end of the last run that are lost, because bytes before them are wrong: at least so many, in the log of the database.
+    /// After a power cut there may be some, within the interval between two syncs. What they did is done again. 0 when only
+    /// [read](Frontier::read).
+    pub lost_commits: u64,
     /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
     pub now: Time,
     /// The configuration, with the secret of the hash.
@@ -56,6 +60,7 @@ pub(super) fn open(
             frontier,
             attachment: None,
             released: 0,
+            lost_commits: 0,
             now,
             config,
         });
@@ -103,6 +108,7 @@ pub(super) fn open(
         frontier,
         attachment: Some(restored.attachment),
         released,
+        lost_commits: 0,
         now,
         config,
     })
@@ -117,6 +123,7 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
         frontier: restored.frontier,
         attachment: Some(restored.attachment),
         released: 0,
+        lost_commits: 0,
         config: restored.config,
     })
 }

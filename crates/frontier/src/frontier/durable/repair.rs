@@ -12,6 +12,7 @@
 //!
 //! The new store then replaces the damaged one, which is kept under another name.
 
+mod journal;
 mod partial;
 mod rebuilt;
 mod report;
@@ -20,17 +21,16 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::super::Frontier;
-use super::calls::{Call, StoredLinks};
 use super::checkpoint::Manifest;
 use super::error::OpenError;
 use super::restore::{self, Restored};
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
 use super::{Durable, keys, record};
-use crate::entry::Entry;
-use crate::link::Link;
+use crate::report::RepairLosses;
 use crate::rules::ParseRules;
 use crate::store::{Batch, MAX_KEY, Replacement, Space, SqliteStore, Store as _, StoreError, salvage};
+use journal::{put_rest_out, restore_rows};
 pub use report::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
 
 /// Takes what does not belong to the repaired state, but was intact.
@@ -55,9 +55,15 @@ impl Frontier {
     /// it was, or the next call finishes what was begun.
     pub fn repair(dir: &Path, parse: &ParseRules, put_out: &mut PutOut<'_>) -> Result<RepairReport, OpenError> {
         let replacement = Replacement::begin(dir)?;
+        let log_commits_lost = replacement.unread_commits()?;
         let head = replacement.check_head().map_err(OpenError::from);
         let why = match head.and_then(|()| check(dir, parse)) {
-            Ok(()) => return Ok(RepairReport::whole(replacement.was_finished)),
+            Ok(()) => {
+                return Ok(RepairReport {
+                    log_commits_lost,
+                    ..RepairReport::whole(replacement.was_finished)
+                });
+            }
             Err(why) if is_damage(&why) => why,
             Err(other) => return Err(other),
         };
@@ -69,9 +75,9 @@ impl Frontier {
             return Err(why);
         }
         let mut report = RepairReport::new(why.to_string(), &found);
+        report.log_commits_lost = log_commits_lost;
         let shared = SharedStore::new(Box::new(store));
         mend(&shared, parse, SIZES, &mut report, put_out)?;
-        report.note_missing_records();
         drop(shared);
         if report.outcome == RepairOutcome::Repaired {
             report.kept = Some(replacement.finish()?);
@@ -79,6 +85,19 @@ impl Frontier {
             replacement.remove_folder()?;
         }
         Ok(report)
+    }
+}
+
+impl Frontier {
+    /// Returns what all repairs together have lost.
+    pub(in super::super) fn repairs(&self) -> RepairLosses {
+        self.repairs
+    }
+
+    fn add_losses(&mut self, losses: RepairLosses) {
+        self.repairs.pages = self.repairs.pages.saturating_add(losses.pages);
+        self.repairs.links_to_recall |= losses.links_to_recall;
+        self.repairs.record_rows = self.repairs.record_rows.saturating_add(losses.record_rows);
     }
 }
 
@@ -133,6 +152,7 @@ pub(super) fn mend(
     report: &mut RepairReport,
     put_out: &mut PutOut<'_>,
 ) -> Result<(), OpenError> {
+    report.note_missing_records();
     let Some(mut restored) = restore(store, parse, sizes, report)? else {
         return partial::put_all_out(store, parse, sizes, report, put_out);
     };
@@ -158,6 +178,8 @@ pub(super) fn mend(
     report.last_row = restored.next_row - 1;
     report.outcome = RepairOutcome::Repaired;
     put_rest_out(store, restored.next_row, report, put_out)?;
+    let losses = report.losses(restored.config.recall);
+    restored.frontier.add_losses(losses);
     write(store, restored, sizes)
 }
 
@@ -198,65 +220,6 @@ fn found<T>(result: Result<T, OpenError>) -> Result<Option<T>, OpenError> {
     }
 }
 
-/// Makes the calls of the journal again, up to the first row that is missing or has another result.
-fn restore_rows(
-    store: &SharedStore,
-    parse: &ParseRules,
-    mut restored: Restored,
-    at_checkpoint: impl Fn() -> Result<Option<Restored>, OpenError>,
-) -> Result<Option<Restored>, OpenError> {
-    restored.frontier.sieve.set_silent(true);
-    let end = make_rows(store, parse, &mut restored, MAX_KEY)?;
-    if !end.is_whole {
-        // A part of the calls of the row that failed was made.
-        let Some(again) = at_checkpoint()? else { return Ok(None) };
-        restored = again;
-        restored.frontier.sieve.set_silent(true);
-        make_rows(store, parse, &mut restored, end.next_row - 1)?;
-    }
-    if let Some(keys) = restored.frontier.sieve.filter().keys() {
-        keys.lock().journal_has_ended();
-    }
-    Ok(Some(restored))
-}
-
-struct JournalEnd {
-    /// The row after the last one whose calls were made.
-    next_row: u64,
-    /// Whether no row failed.
-    is_whole: bool,
-}
-
-/// Makes the calls of the rows up to one of them.
-fn make_rows(
-    store: &SharedStore,
-    parse: &ParseRules,
-    restored: &mut Restored,
-    last: u64,
-) -> Result<JournalEnd, OpenError> {
-    while restored.next_row <= last {
-        let next_row = restored.next_row;
-        let row = store.lock().last(Space::Journal, next_row)?;
-        let Some((_, row)) = row.filter(|(key, _)| *key == next_row) else {
-            break;
-        };
-        match restored.make_calls(next_row, &row, parse) {
-            Ok(()) => {}
-            Err(error) if is_damage(&error) => {
-                return Ok(JournalEnd {
-                    next_row,
-                    is_whole: false,
-                });
-            }
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(JournalEnd {
-        next_row: restored.next_row,
-        is_whole: true,
-    })
-}
-
 /// Returns the segments, and the rows of hosts, that are needed and that the store lacks.
 fn missing_segments(restored: &mut Restored) -> Result<HashSet<u64>, OpenError> {
     let mut needed = BTreeSet::new();
@@ -272,56 +235,6 @@ fn missing_segments(restored: &mut Restored) -> Result<HashSet<u64>, OpenError> 
     // A row that is missing has been noted now.
     let _ = restored.shelf.error();
     Ok(missing)
-}
-
-/// Hands out the rows behind the last one of the state: their records, and the URLs that their calls offered.
-fn put_rest_out(
-    store: &SharedStore,
-    first: u64,
-    report: &mut RepairReport,
-    put_out: &mut PutOut<'_>,
-) -> Result<(), OpenError> {
-    let store = store.lock();
-    store.range(Space::Record, first..=MAX_KEY, &mut |_, row| {
-        // What follows a record that cannot be read is lost with it.
-        let _ = record::visit_row(&row, &mut |record| {
-            report.records_put_out += 1;
-            put_out(Salvaged::Record(record));
-        });
-        Ok(())
-    })?;
-    let mut rows = 0;
-    store.range(Space::Journal, first..=MAX_KEY, &mut |_, row| {
-        rows += 1;
-        for link in links_of(&row) {
-            report.urls_put_out += 1;
-            put_out(Salvaged::Waiting(Entry::of(&link)));
-        }
-        Ok(())
-    })?;
-    report.journal_rows_dropped += rows + report.missing_rows(Space::Journal);
-    Ok(())
-}
-
-/// Returns the new URLs that the calls of a row offered or recalled, as far as they can be read.
-fn links_of(row: &[u8]) -> Vec<Link> {
-    let Ok((_, mut rest)) = postcard::take_from_bytes::<&serde_bytes::Bytes>(row) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    while let Ok((call, after)) = postcard::take_from_bytes::<Call<'_>>(rest) {
-        rest = after;
-        let mut add = |links: &StoredLinks<'_>| found.extend(links.read().into_iter().flat_map(|(links, _)| links));
-        match &call {
-            // They have left the spool with this row.
-            Call::Recall { links, .. } => found.extend(links.iter().filter_map(|link| Some(link.read()?.0))),
-            Call::AddSeed { url, is_new: true, .. } => found.extend(url.read().map(Link::seed)),
-            Call::Offer { links, .. } => add(links),
-            Call::Settle { settlements, .. } => settlements.iter().for_each(|one| add(&one.links)),
-            _ => {}
-        }
-    }
-    found
 }
 
 /// Writes a checkpoint of the state, and removes everything else but the records up to it.

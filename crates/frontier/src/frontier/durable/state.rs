@@ -19,7 +19,7 @@ use crate::config::FrontierConfig;
 use crate::hosts::{HostQueues, HostTable, HostsOnDisk, LeasedEntry, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
-use crate::report::{LinkCounts, PageCounts};
+use crate::report::{LinkCounts, PageCounts, RepairLosses};
 use crate::rules::ParseRules;
 use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
@@ -58,6 +58,7 @@ struct StateRef<'a> {
     next_segment: u64,
     latest: Time,
     refreshed_row: u64,
+    repairs: RepairLosses,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +80,7 @@ struct State {
     next_segment: u64,
     latest: Time,
     refreshed_row: u64,
+    repairs: RepairLosses,
 }
 
 impl Frontier {
@@ -110,6 +112,7 @@ impl Frontier {
             next_segment,
             latest: self.latest,
             refreshed_row: self.refreshed_row,
+            repairs: self.repairs,
         })?;
         Ok(state)
     }
@@ -157,6 +160,7 @@ impl Frontier {
         frontier.hash = state.hash;
         frontier.latest = state.latest;
         frontier.refreshed_row = state.refreshed_row;
+        frontier.repairs = state.repairs;
         Ok((frontier, shelf))
     }
 }

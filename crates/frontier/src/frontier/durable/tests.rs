@@ -17,6 +17,7 @@ mod recall;
 mod refresh;
 mod removal;
 mod repair;
+mod repaired_recall;
 mod run;
 mod segments;
 mod stored_seen_set;

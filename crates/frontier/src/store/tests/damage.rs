@@ -240,6 +240,76 @@ fn a_damaged_log_ends_the_store_earlier_or_is_refused() {
     }
 }
 
+/// Returns the commits that each frame of the log ends: 0 or 1.
+fn ends_of_commits(log: &[u8]) -> Vec<u64> {
+    let frames = log[32..].chunks_exact(24 + 512);
+    frames
+        .map(|frame| u64::from(frame[4..8] != [0; 4] && frame[8..16] == log[16..24]))
+        .collect()
+}
+
+#[test]
+fn commits_behind_wrong_bytes_of_a_log_are_counted_and_those_behind_its_end_are_none() {
+    let (states, [image, ..]) = images();
+    let ends = ends_of_commits(&image.log);
+    assert_eq!(ends.iter().sum::<u64>(), 5);
+    let checker = Checker::new(&states);
+    let unread = |log: &[u8]| {
+        checker.write("", &image.database);
+        checker.write("-wal", log);
+        let _ = fs::remove_file(checker.folder.join("frontier.sqlite-shm"));
+        let sizes = Sizes {
+            page_bytes: 512,
+            ..SIZES
+        };
+        let store = SqliteStore::open_sized(&checker.folder, sizes).unwrap();
+        let unread = store.unread_commits();
+        drop(store);
+        let again = SqliteStore::open_sized(&checker.folder, sizes).unwrap();
+        assert_eq!(again.unread_commits(), 0, "it is said once");
+        unread
+    };
+    assert_eq!(unread(&image.log), 0);
+    let mut damaged = image.log.clone();
+    for at in (0..image.log.len()).step_by(7) {
+        assert_eq!(unread(&image.log[..at]), 0, "cut off at byte {at}");
+        damaged[at] ^= 1 << (at % 8);
+        let found = unread(&damaged);
+        damaged[at] ^= 1 << (at % 8);
+        // The checksum of a frame continues that of the frame before.
+        let frame = at.checked_sub(32).map(|at| at / (24 + 512));
+        let behind = |first: usize| ends.iter().skip(first).sum::<u64>();
+        let expected = match frame {
+            None => behind(1)..=behind(0),
+            Some(frame) => behind(frame + 2)..=behind(frame + 1),
+        };
+        assert!(expected.contains(&found), "byte {at}: {found}, not {expected:?}");
+    }
+}
+
+/// A crash after a power cut: old frames lie behind new ones.
+#[test]
+fn a_log_that_is_written_on_after_a_gap_has_nothing_to_tell() {
+    let (states, [image, ..]) = images();
+    let checker = Checker::new(&states);
+    let mut gap = image.log.clone();
+    // With nothing to read, SQLite would begin the log again.
+    let second = 1 + ends_of_commits(&gap).iter().position(|ends| *ends > 0).unwrap();
+    gap[32 + second * (24 + 512) + 100] ^= 1;
+    checker.write("", &image.database);
+    checker.write("-wal", &gap);
+    let mut store = SqliteStore::open(&checker.folder).unwrap();
+    assert!(store.unread_commits() > 0);
+    store.commit(&put(Space::Checkpoint, 5, b"later"), false).unwrap();
+    let (database, log) = ["", "-wal"]
+        .map(|end| fs::read(checker.folder.join(format!("frontier.sqlite{end}"))).unwrap())
+        .into();
+    drop(store);
+    checker.write("", &database);
+    checker.write("-wal", &log);
+    assert_eq!(SqliteStore::open(&checker.folder).unwrap().unread_commits(), 0);
+}
+
 #[test]
 fn a_damaged_database_is_as_it_was_or_is_refused() {
     let (states, images) = images();

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::super::PageRecord;
 use crate::entry::Entry;
+use crate::report::RepairLosses;
 use crate::store::{FoundRows, Space};
 
 /// How a repair ended.
@@ -14,7 +15,7 @@ use crate::store::{FoundRows, Space};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepairOutcome {
-    /// Nothing was wrong, and nothing was changed.
+    /// Nothing was wrong in what can be read, and nothing was changed.
     Whole,
     /// The directory can be opened again.
     Repaired,
@@ -48,10 +49,15 @@ pub struct RepairReport {
     pub last_row: u64,
     /// Later rows of the journal, which are missing, or follow one that is.
     pub journal_rows_dropped: u64,
+    /// Later commits in the log of the database that nobody can read, because bytes before them are wrong: at least so many. A power cut may
+    /// leave some, within the interval between two syncs. What they did is done again.
+    pub log_commits_lost: u64,
     /// Rows of records that are lost. Each has the records of one [`persist`](crate::Frontier::persist).
     pub record_rows_lost: u64,
     /// Rows that are lost of links to look up later ([`recall`](crate::FrontierConfig::recall)). Some of them may be new.
     pub spool_rows_lost: u64,
+    /// Dropped rows of the journal with such links that were looked up and found to be new. They are handed to the caller.
+    pub recalls_dropped: u64,
     /// Waiting pages that are lost with segments of their queues, by host. Their URLs are marked as seen, so the crawl does not find them
     /// again.
     pub urls_lost: BTreeMap<String, u64>,
@@ -102,8 +108,10 @@ impl RepairReport {
             tables: tables.collect(),
             last_row: 0,
             journal_rows_dropped: 0,
+            log_commits_lost: 0,
             record_rows_lost: 0,
             spool_rows_lost: 0,
+            recalls_dropped: 0,
             urls_lost: BTreeMap::new(),
             is_without_hosts: false,
             urls_lost_with_hosts: 0,
@@ -136,6 +144,22 @@ impl RepairReport {
         self.spool_rows_lost = self.missing_rows(Space::Spool);
     }
 
+    /// Returns what the frontier has to remember of the losses.
+    pub(super) fn losses(&self, recalls: bool) -> RepairLosses {
+        let is_unknown = |space| self.table(space).is_some_and(|table| table.written.is_none());
+        // Nobody knows what was in a row that is missing.
+        let may_lack_links =
+            is_unknown(Space::Spool) || is_unknown(Space::Journal) || self.missing_rows(Space::Journal) > 0;
+        RepairLosses {
+            pages: self
+                .urls_lost
+                .values()
+                .fold(self.urls_lost_with_hosts, |sum, pages| sum.saturating_add(*pages)),
+            links_to_recall: self.spool_rows_lost > 0 || self.recalls_dropped > 0 || recalls && may_lack_links,
+            record_rows: self.record_rows_lost,
+        }
+    }
+
     /// Returns whether it is unknown how many rows the journal or the records had: some may be lost at the end.
     pub fn may_lack_rows(&self) -> bool {
         let is_unknown = |space| self.table(space).is_some_and(|table| table.written.is_none());
@@ -146,6 +170,7 @@ impl RepairReport {
     pub fn has_losses(&self) -> bool {
         self.outcome == RepairOutcome::NotContinued
             || self.journal_rows_dropped > 0
+            || self.log_commits_lost > 0
             || self.record_rows_lost > 0
             || self.spool_rows_lost > 0
             || !self.urls_lost.is_empty()

@@ -13,10 +13,9 @@ use super::common::{START, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{changed_by, image, image_that, manifest};
 use super::pair::picture;
-use super::recall::{ALL_AT_ONCE, recalling, spooled};
 use super::run::{self, steps_of};
 use super::segments::{PAGES, config_of_many, long_queue};
-use super::stores::{Recorder, SMALL, open_sized, open_store, read_store};
+use super::stores::{Recorder, SMALL, open_store, read_store};
 use crate::rules::ParseRules;
 use crate::store::{FoundRows, MemoryStore, Space};
 use crate::{Frontier, Leasing, Time};
@@ -26,7 +25,7 @@ pub(super) struct Mended {
     pub(super) store: MemoryStore,
     pub(super) report: RepairReport,
     records: Vec<String>,
-    urls: BTreeSet<String>,
+    pub(super) urls: BTreeSet<String>,
 }
 
 /// Mends a store that once was another.
@@ -55,7 +54,7 @@ pub(super) fn mend(store: &MemoryStore, whole: &MemoryStore) -> Mended {
     }
 }
 
-fn waiting(frontier: &Frontier) -> BTreeSet<String> {
+pub(super) fn waiting(frontier: &Frontier) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut visit = |entry: crate::Entry| {
         found.insert(entry.url.to_string());
@@ -166,6 +165,7 @@ fn without_any_part(image: &MemoryStore) {
                 read.report().queued_pages + report.urls_lost_with_hosts,
                 whole.report().queued_pages
             );
+            assert_eq!(read.report().repairs.pages, report.urls_lost_with_hosts);
             kept_some += usize::from(!left.is_empty());
             drain(mended.store, run::config(), &left);
         }
@@ -322,6 +322,8 @@ fn urls_of_a_missing_segment_are_counted_and_all_others_are_leased() {
         assert_eq!(left.len() + lost as usize, PAGES);
         assert_eq!(read.report().queued_pages, left.len() as u64);
         assert_eq!(read.report().queued, left.len() as u64);
+        assert_eq!(read.report().repairs.pages, lost);
+        assert!(!read.report().repairs.links_to_recall);
         drain(mended.store, config_of_many(), &left);
     }
 }
@@ -389,22 +391,4 @@ fn wrong_bytes_of_any_value_never_make_a_repair_panic() {
         repaired > 20 && not_continued > 0,
         "{repaired} repaired, {not_continued} not continued"
     );
-}
-
-#[test]
-fn links_that_a_dropped_row_recalled_are_put_out() {
-    let (recorder, mut frontier) = spooled();
-    let before = waiting(&frontier);
-    frontier.persist(b"another row", START).unwrap();
-    drop(frontier);
-    let row = *recorder.image().space(Space::Journal).keys().last().unwrap();
-    let opened = open_sized(recorder.clone(), recalling(), START, ALL_AT_ONCE).unwrap();
-    let recalled: BTreeSet<_> = waiting(&opened.frontier).difference(&before).cloned().collect();
-    assert!(recalled.len() > 20, "{recalled:?}");
-    let whole = recorder.image();
-    let gap = changed_by(&whole, |batch| batch.delete(Space::Journal, row..=row));
-    let mended = mend(&gap, &whole);
-    assert_eq!(mended.report.outcome, RepairOutcome::Repaired);
-    let lost: Vec<_> = recalled.difference(&mended.urls).collect();
-    assert!(lost.is_empty(), "{lost:?}");
 }
