@@ -2,5 +2,9 @@
 
 /// Returns the flag of a field of the library's options: `--max-pages` of `max_pages`.
 pub(crate) fn of(field: &str) -> String {
-    format!("--{}", field.replace('_', "-"))
+    match field {
+        "scope.reach" => "--scope".to_owned(),
+        "hashing" => "--hash".to_owned(),
+        field => format!("--{}", field.replace('_', "-")),
+    }
 }

@@ -46,6 +46,19 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
              they fetched is fetched again"
         );
     }
+    let for_new_links: Vec<_> = crawl
+        .options_for_new_links()
+        .iter()
+        .map(|option| flag::of(option))
+        .collect();
+    if !for_new_links.is_empty() && queued > 0 {
+        let options = for_new_links.join(", ");
+        log::warn!(
+            target: "crawler::state",
+            state:% = shown, queued;
+            "{options}: changed for links that are found from now on. The {queued} pages that are queued are not checked again"
+        );
+    }
     if crawl.is_drained() && crawl.config().options().refresh.is_none() {
         log::info!(
             target: "crawler::state",

@@ -15,6 +15,7 @@ mod signals;
 mod state;
 mod status;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -95,7 +96,7 @@ fn print(text: io::Result<Vec<u8>>) -> ExitCode {
 enum Failure {
     #[error(transparent)]
     Arguments(#[from] crawler::ConfigError),
-    #[error(transparent)]
+    #[error("{}", not_started(.0))]
     Start(#[from] StartError),
     #[error("{0}. {1}")]
     Damaged(StartError, String),
@@ -127,6 +128,22 @@ enum Failure {
     DemoIncomplete { reachable: usize, pages: u64 },
 }
 
+/// Says why a crawl cannot start, with the names of the command's options.
+fn not_started(error: &StartError) -> String {
+    match error {
+        StartError::Open(OpenError::Changed { option, was, wanted }) => {
+            let changed = OpenError::Changed {
+                option: Cow::Owned(flag::of(option)),
+                was: was.clone(),
+                wanted: wanted.clone(),
+            };
+            changed.to_string()
+        }
+        StartError::TooLittleMemory { .. } => format!("--memory: {error}"),
+        other => other.to_string(),
+    }
+}
+
 /// Says why a crawl failed. All observers of the command that can fail are outputs.
 fn crawl_failed(error: &CrawlError) -> String {
     match error {
@@ -149,6 +166,7 @@ impl Failure {
             | Self::Cookies(_)
             | Self::Start(
                 StartError::Frontier(_)
+                | StartError::TooLittleMemory { .. }
                 | StartError::Client(ClientError::Options(_))
                 | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. }),
             ) => 2,

@@ -59,8 +59,8 @@ fn the_memory_is_bounded_with_a_state_directory_only_and_not_below_what_its_part
     let too_little: &[&str] = &["--delay", "0", "--state", &state, "--memory", "50MiB", &seed];
     fails(
         too_little,
-        1,
-        &["50 MiB of memory is too little: at least ", " MiB is needed"],
+        2,
+        &["--memory: 50 MiB of memory is too little: at least ", " MiB is needed"],
     );
     let run = |memory| {
         let arguments = [
@@ -242,4 +242,62 @@ fn other_rules_of_which_urls_are_the_same_are_refused_and_nothing_else_is_called
     fs::write(&file, "text").unwrap();
     fails(&["status", &file], 1, &["cannot be read", "the directory of a crawl"]);
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_links() {
+    let (seed, folder) = (site(), folder("state-options"));
+    let (pages, links, state) = (
+        path(&folder, "pages.jsonl"),
+        path(&folder, "links.jsonl"),
+        path(&folder, "state"),
+    );
+    let same = ["--delay", "0", "--state", &state, "-o", &pages];
+    let with = |more: &[&'static str]| [&same[..], more, &[&seed]].concat();
+    succeeds(&with(&["--max-pages", "5"]));
+    fails(
+        &with(&["--scope", "any"]),
+        2,
+        &["begun with --scope ", "which cannot become any"],
+    );
+    fails(
+        &with(&["--hash", "xxh3"]),
+        2,
+        &["--hash murmur3, which cannot become xxh3"],
+    );
+    fails(&with(&["--exact"]), 2, &["begun with --exact false"]);
+    fails(
+        &with(&["--on-saturation", "warn"]),
+        2,
+        &["--on-saturation grow, which cannot become warn"],
+    );
+    let narrower = [
+        &with(&["--exclude", "/nothing", "--max-pages", "6"])[..],
+        &["--links", &links],
+    ]
+    .concat();
+    let stderr = succeeds(&narrower).stderr;
+    assert!(
+        stderr.contains("--exclude: changed for links that are found from now on")
+            && stderr.contains("links.jsonl is new in this run"),
+        "{stderr}"
+    );
+    let again = succeeds(&narrower).stderr;
+    assert!(
+        !again.contains("from now on") && !again.contains("is new in this run"),
+        "{again}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn files_with_a_secret_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (seed, folder) = (site(), folder("state-modes"));
+    let state = path(&folder, "state");
+    succeeds(&["--delay", "0", "--state", &state, "--max-pages", "5", &seed]);
+    for name in ["frontier.sqlite", "command.json", "rules.json"] {
+        let mode = fs::metadata(Path::new(&state).join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
 }

@@ -76,6 +76,9 @@ pub(super) fn attach(mut crawl: Crawl, outputs: &Outputs, state: &Path) -> Resul
     }
     let [output, links, refused, names] = files.map(|file| file.map(|(file, _)| file));
     if let Some(path) = &outputs.warc {
+        if crawl.saved_output(WARC).is_none() {
+            warn_if_late(&crawl, path.display());
+        }
         let archive = archive_options(&crawl, path, outputs);
         let archive = Archive::continuing(WARC, archive, crawl.saved_output(WARC));
         crawl = crawl.observe(archive.map_err(OutputError::Open)?);
@@ -136,7 +139,23 @@ fn open(crawl: &Crawl, file: Records<'_>) -> Result<Option<(OutputFile, bool)>, 
     }
     let file = OutputFile::append(path).map_err(OutputError::Open)?;
     match file.is_regular() {
-        true => Ok(Some((file, true))),
+        true => {
+            match name {
+                SAVE => warn_if_late(crawl, "the folder of --save"),
+                _ => warn_if_late(crawl, path.display()),
+            }
+            Ok(Some((file, true)))
+        }
         false => Err(OutputError::CannotContinue { option: name }),
+    }
+}
+
+/// Warns that an output begins in the middle of a crawl.
+fn warn_if_late(crawl: &Crawl, what: impl std::fmt::Display) {
+    if crawl.is_continued() {
+        log::warn!(
+            target: "crawler::state",
+            "{what} is new in this run: it has nothing of what the earlier runs have fetched"
+        );
     }
 }

@@ -6,7 +6,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,9 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
         // These alone would add up, and silence warnings.
         given.retain(|argument| !is_verbosity(argument));
     }
-    given.extend(changed.iter().cloned());
+    if !given.ends_with(changed) {
+        given.extend(changed.iter().cloned());
+    }
     cli = parse_given(given)?;
     // It may have been moved since.
     cli.site.state = Some(dir);
@@ -143,7 +145,12 @@ pub(crate) fn keep(site: &Site, dir: &Path) -> io::Result<()> {
         Err(why) => KeptCommand::NotKept(why.to_owned()),
     };
     let (file, new) = (dir.join(FILE), dir.join("command.new"));
-    fs::write(&new, serde_json::to_vec(&kept)?)?;
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(true);
+    // Who may not see the arguments of the process need not see them here.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&new)?.write_all(&serde_json::to_vec(&kept)?)?;
     fs::rename(new, file)
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Saving {
     last_time: Time,
     /// Commits of the last run that are lost with the end of the log.
     lost_commits: u64,
+    /// Options that have changed for new links only.
+    for_new_links: Vec<&'static str>,
     /// The file with what the fetcher keeps.
     fetcher: PathBuf,
     /// Whether commits were made since the last sync.
@@ -119,6 +121,7 @@ impl<S: Fetcher> Crawl<S> {
             fetcher: kept,
             seeds: hash_of_seeds(crawl.config.seeds()),
             lost_commits: lost_commits + opened.lost_commits,
+            for_new_links: opened.for_new_links,
             ..Saving::default()
         };
         // An empty one is from a run that ended before its first commit.
@@ -146,6 +149,12 @@ impl<S: Fetcher> Crawl<S> {
     /// a power cut. What they fetched is fetched again.
     pub fn lost_commits(&self) -> u64 {
         self.saving.as_ref().map_or(0, |saving| saving.lost_commits)
+    }
+
+    /// Returns the options that differ from those of the last run and hold for links that are found from now on, by the names of their
+    /// fields: pages that are queued are not checked again.
+    pub fn options_for_new_links(&self) -> &[&'static str] {
+        self.saving.as_ref().map_or(&[], |saving| &saving.for_new_links)
     }
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.

@@ -1,5 +1,6 @@
 //! Why a directory cannot be opened.
 
+use std::borrow::Cow;
 use std::io;
 
 use super::super::FrontierError;
@@ -23,7 +24,7 @@ pub enum OpenError {
     )]
     Changed {
         /// The option.
-        option: &'static str,
+        option: Cow<'static, str>,
         /// Its value in the first run.
         was: String,
         /// Its value now.

@@ -29,6 +29,8 @@ pub struct Opened {
     /// After a power cut there may be some, within the interval between two syncs. What they did is done again. 0 when only
     /// [read](Frontier::read).
     pub lost_commits: u64,
+    /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again.
+    pub for_new_links: Vec<&'static str>,
     /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
     pub now: Time,
     /// The configuration, with the secret of the hash.
@@ -61,11 +63,13 @@ pub(super) fn open(
             attachment: None,
             released: 0,
             lost_commits: 0,
+            for_new_links: Vec::new(),
             now,
             config,
         });
     };
     let config = options::next_run(&restored.config, config)?;
+    let for_new_links = options::for_new_links(&restored.config, &config);
     // Where hosts lie decides nothing.
     let is_changed = config.without_memory() != restored.config.without_memory();
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
@@ -109,6 +113,7 @@ pub(super) fn open(
         attachment: Some(restored.attachment),
         released,
         lost_commits: 0,
+        for_new_links,
         now,
         config,
     })
@@ -124,6 +129,7 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
         attachment: Some(restored.attachment),
         released: 0,
         lost_commits: 0,
+        for_new_links: Vec::new(),
         config: restored.config,
     })
 }

@@ -74,7 +74,7 @@ impl Frontier {
             replacement.remove_folder()?;
             return Err(why);
         }
-        let mut report = RepairReport::new(why.to_string(), &found);
+        let mut report = RepairReport::new(what_is_wrong(&why), &found);
         report.log_commits_lost = log_commits_lost;
         let shared = SharedStore::new(Box::new(store));
         mend(&shared, parse, SIZES, &mut report, put_out)?;
@@ -128,6 +128,17 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
         return Err(damaged("a segment of a queue is missing"));
     }
     Ok(())
+}
+
+/// Says what was found, without what to do: that is done.
+fn what_is_wrong(error: &OpenError) -> String {
+    match error {
+        OpenError::Damaged(what) => what.clone(),
+        OpenError::Store(StoreError::Damaged { path, what }) => format!("{}: {what}", path.display()),
+        OpenError::Store(StoreError::Io { path, source }) => format!("{}: {source}", path.display()),
+        OpenError::Store(StoreError::NotAStore { path }) => format!("{}: the head is wrong", path.display()),
+        other => other.to_string(),
+    }
 }
 
 /// Returns whether a repair may help.

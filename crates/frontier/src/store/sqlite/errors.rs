@@ -10,8 +10,13 @@ use crate::store::StoreError;
 /// The error of an operation on the database file.
 pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
     let Error::SqliteFailure(failure, _) = &error else {
-        // A column of another type than was written.
-        return StoreError::damaged(path, error.to_string());
+        let what = match error {
+            // Without the statement, which says nothing to a reader.
+            Error::SqlInputError { msg, .. } => msg,
+            // A column of another type than was written.
+            other => other.to_string(),
+        };
+        return StoreError::damaged(path, what);
     };
     match failure.code {
         ErrorCode::DiskFull => StoreError::Full { path: path.to_owned() },

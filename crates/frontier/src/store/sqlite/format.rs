@@ -72,7 +72,7 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
         }
     }
     // Open while all is written: an error that the system meets before the sync is reported to this handle.
-    let file = File::create(&path).map_err(io)?;
+    let file = create_for_owner(&path).map_err(io)?;
     fill(&path, page_bytes).map_err(|error| store_error(&path, error))?;
     if !is_writable(&path)? {
         return Err(io(std::io::Error::other("the journal mode was not written")));
@@ -82,6 +82,15 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
     fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
     sync_names(dir)?;
     dir.parent().map_or(Ok(()), sync_names)
+}
+
+/// Creates a file that only its owner may read: the secret of the hash is in it. SQLite gives its log the same mode.
+fn create_for_owner(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Syncs the names in a directory. Windows has no such call, and needs none.

@@ -262,11 +262,12 @@ fn options_that_the_state_depends_on_are_refused_with_both_values() {
 }
 
 fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
-    let changes: [(&str, Changing); 6] = [
+    let changes: [(&str, Changing); 7] = [
         ("exact", |config| config.exact = !config.exact),
         ("capacity", |config| config.capacity += 1),
         ("false_positive_rate", |config| config.false_positive_rate /= 3.0),
-        ("on_saturation grow", |config| config.on_saturation = OnSaturation::Grow),
+        ("on_saturation", |config| config.on_saturation = OnSaturation::Grow),
+        ("hashing", |config| config.hashing = sieve::Hashing::Xxh3 { seed: 3 }),
         ("scope.reach", |config| config.scope.reach = Reach::Host),
         ("per_address", |config| config.per_address = true),
     ];
@@ -289,8 +290,16 @@ fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
         on_saturation: OnSaturation::Refuse,
         ..config.clone()
     };
-    let opened = open_store(recorder.clone(), other, START).unwrap();
+    let opened = open_store(recorder.clone(), other.clone(), START).unwrap();
     assert_eq!(opened.config.hashing, config.hashing);
+    assert!(opened.for_new_links.is_empty());
+    let mut narrower = other;
+    narrower.scope.max_depth = Some(1);
+    narrower.scope.exclude = vec!["/b".to_owned()];
+    let opened = open_store(recorder.clone(), narrower.clone(), START).unwrap();
+    assert_eq!(opened.for_new_links, ["max_depth", "exclude"]);
+    let opened = open_store(recorder.clone(), narrower, START).unwrap();
+    assert!(opened.for_new_links.is_empty(), "it is said once");
     assert!(matches!(
         open_store(
             recorder,

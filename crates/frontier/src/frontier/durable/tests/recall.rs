@@ -286,5 +286,8 @@ fn recall_cannot_be_begun_in_the_middle_of_a_crawl() {
         ..recalling()
     };
     let error = open_store(recorder, without, START).unwrap_err();
-    assert!(matches!(error, OpenError::Changed { option: "recall", .. }), "{error}");
+    assert!(
+        matches!(&error, OpenError::Changed { option, .. } if option == "recall"),
+        "{error}"
+    );
 }
