@@ -5,6 +5,8 @@ pub(crate) fn of(field: &str) -> String {
     match field {
         "scope.reach" => "--scope".to_owned(),
         "hashing" => "--hash".to_owned(),
+        "max_segment_repeats" => "--max-path-repeats".to_owned(),
+        "max_hops" => "--max-redirects".to_owned(),
         field => format!("--{}", field.replace('_', "-")),
     }
 }

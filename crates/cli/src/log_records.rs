@@ -37,26 +37,17 @@ pub(crate) fn progress(progress: &Progress, message: &str) {
 pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     let report = crawl.report();
     let (shown, queued) = (state.display(), report.queued_pages);
-    let lost_commits = crawl.lost_commits();
-    if lost_commits > 0 {
-        log::warn!(
-            target: "crawler::state",
-            state:% = shown, lost_commits;
-            "at least {lost_commits} commits of the last run are lost behind wrong bytes of the log in {shown}, as after a power cut: what \
-             they fetched is fetched again"
-        );
-    }
     let for_new_links: Vec<_> = crawl
         .options_for_new_links()
         .iter()
         .map(|option| flag::of(option))
         .collect();
-    if !for_new_links.is_empty() && queued > 0 {
+    if !for_new_links.is_empty() {
         let options = for_new_links.join(", ");
         log::warn!(
             target: "crawler::state",
             state:% = shown, queued;
-            "{options}: changed for links that are found from now on. The {queued} pages that are queued are not checked again"
+            "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
         );
     }
     if crawl.is_drained() && crawl.config().options().refresh.is_none() {
@@ -68,7 +59,7 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     } else {
         log::info!(
             target: "crawler::state",
-            state:% = shown, queued, lost_commits;
+            state:% = shown, queued;
             "continuing the crawl in {shown}: {queued} pages are queued"
         );
     }

@@ -294,6 +294,7 @@ fn runs() -> Vec<Output> {
     ]
     .concat();
     let begun = crawler(&with_state).output().unwrap();
+    break_log(Path::new(&state));
     let started: Vec<Child> = [
         [
             &saturated[..],
@@ -316,6 +317,22 @@ fn runs() -> Vec<Output> {
     .collect();
     let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
     ended.chain([begun, signalled()]).collect()
+}
+
+/// Leaves a log with a wrong byte before commits that are intact.
+fn break_log(state: &Path) {
+    let database = state.join("frontier.sqlite");
+    let log = state.join("frontier.sqlite-wal");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    for value in ["a", "b", "c"] {
+        let sql = "INSERT OR REPLACE INTO status(name, value) VALUES ('test', ?1)";
+        connection.execute(sql, [value]).unwrap();
+    }
+    let (as_it_is, mut commits) = (fs::read(&database).unwrap(), fs::read(&log).unwrap());
+    connection.close().unwrap();
+    commits[32 + 24 + 1000] ^= 1;
+    fs::write(database, as_it_is).unwrap();
+    fs::write(log, commits).unwrap();
 }
 
 /// Runs the demo, requests a status line, and stops it.

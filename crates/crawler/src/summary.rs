@@ -176,9 +176,9 @@ impl Summary {
         self.report.queued_pages + self.cut_short
     }
 
-    /// Returns the mean number of pages per second, those among them that were fetched again.
+    /// Returns the mean number of pages per second. The time of pages that were fetched again counts, and they do not.
     pub fn pages_per_second(&self) -> f64 {
-        (self.pages + self.refreshed.pages) as f64 / self.elapsed.as_secs_f64().max(0.001)
+        self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
     /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds

@@ -127,6 +127,11 @@ pub(crate) trait Store: fmt::Debug + Send {
     /// The greatest key at or below, with its value.
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
 
+    /// Takes what was found for the state to continue. Before, what cannot be read stays for a repair.
+    fn accept(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// The greatest key of a space. Its value is not read.
     fn last_key(&self, space: Space) -> Option<u64>;
 

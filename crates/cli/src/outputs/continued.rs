@@ -155,7 +155,7 @@ fn warn_if_late(crawl: &Crawl, what: impl std::fmt::Display) {
     if crawl.is_continued() {
         log::warn!(
             target: "crawler::state",
-            "{what} is new in this run: it has nothing of what the earlier runs have fetched"
+            "{what} is new in this run: what belongs there of the earlier runs is missing"
         );
     }
 }

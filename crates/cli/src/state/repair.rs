@@ -107,7 +107,7 @@ fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
         rows.add("repair", "finished one that was interrupted");
     }
     match report.outcome {
-        RepairOutcome::Whole if report.log_commits_lost > 0 => rows.add(
+        RepairOutcome::Whole if report.log_commits_unread > 0 => rows.add(
             "frontier",
             "whole, but for the end of its log: nothing was changed, and the same command continues it",
         ),
@@ -157,12 +157,12 @@ fn add_losses(rows: &mut Rows, repaired: &RepairedState) {
         );
         rows.add("dropped", text);
     }
-    if report.log_commits_lost > 0 {
-        let lost = grouped(report.log_commits_lost);
+    if report.log_commits_unread > 0 {
+        let unread = counted(report.log_commits_unread, "commit");
         let text = format!(
-            "at least {lost} commits behind wrong bytes of the log, as after a power cut: what they fetched is fetched again"
+            "{unread} or more, behind wrong bytes of the log, as after a power cut: what they fetched and the state does not have is fetched again"
         );
-        rows.add("dropped", text);
+        rows.add("not readable", text);
     }
     if report.record_rows_lost > 0 {
         let rows_lost = counted(report.record_rows_lost, "row");

@@ -73,7 +73,9 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
         // These alone would add up, and silence warnings.
         given.retain(|argument| !is_verbosity(argument));
     }
-    if !given.ends_with(changed) {
+    // The same options once more need no place. A seed may be equal to the value of an option.
+    let is_option = |first: &OsString| first.to_string_lossy().starts_with('-');
+    if !(given.ends_with(changed) && changed.first().is_some_and(is_option)) {
         given.extend(changed.iter().cloned());
     }
     cli = parse_given(given)?;
@@ -150,6 +152,7 @@ pub(crate) fn keep(site: &Site, dir: &Path) -> io::Result<()> {
     // Who may not see the arguments of the process need not see them here.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = fs::remove_file(&new);
     options.open(&new)?.write_all(&serde_json::to_vec(&kept)?)?;
     fs::rename(new, file)
 }

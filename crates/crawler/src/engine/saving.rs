@@ -37,8 +37,6 @@ pub(super) struct Saving {
     /// The duration of earlier runs, and the time of the last commit.
     earlier: Duration,
     last_time: Time,
-    /// Commits of the last run that are lost with the end of the log.
-    lost_commits: u64,
     /// Options that have changed for new links only.
     for_new_links: Vec<&'static str>,
     /// The file with what the fetcher keeps.
@@ -101,16 +99,28 @@ impl<S: Fetcher> Crawl<S> {
         if last_rules.as_ref().is_some_and(|last| !last.read_urls_as(&rules)) {
             return Err(StateError::OtherRules.into());
         }
-        let mut lost_commits = 0;
+        let (mut unread_commits, mut for_new_links) = (0, Vec::new());
         if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
             // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
             let mut opened = open(last)?;
-            lost_commits = opened.lost_commits;
+            (unread_commits, for_new_links) = (opened.unread_commits, opened.for_new_links);
             let attachment = opened.attachment.unwrap_or_default();
             let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
             ended.map_err(OpenError::from)?;
         }
         let opened = open(&rules)?;
+        unread_commits += opened.unread_commits;
+        for_new_links.extend(opened.for_new_links);
+        if unread_commits > 0 {
+            let shown = state.display();
+            // Now: if the crawl does not start after all, the next one does not know.
+            log::warn!(
+                target: "crawler::state",
+                state:% = shown, unread_commits;
+                "commits of the last run in {shown} cannot be read, at least {unread_commits}: bytes before them are wrong, as after a power \
+                 cut. What they fetched and the state does not have is fetched again"
+            );
+        }
         if last_rules.as_ref() != Some(&rules) {
             rules.write(state)?;
         }
@@ -120,8 +130,7 @@ impl<S: Fetcher> Crawl<S> {
         let mut saving = Saving {
             fetcher: kept,
             seeds: hash_of_seeds(crawl.config.seeds()),
-            lost_commits: lost_commits + opened.lost_commits,
-            for_new_links: opened.for_new_links,
+            for_new_links,
             ..Saving::default()
         };
         // An empty one is from a run that ended before its first commit.
@@ -145,14 +154,8 @@ impl<S: Fetcher> Crawl<S> {
             .is_some_and(|saving| saving.offered_seeds.is_some())
     }
 
-    /// Returns how many commits of the last run are lost at least, because bytes before them are wrong in the log of the database, as after
-    /// a power cut. What they fetched is fetched again.
-    pub fn lost_commits(&self) -> u64 {
-        self.saving.as_ref().map_or(0, |saving| saving.lost_commits)
-    }
-
     /// Returns the options that differ from those of the last run and hold for links that are found from now on, by the names of their
-    /// fields: pages that are queued are not checked again.
+    /// fields: pages that are queued are not checked again, and links that were refused are not offered again.
     pub fn options_for_new_links(&self) -> &[&'static str] {
         self.saving.as_ref().map_or(&[], |saving| &saving.for_new_links)
     }

@@ -60,7 +60,11 @@ impl Summary {
             row(f, "given up", format_args!("{names}{more}"))?;
         }
         let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
-        row(f, "pages", format_args!("{pages} answered 2xx, {pace:.1} per second"))?;
+        match self.refreshed.pages {
+            0 => row(f, "pages", format_args!("{pages} answered 2xx, {pace:.1} per second"))?,
+            // The time has gone to others, too.
+            _ => row(f, "pages", format_args!("{pages} answered 2xx"))?,
+        }
         row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
         let refreshed = &self.refreshed;
         if refreshed.pages > 0 {

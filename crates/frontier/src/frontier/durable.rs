@@ -211,9 +211,12 @@ impl Frontier {
     /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
     pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open(dir)?;
-        let lost_commits = store.unread_commits();
+        let unread_commits = store.unread_commits();
         let opened = open::open(Box::new(store), config, now, &parse, SIZES)?;
-        Ok(Opened { lost_commits, ..opened })
+        Ok(Opened {
+            unread_commits,
+            ..opened
+        })
     }
 
     /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Self::persist). The copy is in

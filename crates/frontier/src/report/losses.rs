@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct RepairLosses {
-    /// Pages that waited. They are marked as seen, so they are not fetched, nor what only they link to.
+    /// Pages that waited. Most of them are marked as seen, so they are not fetched, nor what only they link to.
     pub pages: u64,
     /// Whether links to look up are lost, or may be ([`recall`](crate::FrontierConfig::recall)). Some of them may be new.
     pub links_to_recall: bool,

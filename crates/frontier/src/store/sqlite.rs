@@ -100,12 +100,11 @@ impl SqliteStore {
         if is_readonly.map_err(|error| store_error(&path, error))? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
-        if unread_commits > 0 {
-            empty_log_if_unused(&connection).map_err(|error| store_error(&path, error))?;
-        }
         let checkpointer = Checkpointer::start(connect(&path, flags)?, &path)?;
-        // From here on, the end of the store empties the log.
-        empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;
+        if unread_commits == 0 {
+            // From here on, the end of the store empties the log.
+            empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;
+        }
         Ok(Self {
             path,
             checkpointer: Some(checkpointer),
@@ -154,7 +153,7 @@ impl SqliteStore {
         })
     }
 
-    /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing. They are lost.
+    /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing.
     pub(crate) fn unread_commits(&self) -> u64 {
         self.unread_commits
     }
@@ -236,6 +235,14 @@ impl Store for SqliteStore {
             .map_err(|error| self.error(error))?;
         let row = rows.next().map_err(|error| self.error(error))?;
         row.map(|row| self.value(space, row)).transpose()
+    }
+
+    fn accept(&mut self) -> Result<(), StoreError> {
+        if self.unread_commits == 0 {
+            return Ok(());
+        }
+        let emptied = empty_log_if_unused(&self.connection).and_then(|()| empty_log_at_end(&self.connection, true));
+        emptied.map_err(|error| self.error(error))
     }
 
     fn last_key(&self, space: Space) -> Option<u64> {

@@ -25,11 +25,11 @@ pub struct Opened {
     pub attachment: Option<Vec<u8>>,
     /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
     pub released: u64,
-    /// Commits at the end of the last run that are lost, because bytes before them are wrong: at least so many, in the log of the database.
-    /// After a power cut there may be some, within the interval between two syncs. What they did is done again. 0 when only
-    /// [read](Frontier::read).
-    pub lost_commits: u64,
-    /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again.
+    /// Commits of the last run that cannot be read, because bytes before them are wrong: at least so many, in the log of the database.
+    /// After a power cut there may be some, within the interval between two syncs. What they did and the database does not have is done
+    /// again. 0 when only [read](Frontier::read).
+    pub unread_commits: u64,
+    /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again, and what was refused is not looked at again.
     pub for_new_links: Vec<&'static str>,
     /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
     pub now: Time,
@@ -47,6 +47,7 @@ pub(super) fn open(
 ) -> Result<Opened, OpenError> {
     let config = config.with_shares()?;
     let store = SharedStore::new(store);
+    let opened = store.clone();
     let Some(restored) = restore(&store, parse, sizes, true)? else {
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
@@ -58,11 +59,12 @@ pub(super) fn open(
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
         frontier.checkpoint_saved(now)?;
+        opened.lock().accept()?;
         return Ok(Opened {
             frontier,
             attachment: None,
             released: 0,
-            lost_commits: 0,
+            unread_commits: 0,
             for_new_links: Vec::new(),
             now,
             config,
@@ -108,11 +110,12 @@ pub(super) fn open(
         released = frontier.release_leases(now)?;
         frontier.persist(&restored.attachment, now)?;
     }
+    opened.lock().accept()?;
     Ok(Opened {
         frontier,
         attachment: Some(restored.attachment),
         released,
-        lost_commits: 0,
+        unread_commits: 0,
         for_new_links,
         now,
         config,
@@ -128,7 +131,7 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
         frontier: restored.frontier,
         attachment: Some(restored.attachment),
         released: 0,
-        lost_commits: 0,
+        unread_commits: 0,
         for_new_links: Vec::new(),
         config: restored.config,
     })

@@ -51,6 +51,14 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
         ("max_url_bytes", was.max_url_bytes != is.max_url_bytes),
         ("max_segment_repeats", was.max_segment_repeats != is.max_segment_repeats),
         ("max_hops", was.max_hops != is.max_hops),
+        (
+            "max_queries_per_path",
+            stored.max_queries_per_path != wanted.max_queries_per_path,
+        ),
+        (
+            "max_hosts_per_site",
+            stored.max_hosts_per_site != wanted.max_hosts_per_site,
+        ),
     ];
     let changed = options.into_iter().filter(|(_, is_changed)| *is_changed);
     changed.map(|(option, _)| option).collect()

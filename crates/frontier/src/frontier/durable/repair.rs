@@ -55,12 +55,13 @@ impl Frontier {
     /// it was, or the next call finishes what was begun.
     pub fn repair(dir: &Path, parse: &ParseRules, put_out: &mut PutOut<'_>) -> Result<RepairReport, OpenError> {
         let replacement = Replacement::begin(dir)?;
-        let log_commits_lost = replacement.unread_commits()?;
+        // Where the log cannot be read, the check says so.
+        let log_commits_unread = replacement.unread_commits().unwrap_or_default();
         let head = replacement.check_head().map_err(OpenError::from);
         let why = match head.and_then(|()| check(dir, parse)) {
             Ok(()) => {
                 return Ok(RepairReport {
-                    log_commits_lost,
+                    log_commits_unread,
                     ..RepairReport::whole(replacement.was_finished)
                 });
             }
@@ -75,7 +76,6 @@ impl Frontier {
             return Err(why);
         }
         let mut report = RepairReport::new(what_is_wrong(&why), &found);
-        report.log_commits_lost = log_commits_lost;
         let shared = SharedStore::new(Box::new(store));
         mend(&shared, parse, SIZES, &mut report, put_out)?;
         drop(shared);

@@ -1,4 +1,4 @@
-//! The log of the database (WAL): whether bytes in its middle are wrong.
+//! The log of the database (WAL), as its bytes are: whether some in its middle are wrong.
 //!
 //! SQLite reads a log up to the first frame whose checksum is wrong, and takes it for the end: after a power cut it is. The frames behind it
 //! are lost then, with the commits that they end. Their checksums continue those of the frames before them, so frames that are intact
@@ -7,22 +7,76 @@
 //! Source of the format: <https://sqlite.org/fileformat2.html>, sections 4.1 to 4.2.
 
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::format::beside;
 use crate::store::StoreError;
 
-const HEAD: usize = 32;
-const FRAME_HEAD: usize = 24;
-/// The last bit of the mark says in which order the checksum takes bytes.
-const MARK: u32 = 0x377f_0682;
+pub(super) const HEAD: usize = 32;
+pub(super) const FRAME_HEAD: usize = 24;
+/// The log's magic number, but for its last bit: that says in which order its checksums take the bytes.
+const MAGIC: u32 = 0x377f_0682;
 
 /// The two sums of a checksum.
-type Sums = (u32, u32);
+pub(super) type Sums = [u32; 2];
+pub(super) type Salts = [u8; 8];
+
+/// The first bytes of a log.
+pub(super) struct Head {
+    pub(super) is_whole: bool,
+    /// If the head is not whole, that of this machine, which SQLite takes.
+    pub(super) is_big_endian: bool,
+    page_bytes: u32,
+    salts: Salts,
+    pub(super) sums: Sums,
+}
+
+impl Head {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let sums = [number(bytes, 24), number(bytes, 28)];
+        let is_whole = |is_big_endian| {
+            let summed = bytes.get(..24).unwrap_or_default();
+            number(bytes, 0) == MAGIC | u32::from(is_big_endian) && checksum([0, 0], summed, is_big_endian) == sums
+        };
+        let (little, big) = (is_whole(false), is_whole(true));
+        Self {
+            is_whole: little || big,
+            is_big_endian: if little || big {
+                big
+            } else {
+                cfg!(target_endian = "big")
+            },
+            page_bytes: number(bytes, 8),
+            salts: salts_at(bytes, 16),
+            sums,
+        }
+    }
+
+    /// Returns the salts that all frames of the log have. If the head is wrong, they are those of the first frame whose checksum continues
+    /// that of the frame before, or else those of the first frame. Reads the log from its first frame up to the one that says so.
+    pub(super) fn salts(&self, log: &mut (impl Read + Seek), page_bytes: usize) -> io::Result<Option<Salts>> {
+        if self.is_whole {
+            return Ok(Some(self.salts));
+        }
+        log.seek(SeekFrom::Start(HEAD as u64))?;
+        let (mut frame, mut first, mut before) = (vec![0; FRAME_HEAD + page_bytes], None, self.sums);
+        while is_filled(log, &mut frame)? {
+            let salts = salts_at(&frame, 8);
+            let sums = sums_of(&frame);
+            if continues(before, &frame, self.is_big_endian) {
+                return Ok(Some(salts));
+            }
+            first.get_or_insert(salts);
+            before = sums;
+        }
+        Ok(first)
+    }
+}
 
 /// Counts the commits in the log of a database that are intact, but cannot be read, because bytes before them are wrong. The commits that the
-/// wrong bytes belong to are not counted. `page_bytes` counts if the head of the log cannot be read. Reads the log once.
+/// wrong bytes belong to are not counted. If SQLite can read no commit of the log, the database may have some of them. `page_bytes` counts if
+/// the head of the log is wrong. Reads the log once.
 pub(super) fn unread_commits(database: &Path, page_bytes: u32) -> Result<u64, StoreError> {
     let path = beside(database, "-wal");
     let count = || match File::open(&path) {
@@ -33,41 +87,30 @@ pub(super) fn unread_commits(database: &Path, page_bytes: u32) -> Result<u64, St
     count().map_err(|error| StoreError::io(&path, error))
 }
 
-fn count(mut log: impl Read, page_bytes: u32) -> io::Result<u64> {
+fn count(mut log: impl Read + Seek, page_bytes: u32) -> io::Result<u64> {
     let mut head = [0; HEAD];
     if !is_filled(&mut log, &mut head)? {
         return Ok(0);
     }
-    let (summed, stored) = head.split_at(24);
-    let is_whole = |is_big_endian| {
-        let mark = MARK | u32::from(is_big_endian);
-        number(&head, 0) == mark && sums_of((0, 0), summed, is_big_endian) == (number(stored, 0), number(stored, 4))
-    };
-    let is_head_whole = is_whole(false) || is_whole(true);
-    // SQLite takes the order of the machine.
-    let is_big_endian = if is_head_whole {
-        is_whole(true)
-    } else {
-        cfg!(target_endian = "big")
-    };
-    let page_bytes = if is_head_whole { number(&head, 8) } else { page_bytes };
-    let mut salts = is_head_whole.then(|| (number(&head, 16), number(&head, 20)));
+    let head = Head::of(&head);
+    let page_bytes = if head.is_whole { head.page_bytes } else { page_bytes };
     // A page has at most 64 KiB.
-    let mut frame = vec![0; FRAME_HEAD + page_bytes.min(1 << 16) as usize];
-    let (mut before, mut is_readable, mut unread) = ((number(stored, 0), number(stored, 4)), is_head_whole, 0);
+    let page_bytes = page_bytes.min(1 << 16) as usize;
+    let Some(salts) = head.salts(&mut log, page_bytes)? else {
+        return Ok(0);
+    };
+    log.seek(SeekFrom::Start(HEAD as u64))?;
+    let mut frame = vec![0; FRAME_HEAD + page_bytes];
+    let (mut before, mut is_readable, mut unread) = (head.sums, head.is_whole, 0);
     while is_filled(&mut log, &mut frame)? {
-        let (head, page) = frame.split_at(FRAME_HEAD);
-        let of_frame = (number(head, 8), number(head, 12));
-        if *salts.get_or_insert(of_frame) == of_frame {
-            let sums = sums_of(before, head.get(..8).unwrap_or_default(), is_big_endian);
-            let is_intact = sums_of(sums, page, is_big_endian) == (number(head, 16), number(head, 20));
+        if salts_at(&frame, 8) == salts {
+            let is_intact = continues(before, &frame, head.is_big_endian);
             is_readable &= is_intact;
-            let ends_commit = number(head, 4) != 0;
-            unread += u64::from(is_intact && ends_commit && !is_readable);
+            unread += u64::from(is_intact && ends_commit(&frame) && !is_readable);
         } else {
             is_readable = false;
         }
-        before = (number(head, 16), number(head, 20));
+        before = sums_of(&frame);
     }
     Ok(unread)
 }
@@ -81,21 +124,44 @@ fn is_filled(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// Returns four bytes as a number; 0 if they are not there.
-fn number(bytes: &[u8], at: usize) -> u32 {
+/// Returns the number at a place; 0 if there is none.
+pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
     let four = bytes.get(at..).and_then(<[u8]>::first_chunk);
     four.map_or(0, |four| u32::from_be_bytes(*four))
 }
 
-fn sums_of(before: Sums, bytes: &[u8], is_big_endian: bool) -> Sums {
+pub(super) fn salts_at(bytes: &[u8], at: usize) -> Salts {
+    let salts = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    salts.copied().unwrap_or_default()
+}
+
+/// Returns the checksum in a frame.
+pub(super) fn sums_of(frame: &[u8]) -> Sums {
+    [number(frame, 16), number(frame, 20)]
+}
+
+pub(super) fn ends_commit(frame: &[u8]) -> bool {
+    number(frame, 4) > 0
+}
+
+/// Returns whether the checksum of a frame is right, and continues that of the frame before.
+pub(super) fn continues(before: Sums, frame: &[u8], is_big_endian: bool) -> bool {
+    let (Some(head), Some(page)) = (frame.get(..8), frame.get(FRAME_HEAD..)) else {
+        return false;
+    };
+    checksum(checksum(before, head, is_big_endian), page, is_big_endian) == sums_of(frame)
+}
+
+/// Continues a checksum over bytes, whose number is a multiple of 8.
+fn checksum(before: Sums, bytes: &[u8], is_big_endian: bool) -> Sums {
     let word = |four: &[u8; 4]| match is_big_endian {
         true => u32::from_be_bytes(*four),
         false => u32::from_le_bytes(*four),
     };
     let (words, _) = bytes.as_chunks();
     let (pairs, _) = words.as_chunks();
-    pairs.iter().fold(before, |(first, second), [one, other]| {
+    pairs.iter().fold(before, |[first, second], [one, other]| {
         let first = first.wrapping_add(word(one)).wrapping_add(second);
-        (first, second.wrapping_add(word(other)).wrapping_add(first))
+        [first, second.wrapping_add(word(other)).wrapping_add(first)]
     })
 }

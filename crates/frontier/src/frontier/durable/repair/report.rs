@@ -49,9 +49,9 @@ pub struct RepairReport {
     pub last_row: u64,
     /// Later rows of the journal, which are missing, or follow one that is.
     pub journal_rows_dropped: u64,
-    /// Later commits in the log of the database that nobody can read, because bytes before them are wrong: at least so many. A power cut may
-    /// leave some, within the interval between two syncs. What they did is done again.
-    pub log_commits_lost: u64,
+    /// Later commits in the log of a database that is whole without them, because bytes before them are wrong: at least so many. A power cut
+    /// may leave some, within the interval between two syncs. What they did and the database does not have is done again.
+    pub log_commits_unread: u64,
     /// Rows of records that are lost. Each has the records of one [`persist`](crate::Frontier::persist).
     pub record_rows_lost: u64,
     /// Rows that are lost of links to look up later ([`recall`](crate::FrontierConfig::recall)). Some of them may be new.
@@ -108,7 +108,7 @@ impl RepairReport {
             tables: tables.collect(),
             last_row: 0,
             journal_rows_dropped: 0,
-            log_commits_lost: 0,
+            log_commits_unread: 0,
             record_rows_lost: 0,
             spool_rows_lost: 0,
             recalls_dropped: 0,
@@ -170,7 +170,7 @@ impl RepairReport {
     pub fn has_losses(&self) -> bool {
         self.outcome == RepairOutcome::NotContinued
             || self.journal_rows_dropped > 0
-            || self.log_commits_lost > 0
+            || self.log_commits_unread > 0
             || self.record_rows_lost > 0
             || self.spool_rows_lost > 0
             || !self.urls_lost.is_empty()

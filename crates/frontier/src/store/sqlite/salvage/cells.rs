@@ -3,7 +3,8 @@
 //! A row is a record of three columns: the key, which lies in the head of the cell, the seal, and the value. What does not fit into the
 //! page lies in a chain of other pages.
 
-use super::pages::{Pages, Source, number};
+use super::super::log::number;
+use super::pages::{Pages, Source};
 
 /// The kind of a leaf page of a table.
 const LEAF: u8 = 13;

@@ -7,14 +7,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::super::format;
+use super::super::log::number;
+use super::super::{format, log};
 use crate::store::StoreError;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const LOG_HEAD: u64 = 32;
-const FRAME_HEAD: u64 = 24;
-/// The log's magic number, but for its last bit: that says in which order its checksums take the bytes.
-const LOG_MAGIC: u32 = 0x377f_0682;
 
 /// A page of the log.
 #[derive(Debug)]
@@ -90,34 +87,26 @@ impl Pages {
 
     /// Finds the frames of the log up to its last commit. Those of an earlier log, which it overwrites, have other salts.
     fn read_log(&mut self, mut log: File) {
-        let Some(head) = read(&mut log, 0, LOG_HEAD as usize) else {
+        let Some(head) = read(&mut log, 0, log::HEAD) else {
             return;
         };
-        let is_big_endian = number(&head, 0) & 1 == 1;
-        let is_head_whole = number(&head, 0) & !1 == LOG_MAGIC
-            && checksum([0, 0], &head[..24], is_big_endian) == [number(&head, 24), number(&head, 28)];
-        let first = read(&mut log, LOG_HEAD, FRAME_HEAD as usize);
-        // The first frame has them, too.
-        let salts = if is_head_whole {
-            Some(head[16..24].to_vec())
-        } else {
-            first.map(|first| first[8..16].to_vec())
+        let head = log::Head::of(&head);
+        let Ok(Some(salts)) = head.salts(&mut log, self.page_bytes) else {
+            return;
         };
-        let Some(salts) = salts else { return };
-        let (mut before, mut at) = ([number(&head, 24), number(&head, 28)], LOG_HEAD);
-        let (mut committed, mut is_whole, mut whole_until) = (0, is_head_whole, 0);
-        let frame_bytes = FRAME_HEAD as usize + self.page_bytes;
+        let (mut before, mut at) = (head.sums, log::HEAD as u64);
+        let (mut committed, mut is_whole, mut whole_until) = (0, head.is_whole, 0);
+        let frame_bytes = log::FRAME_HEAD + self.page_bytes;
         while let Some(frame) = read(&mut log, at, frame_bytes) {
-            let sum = checksum(before, &frame[..8], is_big_endian);
-            let sum = checksum(sum, &frame[FRAME_HEAD as usize..], is_big_endian);
-            before = [number(&frame, 16), number(&frame, 20)];
-            if frame[8..16] == salts {
-                is_whole &= sum == before;
+            let is_intact = log::continues(before, &frame, head.is_big_endian);
+            before = log::sums_of(&frame);
+            if log::salts_at(&frame, 8) == salts {
+                is_whole &= is_intact;
                 self.frames.push(Frame {
                     page: number(&frame, 0),
-                    at: at + FRAME_HEAD,
+                    at: at + log::FRAME_HEAD as u64,
                 });
-                if number(&frame, 4) > 0 {
+                if log::ends_commit(&frame) {
                     committed = self.frames.len();
                     self.committed = Some(number(&frame, 4));
                     whole_until = if is_whole { committed } else { whole_until };
@@ -239,12 +228,6 @@ fn read_some(file: &mut File, at: u64, bytes: usize) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Returns a number at a place of a page, the highest byte first; 0 beyond its end.
-pub(super) fn number(bytes: &[u8], at: usize) -> u32 {
-    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    found.map_or(0, |found| u32::from_be_bytes(*found))
-}
-
 fn page_bytes_of_database(database: &mut File) -> Option<usize> {
     let head = read(database, 0, 18)?;
     let bytes = usize::from(u16::from_be_bytes([head[16], head[17]]));
@@ -258,21 +241,4 @@ fn page_bytes_of_log(log: &mut File) -> Option<usize> {
 
 fn is_page_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && (512..=32_768).contains(&bytes)
-}
-
-/// Continues the checksum of a log over bytes, whose number is a multiple of 8.
-fn checksum([mut first, mut second]: [u32; 2], bytes: &[u8], is_big_endian: bool) -> [u32; 2] {
-    let read = |word: &[u8]| {
-        let word = word.first_chunk().copied().unwrap_or_default();
-        if is_big_endian {
-            u32::from_be_bytes(word)
-        } else {
-            u32::from_le_bytes(word)
-        }
-    };
-    for pair in bytes.chunks_exact(8) {
-        first = first.wrapping_add(read(&pair[..4])).wrapping_add(second);
-        second = second.wrapping_add(read(&pair[4..])).wrapping_add(first);
-    }
-    [first, second]
 }
