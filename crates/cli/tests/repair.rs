@@ -275,6 +275,9 @@ fn commits_behind_wrong_bytes_of_the_log_are_told_and_their_pages_are_fetched_ag
     assert!(report["log_commits_unread"].as_u64().unwrap() > 0, "{report}");
     let text = String::from_utf8(crawler(&["repair", &crawl.state]).stdout).unwrap();
     assert!(text.contains("whole, but for the end of its log"), "{text}");
+    // A command that is refused does not use the evidence up.
+    let refused = [&["--scope", "any"], &resume[..]].concat();
+    fails(&refused, 2, &["--scope"]);
     let resumed = succeeds(&resume);
     assert!(
         resumed.stderr.contains("cannot be read, at least "),
