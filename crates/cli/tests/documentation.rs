@@ -175,6 +175,30 @@ fn every_field_of_every_output_is_documented() {
     }
 }
 
+/// A row names its tests as "`file.rs`: one, another; ...".
+#[test]
+fn every_test_that_the_table_of_sources_names_exists() {
+    let table = read("crates/sieve/SOURCES.md");
+    let mut named = 0;
+    for (file, rest) in table.lines().flat_map(|row| {
+        let mut files = row.split('`').skip(1).step_by(2).zip(row.split('`').skip(2).step_by(2));
+        std::iter::from_fn(move || files.next())
+    }) {
+        let Some(tests) = rest.strip_prefix(": ").filter(|_| file.ends_with(".rs")) else {
+            continue;
+        };
+        let folders = ["crates/sieve/src", "crates/sieve", "crates"].map(|folder| root().join(folder).join(file));
+        let found = folders.iter().find_map(|path| std::fs::read_to_string(path).ok());
+        let text = found.unwrap_or_else(|| panic!("SOURCES.md names {file}, which is in none of {folders:?}"));
+        let tests = tests.split([';', '|']).next().unwrap();
+        for test in tests.split(',').map(str::trim) {
+            assert!(text.contains(&format!("fn {test}(")), "{file} has no test {test}");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named} tests");
+}
+
 #[test]
 fn the_readme_is_short() {
     let words = read("README.md").split_whitespace().count();

@@ -149,6 +149,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_default_rate_is_one_percent_and_the_default_layout_blocks() {
+        let filter = SieveBuilder::default()
+            .capacity(700)
+            .on_saturation(OnSaturation::Warn)
+            .build_filter()
+            .unwrap();
+        let SeenSet::Fixed(filter) = filter else {
+            panic!("a filter that does not grow");
+        };
+        assert_eq!(filter.sizing(), Sizing::in_layout(Layout::Blocks, 700, 0.01).unwrap());
+    }
+
+    #[test]
     fn the_builder_builds_what_it_was_given() {
         let hashing = Hashing::Xxh3 { seed: 9 };
         let describe = || {

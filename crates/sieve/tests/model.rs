@@ -10,7 +10,7 @@ use std::collections::{HashSet, VecDeque};
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use sieve::{BloomFilter, ExactFilter, Filter, SeenSet, Sieve};
+use sieve::{BloomFilter, ExactFilter, Filter, Hashing, Layout, SeenSet, Sieve, Sizing};
 
 /// What the sieve is an approximation of.
 #[derive(Default)]
@@ -131,11 +131,14 @@ proptest! {
 
 #[test]
 fn a_key_that_was_inserted_is_always_found() {
-    let mut filter = BloomFilter::new(1000, 0.01).unwrap();
-    for n in 0_u32..5000 {
-        filter.insert(n.to_le_bytes());
+    for layout in [Layout::Blocks, Layout::Classic] {
+        let sizing = Sizing::in_layout(layout, 1000, 0.01).unwrap();
+        let mut filter = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
+        for n in 0_u32..5000 {
+            filter.insert(n.to_le_bytes());
+        }
+        assert!((0_u32..5000).all(|n| filter.contains(n.to_le_bytes())), "{layout:?}");
     }
-    assert!((0_u32..5000).all(|n| filter.contains(n.to_le_bytes())));
 }
 
 #[test]
