@@ -34,6 +34,8 @@ enum StateFailure {
     Url { url: String, why: NotCrawlable },
     #[error("{0:?} is not a URL: write one such as https://example.com/a, or a host with a dot such as example.com")]
     NotAUrl(String),
+    #[error("{} is a file, and cannot be read as the directory of a crawl: give that of --state", .0.display())]
+    NotADirectory(PathBuf),
     #[error("{} cannot be written: {source}", path.display())]
     Salvaged { path: PathBuf, source: io::Error },
     #[error("standard output cannot be written: {0}")]
@@ -69,6 +71,7 @@ const NOT_CONTINUED: u8 = 4;
 /// Runs a command, and prints its answer or why there is none.
 pub(crate) fn run(command: &StateCommand) -> ExitCode {
     let done = match command {
+        _ if command.dir().is_file() => Err(StateFailure::NotADirectory(command.dir().to_owned())),
         StateCommand::Status(args) => status::run(args).map(|()| 0),
         StateCommand::Why(args) => why::run(args).map(|is_met| if is_met { 0 } else { NOT_MET }),
         StateCommand::List(args) => list::run(args).map(|()| 0),

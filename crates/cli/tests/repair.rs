@@ -120,6 +120,43 @@ fn a_directory_that_is_whole_stays_as_it_is() {
 }
 
 #[test]
+fn of_a_database_that_is_cut_to_its_head_nothing_can_be_continued_and_one_of_another_program_is_left_alone() {
+    let crawl = Crawl::new("repair-cut", "12");
+    let whole = fs::read(crawl.database()).unwrap();
+    for bytes in [0, 50, 4096, 8192] {
+        fs::write(crawl.database(), &whole[..bytes]).unwrap();
+        let (code, report) = crawl.repair();
+        assert_eq!(
+            (code, &report["outcome"]),
+            (4, &"not_continued".into()),
+            "{bytes}: {report}"
+        );
+        assert_eq!(fs::read(crawl.database()).unwrap().len(), bytes);
+    }
+    fs::remove_file(crawl.database()).unwrap();
+    let other = rusqlite::Connection::open(crawl.database()).unwrap();
+    other
+        .execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        .unwrap();
+    other.close().unwrap();
+    let before = fs::read(crawl.database()).unwrap();
+    fails(&["repair", &crawl.state], 1, &["is not the store of a frontier"]);
+    assert_eq!(fs::read(crawl.database()).unwrap(), before);
+}
+
+#[test]
+fn a_damaged_file_of_rules_is_made_again_and_nothing_is_lost() {
+    let crawl = Crawl::new("repair-rules", "12");
+    fs::write(Path::new(&crawl.state).join("rules.json"), "{").unwrap();
+    fails(&["status", &crawl.state], 1, &["rules.json", "crawler repair"]);
+    let (code, report) = crawl.repair();
+    assert_eq!((code, &report["has_losses"]), (0, &false.into()), "{report}");
+    assert_eq!(report["set_aside"].as_array().map(Vec::len), Some(1));
+    fails(&["resume", &crawl.state, "--sort-query"], 1, &["other rules"]);
+    succeeds(&["resume", &crawl.state, "--max-pages", "100", "--fail-on-incomplete"]);
+}
+
+#[test]
 fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
     let crawl = Crawl::new("repair-records", "12");
     crawl.damage("record");
@@ -177,7 +214,7 @@ fn damage_that_is_met_in_the_middle_of_a_crawl_names_the_repair() {
     // The losses are told until the end, and at the end.
     let status = succeeds(&["status", &crawl.state]).stdout;
     assert!(
-        status.contains(&format!("{lost} waiting pages: a crawl in")),
+        status.contains(&format!("{lost} waiting pages, and what only they lead to")),
         "{status}"
     );
     let lacks_some = [&["--fail-on-incomplete"], &resume[..]].concat();

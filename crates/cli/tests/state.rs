@@ -236,6 +236,13 @@ fn other_rules_of_which_urls_are_the_same_are_refused_and_nothing_else_is_called
         1,
         &["--sort-query", "another directory"],
     );
+    // Nor without the file that has the rules.
+    fs::remove_file(Path::new(&state).join("rules.json")).unwrap();
+    fails(
+        &[begin, &["--sort-query"]].concat(),
+        1,
+        &["--sort-query", "another directory"],
+    );
     succeeds(&["--delay", "0", "--state", &state, &seed]);
     // A file is no directory, and nothing in it is damaged.
     let file = path(&folder, "file");
@@ -287,6 +294,74 @@ fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_li
         !again.contains("from now on") && !again.contains("is new in this run"),
         "{again}"
     );
+}
+
+#[test]
+fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_not_offered_again() {
+    let (seed, folder) = (site(), folder("state-lifted"));
+    for (name, limit, other, why) in [
+        ("depth", ["--max-depth", "1"], ["--max-depth", "9"], "too_deep"),
+        (
+            "include",
+            ["--include", "/1$"],
+            ["--include", "/[0-9]*$"],
+            "not_included",
+        ),
+        ("exclude", ["--exclude", "/1$"], ["--exclude", "/2$"], "excluded"),
+        (
+            "host",
+            ["--max-pages-per-host", "3"],
+            ["--max-pages-per-host", "99"],
+            "host_budget",
+        ),
+    ] {
+        let (state, pages) = (path(&folder, name), path(&folder, &format!("{name}.jsonl")));
+        let with =
+            |more: &[&'static str]| [&["--delay", "0", "--state", &state, "-o", &pages][..], more, &[&seed]].concat();
+        let narrow = succeeds(&[&with(&limit)[..], &["--fail-on-incomplete"]].concat());
+        assert!(number(&narrow.stdout, "pages ") < PAGES as u64);
+        for more in [&other[..], &other[..]] {
+            let wide = succeeds(&with(more));
+            assert!(
+                wide.stdout.contains("INCOMPLETE") && wide.stdout.contains("refused in an earlier run"),
+                "{name}: {}",
+                wide.stdout
+            );
+        }
+        fails(&[&with(&other)[..], &["--fail-on-incomplete"]].concat(), 3, &[]);
+        let status = succeeds(&["status", "--json", &state]).stdout;
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        assert!(status["refused_earlier"][why].as_u64() > Some(0), "{status}");
+        assert!(succeeds(&["status", &state]).stdout.contains("refused earlier"));
+    }
+    // A limit that refuses more has refused nothing that it would not refuse now.
+    let state = path(&folder, "narrower");
+    let with = |more: &[&'static str]| [&["--delay", "0", "--state", &state][..], more, &[&seed]].concat();
+    succeeds(&with(&["--max-depth", "3", "--exclude", "/5$"]));
+    let narrower = with(&[
+        "--max-depth",
+        "2",
+        "--exclude",
+        "/5$",
+        "--exclude",
+        "/6$",
+        "--fail-on-incomplete",
+    ]);
+    succeeds(&narrower);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_directory_without_its_database_is_no_new_crawl() {
+    let (seed, folder) = (site(), folder("state-no-database"));
+    let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
+    let command = ["--delay", "0", "--state", &state, "-o", &pages, &seed];
+    succeeds(&command);
+    let lines = urls(&pages).len();
+    fs::remove_file(Path::new(&state).join("frontier.sqlite")).unwrap();
+    fails(&command, 1, &["lacks its database", "frontier.sqlite from a copy"]);
+    assert_eq!(urls(&pages).len(), lines, "the lines of the first crawl are there");
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[cfg(unix)]

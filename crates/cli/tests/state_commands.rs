@@ -342,7 +342,7 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
         (&["--scope", "site"][..], 2, "cannot become site"),
         (&["--capacity", "5"], 2, "give the same again"),
         (&["--format", "csv"], 2, "also writes --output"),
-        (&["-o", "other.jsonl"], 2, "cannot be used multiple times"),
+        (&["-o", "other.jsonl"], 1, "is missing"),
         (&["--state", "other"], 2, "leave it out"),
         (&["--max-page", "5"], 2, "--max-pages"),
     ] {
@@ -367,6 +367,13 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     succeeds(&["resume", &state, "--max-pages", "100"]);
     assert_eq!(fetched(), 13);
     assert_eq!(fs::read_to_string(pages).unwrap().lines().count(), 13);
+    // An output that was moved.
+    let moved = folder.join("moved.jsonl");
+    let moved = moved.to_str().unwrap();
+    fs::rename(pages, moved).unwrap();
+    succeeds(&["resume", &state, "--output", moved]);
+    assert!(command().contains(moved) && !command().contains(pages));
+    succeeds(&["resume", &state]);
     fs::remove_dir_all(folder).unwrap();
 }
 

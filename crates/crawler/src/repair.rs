@@ -17,15 +17,16 @@ use crate::state::{FETCHER_FILE, StateError};
 pub struct RepairedState {
     /// What became of the frontier.
     pub frontier: RepairReport,
-    /// Files that are damaged, under the names that they have now. The next run does without them: cookies are lost, or texts of robots.txt
-    /// are read again.
+    /// Files that are damaged, under the names that they have now. The next run makes them again. Of these, cookies are lost.
     pub set_aside: Vec<PathBuf>,
+    /// Whether what they had is lost. The rules for URLs and robots.txt are those of the next run.
+    lacks_fetcher: bool,
 }
 
 impl RepairedState {
     /// Returns whether anything was lost, or may be.
     pub fn has_losses(&self) -> bool {
-        self.frontier.has_losses() || !self.set_aside.is_empty()
+        self.frontier.has_losses() || self.lacks_fetcher
     }
 }
 
@@ -42,6 +43,7 @@ pub fn repair(dir: &Path, put_out: &mut dyn FnMut(Salvaged<'_>)) -> Result<Repai
     let mut repaired = RepairedState {
         frontier,
         set_aside: Vec::new(),
+        lacks_fetcher: false,
     };
     if repaired.frontier.outcome == RepairOutcome::NotContinued {
         return Ok(repaired);
@@ -52,6 +54,7 @@ pub fn repair(dir: &Path, put_out: &mut dyn FnMut(Salvaged<'_>)) -> Result<Repai
     let fetcher = dir.join(FETCHER_FILE);
     if fs::read(&fetcher).is_ok_and(|text| serde_json::from_slice::<serde_json::Value>(&text).is_err()) {
         repaired.set_aside.push(set_aside(&fetcher)?);
+        repaired.lacks_fetcher = true;
     }
     Ok(repaired)
 }

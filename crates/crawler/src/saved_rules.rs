@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{CrawlConfig, DEFAULT_USER_AGENT};
 use crate::output::replace_file;
+use crate::page::fingerprint::content_hash;
 use crate::page::robots::{RobotsTxt, product_token};
 use crate::state::StateError;
 
@@ -58,6 +59,12 @@ impl SavedRules {
     /// Returns whether the same URLs have the same keys.
     pub(crate) fn read_urls_as(&self, other: &Self) -> bool {
         self.canonicalizer == other.canonicalizer
+    }
+
+    /// Returns a hash of the rules of which URLs have the same keys.
+    pub(crate) fn hash_of_urls(&self) -> u64 {
+        let text = serde_json::to_vec(&self.canonicalizer).unwrap_or_default();
+        content_hash(&text).map_or(0, |hash| hash.value() as u64)
     }
 
     /// Returns how the text of a robots.txt is read.

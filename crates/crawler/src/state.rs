@@ -2,6 +2,7 @@
 //!
 //! It is written at every commit, up to thousands of times per second. So it is small: some hundred bytes, and a microsecond to encode.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Time};
@@ -13,7 +14,7 @@ use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -28,6 +29,8 @@ pub(crate) struct CrawlState {
     pub(crate) time: Time,
     /// The hash of the seeds that were offered.
     pub(crate) seeds: u64,
+    /// The hash of the rules of which URLs are the same.
+    pub(crate) rules: u64,
     /// Whether all pages of the crawl that this one repeats were offered; `None` if it repeats none.
     pub(crate) previous: Option<bool>,
     pub(crate) outputs: Vec<SavedOutput>,
@@ -40,6 +43,7 @@ pub(crate) struct CrawlStateRef<'a> {
     pub(crate) elapsed: Duration,
     pub(crate) time: Time,
     pub(crate) seeds: u64,
+    pub(crate) rules: u64,
     pub(crate) previous: Option<bool>,
     pub(crate) outputs: &'a [SavedOutput],
 }
@@ -70,6 +74,15 @@ pub enum StateError {
          --drop-query-param, or start again in another directory"
     )]
     OtherRules,
+    /// The database of the crawl is not there, but files are that stand beside it.
+    #[error(
+        "{} has a crawl that lacks its database: restore {} from a copy, or remove the directory to start again",
+        dir.display(), dir.join("frontier.sqlite").display()
+    )]
+    NoDatabase {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// What the fetcher keeps cannot be written.
     #[error("the state of the crawl cannot be written: {0}")]
     NotWritten(String),
@@ -154,6 +167,7 @@ mod tests {
             elapsed: Duration::from_millis(1_234_567),
             time: Time::from_millis(9),
             seeds: 5,
+            rules: u64::MAX,
             previous: Some(true),
             outputs: &outputs,
         };
@@ -161,7 +175,7 @@ mod tests {
         assert!(bytes.len() < 150, "{}", bytes.len());
         let read = CrawlState::read(&bytes).unwrap();
         assert_eq!((read.elapsed, read.time, read.seeds), (state.elapsed, state.time, 5));
-        assert_eq!(read.previous, Some(true));
+        assert_eq!((read.previous, read.rules), (Some(true), u64::MAX));
         assert_eq!(read.outputs, outputs);
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
         let shown = |counts: Counts| format!("{:?}", counts.into_summary(Ending::Drained, report.clone()).failed);

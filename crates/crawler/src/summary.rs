@@ -22,6 +22,7 @@
 
 mod counts;
 mod grouped;
+mod missing;
 mod remedy;
 mod shown;
 
@@ -33,7 +34,8 @@ use frontier::report::LinkCounts;
 use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
-use grouped::{Counted, rounded_down, rounded_up};
+use grouped::rounded_up;
+pub use missing::Missing;
 pub use remedy::remedy;
 pub use shown::seen_set;
 
@@ -214,6 +216,11 @@ impl Summary {
                 links_to_recall: report.repairs.links_to_recall,
             });
         }
+        let earlier = report.refused_earlier.iter();
+        missing.extend(earlier.map(|(why, links)| Missing::RefusedEarlier {
+            why: *why,
+            links: *links,
+        }));
         let saturation = &report.saturation;
         // At the end, a recall has looked up all that was dropped.
         let is_recalled = self.ending == Ending::Drained && report.to_recall == Some(0);
@@ -256,128 +263,5 @@ impl Summary {
     /// Returns whether no page answered, with any status.
     pub fn is_empty(&self) -> bool {
         self.by_status.is_empty()
-    }
-}
-
-/// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Missing {
-    /// The crawl was stopped, its time limit was reached, or its page budget was spent.
-    Interrupted {
-        /// Which of these.
-        ending: Ending,
-        /// Pages that were queued, or in flight when a stop ended the crawl at once.
-        left: u64,
-    },
-    /// Origins were given up, because they were away for too long or only throttled.
-    GivenUp {
-        /// Queued pages of these origins, which count as failed.
-        pages: u64,
-        /// Origins that were given up, including those without queued pages.
-        origins: u64,
-        /// The causes.
-        causes: BTreeSet<FailureKind>,
-    },
-    /// In all attempts, pages got no answer, a body that broke off, or an answer that throttles.
-    Failed {
-        /// The number of pages.
-        pages: u64,
-    },
-    /// Pages were not fetched because the robots.txt of their origin could not be fetched.
-    RobotsUnreachable {
-        /// The number of pages.
-        pages: u64,
-    },
-    /// The seen-set dropped new URLs as false positives. Pages that only they link to are missing, too.
-    Dropped {
-        /// A lower bound of the dropped URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 if a loss is only possible.
-        at_least: u64,
-        /// A sufficient capacity: twice the number of distinct URLs that were found.
-        enough: u64,
-    },
-    /// Repairs of the state directory have lost URLs that waited ([`repair`](crate::repair())). Pages that only they link to are missing,
-    /// too.
-    LostInRepair {
-        /// The number of pages.
-        pages: u64,
-        /// Whether there may be more: links that were to be recalled.
-        links_to_recall: bool,
-    },
-    /// Links were refused because a limit was reached, or because their origin was given up.
-    Refused {
-        /// Which limit.
-        why: Refusal,
-        /// The number of links. A URL counts once for each page that links to it.
-        links: u64,
-        /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its [`RetryPolicy`](frontier::RetryPolicy) to raise.
-        option: &'static str,
-    },
-}
-
-impl fmt::Display for Missing {
-    /// Writes what is missing, and in parentheses the option that prevents it: the name of its field.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &str::to_owned)
-    }
-}
-
-impl Missing {
-    /// Returns the same text with other names for the options: `name` returns that of a field, such as `--max-pages` of `max_pages`.
-    pub fn with_names<'a>(&'a self, name: impl Fn(&str) -> String + 'a) -> impl fmt::Display + 'a {
-        fmt::from_fn(move |f| self.write(f, &name))
-    }
-
-    fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
-        match self {
-            Self::Interrupted { ending, left } => {
-                write!(f, "{ending}: {} left", Counted(*left, "page"))?;
-                match ending {
-                    Ending::BudgetSpent => write!(f, " (raise {})", name("max_pages")),
-                    Ending::TimeUp => write!(f, " (raise {})", name("max_time")),
-                    Ending::Drained | Ending::Stopped => Ok(()),
-                }
-            }
-            Self::GivenUp { pages, origins, causes } => {
-                let (pages, origins) = (Counted(*pages, "page"), Counted(*origins, "origin"));
-                let remedies: BTreeSet<_> = causes.iter().map(|cause| remedy(*cause, name)).collect();
-                let remedies: Vec<_> = remedies.into_iter().collect();
-                write!(f, "given up: {pages} of {origins}")?;
-                match remedies.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, " ({})", remedies.join("; ")),
-                }
-            }
-            Self::Failed { pages } => {
-                let pages = Counted(*pages, "page");
-                let (attempts, timeout) = (name("max_attempts"), name("timeout"));
-                write!(f, "no whole answer: {pages} (raise {attempts} or {timeout})")
-            }
-            Self::RobotsUnreachable { pages } => {
-                write!(f, "robots.txt could not be fetched: {}", Counted(*pages, "page"))
-            }
-            Self::Dropped { at_least, enough } => {
-                f.write_str("seen-set: ")?;
-                match at_least {
-                    0 => f.write_str("one or a few URLs may be dropped")?,
-                    _ => write!(f, "at least {} dropped", Counted(rounded_down(*at_least), "URL"))?,
-                }
-                let capacity = name("capacity");
-                write!(f, ", and what only they link to is missing (set {capacity} {enough})")
-            }
-            Self::LostInRepair { pages, links_to_recall } => {
-                write!(f, "lost in a repair of the state directory: ")?;
-                match (pages, links_to_recall) {
-                    (0, _) => f.write_str("links to recall")?,
-                    (pages, false) => write!(f, "{} that waited", Counted(*pages, "page"))?,
-                    (pages, true) => write!(f, "{} that waited, and links to recall", Counted(*pages, "page"))?,
-                }
-                f.write_str(" (a crawl in a new directory finds them)")
-            }
-            Self::Refused { why, links, option } => {
-                write!(f, "{why}: {} refused (raise {})", Counted(*links, "link"), name(option))
-            }
-        }
     }
 }

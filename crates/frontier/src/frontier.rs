@@ -23,6 +23,8 @@ use crate::link::Link;
 #[cfg(feature = "durable")]
 use crate::report::RepairLosses;
 use crate::report::{LinkCounts, PageCounts};
+#[cfg(feature = "durable")]
+use crate::scope::Refusal;
 use crate::scope::Scope;
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::sitemaps::Sitemaps;
@@ -114,6 +116,9 @@ pub struct Frontier {
     refreshed_row: u64,
     #[cfg(feature = "durable")]
     repairs: RepairLosses,
+    /// Links that earlier runs have refused, by limits that were lifted since.
+    #[cfg(feature = "durable")]
+    refused_earlier: BTreeMap<Refusal, u64>,
 }
 
 impl Frontier {
@@ -171,6 +176,8 @@ impl Frontier {
             refreshed_row: 0,
             #[cfg(feature = "durable")]
             repairs: RepairLosses::default(),
+            #[cfg(feature = "durable")]
+            refused_earlier: BTreeMap::new(),
         })
     }
 

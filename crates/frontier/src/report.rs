@@ -124,6 +124,9 @@ pub struct Report {
     pub to_recall: Option<u64>,
     /// What repairs of the directory have lost.
     pub repairs: RepairLosses,
+    /// Links that earlier runs over the directory have refused by a limit that a later run has lifted, by reason: what was refused is not
+    /// offered again. For [`Refusal::HostBudget`], pages that were dropped are among them.
+    pub refused_earlier: BTreeMap<Refusal, u64>,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
     /// What a frontier with a directory takes in memory; `None` without one.

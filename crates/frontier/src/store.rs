@@ -22,7 +22,7 @@ pub use error::StoreError;
 pub use lock::LockHolder;
 #[cfg(test)]
 pub(crate) use memory::{FailingStore, Failure, MemoryStore};
-pub(crate) use sqlite::{FoundRows, Replacement, SqliteStore, salvage};
+pub(crate) use sqlite::{FoundRows, Replacement, SqliteStore, has_none, salvage};
 
 /// One family of blobs, ordered by a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -76,7 +76,7 @@ pub(crate) struct Which {
     /// What still waits, in no particular order.
     #[arg(long)]
     pub(crate) waiting: bool,
-    /// Pages that were fetched, or answered with a redirect, in order.
+    /// Pages that were fetched, or answered with a redirect, in order; once for each fetch.
     #[arg(long)]
     pub(crate) done: bool,
     /// Pages that failed for good, or answered 4xx, in order.

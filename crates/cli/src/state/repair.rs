@@ -111,6 +111,9 @@ fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
             "frontier",
             "whole, but for the end of its log: nothing was changed, and the same command continues it",
         ),
+        RepairOutcome::Whole if !repaired.set_aside.is_empty() => {
+            rows.add("frontier", "whole: the same command continues it");
+        }
         RepairOutcome::Whole => rows.add("frontier", "nothing is wrong, and nothing was changed"),
         RepairOutcome::Repaired => rows.add(
             "frontier",
@@ -197,7 +200,7 @@ fn add_losses(rows: &mut Rows, repaired: &RepairedState) {
         rows.add("seen-set", "made again, of the records and of what waits");
     }
     for file in &repaired.set_aside {
-        rows.add("set aside", "damaged, and the next run does without it:");
+        rows.add("set aside", "damaged, and the next run makes it again:");
         rows.add_whole("", file.display());
     }
     if report.may_lack_rows() {

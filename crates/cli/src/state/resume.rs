@@ -67,7 +67,7 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     if changed.iter().any(|argument| names_state(argument)) {
         return Err(ArgumentsError::OtherState { dir });
     }
-    // The later of two equal options wins. Those that name a file may not be given twice: outputs belong to the state.
+    // The later of two equal options wins. Those that name a file may not be given twice.
     let mut given = kept_arguments(&dir)?;
     if changed.iter().any(|argument| is_verbosity(argument)) {
         // These alone would add up, and silence warnings.
@@ -76,6 +76,7 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     // The same options once more need no place. A seed may be equal to the value of an option.
     let is_option = |first: &OsString| first.to_string_lossy().starts_with('-');
     if !(given.ends_with(changed) && changed.first().is_some_and(is_option)) {
+        remove_replaced(&mut given, changed);
         given.extend(changed.iter().cloned());
     }
     cli = parse_given(given)?;
@@ -96,6 +97,60 @@ fn is_verbosity(argument: &OsStr) -> bool {
     let letters = text.strip_prefix('-').unwrap_or_default();
     let is_only = |letter: char| !letters.is_empty() && letters.chars().all(|other| other == letter);
     matches!(&*text, "--quiet" | "--verbose") || is_only('q') || is_only('v')
+}
+
+/// Removes the options that name a file, if they are among the changed ones.
+fn remove_replaced(given: &mut Vec<OsString>, changed: &[OsString]) {
+    let command = options::command();
+    for option in command.get_arguments().filter(|option| options::names_a_file(option)) {
+        let names = names(option);
+        if changed.iter().any(|argument| part_of(argument, &names).is_some()) {
+            let mut is_value = false;
+            given.retain(|argument| {
+                let part = part_of(argument, &names).filter(|_| !is_value);
+                let is_kept = part.is_none() && !is_value;
+                is_value = part == Some(Part::Name);
+                is_kept
+            });
+        }
+    }
+}
+
+/// The names of an option, as they are written.
+fn names(option: &clap::Arg) -> Vec<String> {
+    let long = option.get_long().into_iter().map(str::to_owned);
+    let aliases = option
+        .get_all_aliases()
+        .unwrap_or_default()
+        .into_iter()
+        .map(str::to_owned);
+    let short = option.get_short().map(|letter| format!("-{letter}"));
+    long.chain(aliases)
+        .map(|name| format!("--{name}"))
+        .chain(short)
+        .collect()
+}
+
+/// What an argument is of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Its name. The value follows.
+    Name,
+    /// Its name and value.
+    Whole,
+}
+
+fn part_of(argument: &OsStr, names: &[String]) -> Option<Part> {
+    let text = argument.to_string_lossy();
+    names.iter().find_map(|name| {
+        let rest = text.strip_prefix(name.as_str())?;
+        match rest.chars().next() {
+            None => Some(Part::Name),
+            Some('=') => Some(Part::Whole),
+            Some(_) if !name.starts_with("--") => Some(Part::Whole),
+            Some(_) => None,
+        }
+    })
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

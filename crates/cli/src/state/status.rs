@@ -125,11 +125,19 @@ impl<'a> Status<'a> {
     }
 
     fn add_losses(&self, rows: &mut Rows) {
-        let repairs = self.crawl.summary.report.repairs;
+        let report = &self.crawl.summary.report;
+        for (why, links) in &report.refused_earlier {
+            let links = counted(*links, "link");
+            rows.add(
+                "refused earlier",
+                format!("{links}, {why}: the limit was lifted since, and a crawl in a new directory finds them"),
+            );
+        }
+        let repairs = report.repairs;
         if repairs.lacks_pages() {
             rows.add(
                 "lost in repairs",
-                format!("{repairs}: a crawl in a new directory finds them"),
+                format!("{repairs}, and what only they lead to: a crawl in a new directory finds them"),
             );
         }
         if repairs.record_rows > 0 {
@@ -206,6 +214,7 @@ impl<'a> Status<'a> {
             "hosts": report.hosts,
             "origins_given_up": report.origins_given_up,
             "lost_in_repairs": report.repairs,
+            "refused_earlier": report.refused_earlier,
             "away": away.collect::<Vec<_>>(),
             "links_offered": report.links.offered(),
             "links_queued": report.links.queued,

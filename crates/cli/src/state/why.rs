@@ -23,7 +23,8 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     })?;
     let why = crawl.frontier.why(&url, now());
     let place = crawl.frontier.place_in_queue(&url);
-    let repairs = crawl.frontier.report().repairs;
+    let report = crawl.frontier.report();
+    let (repairs, was_refused) = (report.repairs, !report.refused_earlier.is_empty());
     let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
@@ -35,6 +36,12 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     answer.place = place;
     if answer.state == "seen" && repairs != RepairLosses::default() {
         answer.explanation += "; its record, or its place in a queue, may be lost: this crawl was repaired";
+    }
+    if answer.state == "unknown" && repairs.lacks_pages() {
+        answer.explanation += "; pages that lead to it may be lost: this crawl was repaired";
+    }
+    if answer.state == "unknown" && was_refused {
+        answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
     }
     let text = if args.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"

@@ -32,6 +32,8 @@ pub(super) struct Saving {
     /// The hash of the seeds, and of those that earlier runs have offered; `None` in the first run.
     seeds: u64,
     offered_seeds: Option<u64>,
+    /// The hash of the rules of which URLs are the same.
+    rules: u64,
     /// Whether earlier runs have offered all pages of the previous crawl; `None` if they had none.
     previous: Option<bool>,
     /// The duration of earlier runs, and the time of the last commit.
@@ -99,6 +101,10 @@ impl<S: Fetcher> Crawl<S> {
         if last_rules.as_ref().is_some_and(|last| !last.read_urls_as(&rules)) {
             return Err(StateError::OtherRules.into());
         }
+        if last_rules.is_some() && Frontier::is_missing(state) {
+            // They are written when the database is there. Its outputs must not be begun anew.
+            return Err(StateError::NoDatabase { dir: state.to_owned() }.into());
+        }
         let (mut unread_commits, mut for_new_links) = (0, Vec::new());
         if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
             // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
@@ -121,6 +127,14 @@ impl<S: Fetcher> Crawl<S> {
                  cut. What they fetched and the state does not have is fetched again"
             );
         }
+        // An empty one is from a run that ended before its first commit.
+        let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
+        let saved = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
+        let hash_of_rules = rules.hash_of_urls();
+        if saved.as_ref().is_some_and(|saved| saved.rules != hash_of_rules) {
+            // The file with the last rules is lost, or has been changed.
+            return Err(StateError::OtherRules.into());
+        }
         if last_rules.as_ref() != Some(&rules) {
             rules.write(state)?;
         }
@@ -130,12 +144,11 @@ impl<S: Fetcher> Crawl<S> {
         let mut saving = Saving {
             fetcher: kept,
             seeds: hash_of_seeds(crawl.config.seeds()),
+            rules: hash_of_rules,
             for_new_links,
             ..Saving::default()
         };
-        // An empty one is from a run that ended before its first commit.
-        if let Some(attachment) = opened.attachment.filter(|attachment| !attachment.is_empty()) {
-            let state = CrawlState::read(&attachment)?;
+        if let Some(state) = saved {
             crawl.counts = state.counts;
             saving.outputs = state.outputs;
             saving.offered_seeds = Some(state.seeds);
@@ -286,6 +299,7 @@ impl<S: Fetcher> Crawl<S> {
             elapsed: self.clock.elapsed(),
             time: now,
             seeds: saving.seeds,
+            rules: saving.rules,
             previous: match self.is_recrawl {
                 true => Some(self.recrawl.is_none()),
                 false => saving.previous,

@@ -230,6 +230,11 @@ impl Frontier {
         open::read(Box::new(store), &parse)
     }
 
+    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`open`](Self::open) begins one there.
+    pub fn is_missing(dir: &Path) -> bool {
+        crate::store::has_none(dir)
+    }
+
     /// Says whether a process has a directory open. It is the state of this moment: the next moment may be different.
     ///
     /// A process that opens the directory at the very instant of this call may be told that it is in use.

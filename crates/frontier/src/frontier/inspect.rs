@@ -1,5 +1,7 @@
 //! Looks at a frontier: its numbers, and why a URL was or was not fetched.
 
+#[cfg(not(feature = "durable"))]
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -94,6 +96,7 @@ impl Frontier {
             closed_prefixes,
             to_recall: self.to_recall(),
             repairs: self.repairs(),
+            refused_earlier: self.refused_earlier(),
             saturation: self.sieve.saturation(),
             memory: self.memory_report(),
         }
@@ -157,6 +160,11 @@ impl Frontier {
 impl Frontier {
     pub(super) fn to_recall(&self) -> Option<u64> {
         None
+    }
+
+    /// The limits of a frontier in memory never change.
+    fn refused_earlier(&self) -> BTreeMap<Refusal, u64> {
+        BTreeMap::new()
     }
 
     /// Nothing that is in memory is repaired.

@@ -28,7 +28,7 @@ pub(in crate::store) mod salvage;
 mod summary;
 mod writing;
 
-pub(crate) use replacing::Replacement;
+pub(crate) use replacing::{Replacement, has_none};
 pub(crate) use salvage::{FoundRows, salvage};
 
 const KIB: i64 = 1024;
@@ -86,9 +86,7 @@ impl SqliteStore {
         replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
-            if log_bytes(&path) > 0 {
-                return Err(StoreError::damaged(&path, "the file is missing, but its log is there"));
-            }
+            check_no_log(&path)?;
             format::create(dir, sizes.page_bytes)?;
         }
         let unread_commits = log::unread_commits(&path, sizes.page_bytes)?;
@@ -130,6 +128,7 @@ impl SqliteStore {
         replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
+            check_no_log(&path)?;
             return Err(StoreError::Missing { dir: dir.to_owned() });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -267,6 +266,14 @@ fn bounds(keys: &RangeInclusive<u64>) -> Option<(i64, i64)> {
 /// The key, or the greatest one.
 fn signed(key: u64) -> i64 {
     i64::try_from(key).unwrap_or(i64::MAX)
+}
+
+/// Where the database is missing, a log is what is left of one.
+fn check_no_log(path: &Path) -> Result<(), StoreError> {
+    match log_bytes(path) {
+        0 => Ok(()),
+        _ => Err(StoreError::damaged(path, "the file is missing, but its log is there")),
+    }
 }
 
 /// An empty file is not for SQLite: it would take it for a new database, and delete the log.

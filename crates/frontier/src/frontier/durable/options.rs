@@ -1,9 +1,14 @@
 //! Which options of a configuration may change between two runs.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
 use sieve::OnSaturation;
 
 use super::OpenError;
 use crate::config::FrontierConfig;
+use crate::scope::Refusal;
 
 /// Returns the configuration of the next run: the wanted one, with the secret of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
@@ -41,25 +46,131 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     })
 }
 
-/// Returns the options that differ and hold for links from now on, not for what is queued.
-pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
+/// How a limit on links differs from that of the last run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// It refuses more than before.
+    Narrower,
+    /// It may accept what was refused.
+    Wider,
+}
+
+impl Change {
+    /// Of a limit that accepts more the greater it is.
+    fn of(was: u64, is: u64) -> Self {
+        match was.cmp(&is) {
+            Ordering::Equal => Self::None,
+            Ordering::Less => Self::Wider,
+            Ordering::Greater => Self::Narrower,
+        }
+    }
+
+    /// Of a limit that may be missing.
+    fn of_optional<T: Copy + Into<u64>>(was: Option<T>, is: Option<T>) -> Self {
+        let limit = |limit: Option<T>| limit.map_or(u64::MAX, Into::into);
+        Self::of(limit(was), limit(is))
+    }
+
+    /// Of patterns, one of which a URL has to match, if there are any.
+    fn of_include(was: &[String], is: &[String]) -> Self {
+        let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
+        match () {
+            () if was == is => Self::None,
+            () if was.is_empty() || !is.is_empty() && is.is_subset(&was) => Self::Narrower,
+            () => Self::Wider,
+        }
+    }
+
+    /// Of patterns, none of which a URL may match.
+    fn of_exclude(was: &[String], is: &[String]) -> Self {
+        let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
+        match () {
+            () if was == is => Self::None,
+            () if was.is_subset(&is) => Self::Narrower,
+            () => Self::Wider,
+        }
+    }
+}
+
+/// Returns the limits that hold for links when they are found, and what they refuse.
+fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Change); 8] {
     let (was, is) = (&stored.scope, &wanted.scope);
-    let options = [
-        ("max_depth", was.max_depth != is.max_depth),
-        ("include", was.include != is.include),
-        ("exclude", was.exclude != is.exclude),
-        ("max_url_bytes", was.max_url_bytes != is.max_url_bytes),
-        ("max_segment_repeats", was.max_segment_repeats != is.max_segment_repeats),
-        ("max_hops", was.max_hops != is.max_hops),
+    let of_sizes = |was: usize, is: usize| Change::of(was as u64, is as u64);
+    let of_counts = |was: Option<NonZeroU32>, is: Option<NonZeroU32>| {
+        Change::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
+    };
+    [
+        (
+            "max_depth",
+            Refusal::TooDeep,
+            Change::of_optional(was.max_depth, is.max_depth),
+        ),
+        (
+            "include",
+            Refusal::NotIncluded,
+            Change::of_include(&was.include, &is.include),
+        ),
+        (
+            "exclude",
+            Refusal::Excluded,
+            Change::of_exclude(&was.exclude, &is.exclude),
+        ),
+        (
+            "max_url_bytes",
+            Refusal::UrlTooLong,
+            of_sizes(was.max_url_bytes, is.max_url_bytes),
+        ),
+        (
+            "max_segment_repeats",
+            Refusal::RepeatedSegments,
+            of_sizes(was.max_segment_repeats, is.max_segment_repeats),
+        ),
+        (
+            "max_hops",
+            Refusal::TooManyHops,
+            Change::of(was.max_hops.into(), is.max_hops.into()),
+        ),
         (
             "max_queries_per_path",
-            stored.max_queries_per_path != wanted.max_queries_per_path,
+            Refusal::TooManyQueries,
+            of_counts(stored.max_queries_per_path, wanted.max_queries_per_path),
         ),
         (
             "max_hosts_per_site",
-            stored.max_hosts_per_site != wanted.max_hosts_per_site,
+            Refusal::TooManySubdomains,
+            of_counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
+        ),
+    ]
+}
+
+/// Returns the options that differ and hold for links from now on, not for what is queued.
+pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
+    let limits = limits_of_links(stored, wanted).into_iter();
+    let changed = limits.filter(|(_, _, change)| *change != Change::None);
+    changed.map(|(option, _, _)| option).collect()
+}
+
+/// Returns the refusals of the last run that this one might not make: links that it refused are not offered again.
+pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
+    let of_counts = |was: Option<NonZeroU32>, is: Option<NonZeroU32>| {
+        Change::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
+    };
+    let others = [
+        (
+            Refusal::HostBudget,
+            Change::of_optional(stored.max_pages_per_host, wanted.max_pages_per_host),
+        ),
+        (
+            Refusal::TooManySitemaps,
+            Change::of(stored.max_sitemaps as u64, wanted.max_sitemaps as u64),
+        ),
+        (
+            Refusal::NearDuplicates,
+            of_counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
         ),
     ];
-    let changed = options.into_iter().filter(|(_, is_changed)| *is_changed);
-    changed.map(|(option, _)| option).collect()
+    let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));
+    let all = of_links.into_iter().chain(others);
+    all.filter(|(_, change)| *change == Change::Wider).map(|(why, _)| why)
 }

@@ -70,12 +70,13 @@ impl Frontier {
         };
         let mut store = replacement.new_store()?;
         let found = salvage(dir, &mut store)?;
+        let mut report = RepairReport::new(what_is_wrong(&why), &found);
         if found.iter().all(|table| table.found == 0) {
             drop(store);
             replacement.remove_folder()?;
-            return Err(why);
+            replacement.check_is_ours()?;
+            return Ok(report);
         }
-        let mut report = RepairReport::new(what_is_wrong(&why), &found);
         let shared = SharedStore::new(Box::new(store));
         mend(&shared, parse, SIZES, &mut report, put_out)?;
         drop(shared);

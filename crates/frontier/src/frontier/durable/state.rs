@@ -21,7 +21,7 @@ use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts, RepairLosses};
 use crate::rules::ParseRules;
-use crate::scope::Reached;
+use crate::scope::{Reached, Refusal};
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
@@ -59,6 +59,7 @@ struct StateRef<'a> {
     latest: Time,
     refreshed_row: u64,
     repairs: RepairLosses,
+    refused_earlier: &'a BTreeMap<Refusal, u64>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +82,7 @@ struct State {
     latest: Time,
     refreshed_row: u64,
     repairs: RepairLosses,
+    refused_earlier: BTreeMap<Refusal, u64>,
 }
 
 impl Frontier {
@@ -113,6 +115,7 @@ impl Frontier {
             latest: self.latest,
             refreshed_row: self.refreshed_row,
             repairs: self.repairs,
+            refused_earlier: &self.refused_earlier,
         })?;
         Ok(state)
     }
@@ -161,6 +164,7 @@ impl Frontier {
         frontier.latest = state.latest;
         frontier.refreshed_row = state.refreshed_row;
         frontier.repairs = state.repairs;
+        frontier.refused_earlier = state.refused_earlier;
         Ok((frontier, shelf))
     }
 }

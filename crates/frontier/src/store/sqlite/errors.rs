@@ -13,7 +13,10 @@ pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
         let what = match error {
             // Without the statement, which says nothing to a reader.
             Error::SqlInputError { msg, .. } => msg,
-            // A column of another type than was written.
+            // Without the name of the column, which may be a statement.
+            Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) => {
+                "a value of another type than was written".to_owned()
+            }
             other => other.to_string(),
         };
         return StoreError::damaged(path, what);

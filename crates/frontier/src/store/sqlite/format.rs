@@ -17,9 +17,9 @@ pub(super) const FILE: &str = "frontier.sqlite";
 const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 /// What is wrong with a file that is not [writable](is_writable).
-pub(super) const NOT_WRITABLE: &str = "a wrong version of SQLite in the head";
+pub(super) const NOT_WRITABLE: &str = "its head is damaged";
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 
@@ -207,10 +207,22 @@ pub(super) fn check(
 /// No connection of this process to the file may be open: when a process closes a file, the system releases all its locks on it, also those of
 /// other handles (POSIX, fcntl). Then another program would take itself for the last one, and delete the log.
 pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
-    let mut head = [0; 20];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    let head = head(path)?;
+    Ok(head.get(18..20) == Some(&[2, 2]))
+}
+
+/// Whether the file has the head of another program's database, or is no database.
+pub(super) fn is_foreign(path: &Path) -> std::result::Result<bool, StoreError> {
+    let head = head(path)?;
+    Ok(head.get(68..72).is_some_and(|id| id != APPLICATION_ID.to_be_bytes()))
+}
+
+/// Returns the first 100 bytes of a file, or fewer if it is shorter.
+fn head(path: &Path) -> std::result::Result<Vec<u8>, StoreError> {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
     read.map_err(|error| StoreError::io(path, error))?;
-    Ok(head[18..] == [2, 2])
+    Ok(head)
 }
 
 /// Whether the tables are the ones that were made, each with a tree of its own.

@@ -33,8 +33,7 @@ impl Replacement {
     /// # Errors
     /// [`StoreError::Missing`] without a database; a directory that is in use; files that cannot be moved.
     pub(crate) fn begin(dir: &Path) -> Result<Self, StoreError> {
-        let is_there = |name: &str| dir.join(name).exists();
-        if !is_there(FILE) && !is_there(REPAIRED) && !format::beside(&dir.join(FILE), "-wal").exists() {
+        if has_none(dir) {
             return Err(StoreError::Missing { dir: dir.to_owned() });
         }
         let mut replacement = Self {
@@ -43,7 +42,7 @@ impl Replacement {
             was_finished: false,
         };
         replacement.remove_folder()?;
-        if is_there(REPAIRED) {
+        if dir.join(REPAIRED).exists() {
             replacement.exchange()?;
             replacement.was_finished = true;
         }
@@ -57,6 +56,18 @@ impl Replacement {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
         Ok(())
+    }
+
+    /// Checks that the database is not that of another program.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAStore`]
+    pub(crate) fn check_is_ours(&self) -> Result<(), StoreError> {
+        let path = self.dir.join(FILE);
+        match path.exists() && format::is_foreign(&path)? {
+            true => Err(StoreError::NotAStore { path }),
+            false => Ok(()),
+        }
     }
 
     /// Counts the commits in the log that are intact, but follow wrong bytes, so that nobody reads them.
@@ -108,6 +119,12 @@ impl Replacement {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns whether a directory has no database, nor what is left of one.
+pub(crate) fn has_none(dir: &Path) -> bool {
+    let is_there = |name: &str| dir.join(name).exists();
+    !is_there(FILE) && !is_there(REPAIRED) && !format::beside(&dir.join(FILE), "-wal").exists()
 }
 
 /// Checks that no exchange was interrupted in a directory.

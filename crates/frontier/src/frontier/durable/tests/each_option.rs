@@ -298,8 +298,12 @@ fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
     narrower.scope.exclude = vec!["/b".to_owned()];
     let opened = open_store(recorder.clone(), narrower.clone(), START).unwrap();
     assert_eq!(opened.for_new_links, ["max_depth", "exclude"]);
-    let opened = open_store(recorder.clone(), narrower, START).unwrap();
+    let opened = open_store(recorder.clone(), narrower.clone(), START).unwrap();
     assert!(opened.for_new_links.is_empty(), "it is said once");
+    let mut reordered = narrower.clone();
+    reordered.scope.exclude.push("/b".to_owned());
+    let opened = open_store(recorder.clone(), reordered, START).unwrap();
+    assert!(opened.for_new_links.is_empty(), "these are the same patterns");
     assert!(matches!(
         open_store(
             recorder,
