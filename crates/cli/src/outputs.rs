@@ -231,10 +231,10 @@ fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
         path.map(|path| open(path).map(|file| (path.as_path(), file)))
             .transpose()
     });
+    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
+    refuse_shared(outputs)?;
     let [output, links, refused] = opened.map(|file| file.map_err(OutputError::Open));
     let opened = [output?, links?, refused?];
-    // Two names of one new file can be compared only after the file exists.
-    refuse_shared(outputs)?;
     let empty = |(path, file): (_, Option<OutputFile>)| -> Result<(_, Box<dyn Write + Send>), OutputError> {
         let Some(mut file) = file else {
             return Ok((path, Box::new(io::stdout())));

@@ -262,6 +262,27 @@ fn a_command_that_cannot_start_keeps_the_previous_results() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_another_crawl_writes_to_is_refused_and_stays_as_it_is() {
+    let folder = folder("two-writers");
+    let (pages, archive) = (folder.join("pages.jsonl"), folder.join("pages.warc"));
+    let other = fs::File::create(&pages).unwrap();
+    other.lock().unwrap();
+    fs::write(&pages, "a line of the other\n").unwrap();
+    let (pages, archive) = (pages.to_str().unwrap(), archive.to_str().unwrap());
+    let state = folder.join("state");
+    for more in [&[][..], &["--state", state.to_str().unwrap()], &["--warc", archive]] {
+        let arguments = [&["http://127.0.0.1:1/", "--output", pages][..], more].concat();
+        fails(&arguments, 1, &[pages, "another crawl writes to this file"]);
+        assert_eq!(fs::read_to_string(pages).unwrap(), "a line of the other\n");
+    }
+    drop(other);
+    succeeds(&["demo", "--output", pages]);
+    assert!(records(Path::new(pages)).len() > 1);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn the_command_line_overrides_contradicting_options_of_the_file() {
     let folder = folder("quiet");

@@ -53,20 +53,12 @@ fn assert_is_utc_with_milliseconds(time: &str) {
 #[test]
 fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
     // With a file for the pages, only the summary goes to standard output.
-    let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/logs.jsonl");
-    let arguments = [
-        "demo",
-        "--capacity",
-        "100",
-        "--on-saturation",
-        "warn",
-        "--output",
-        pages,
-    ];
-    let json = crawler(&[&arguments[..], &["--log-format", "json"]].concat())
+    let [one, other] = ["one", "other"].map(|name| format!("{}/logs-{name}.jsonl", env!("CARGO_TARGET_TMPDIR")));
+    let arguments = ["demo", "--capacity", "100", "--on-saturation", "warn", "--output"];
+    let json = crawler(&[&arguments[..], &[&one, "--log-format", "json"]].concat())
         .spawn()
         .unwrap();
-    let text = crawler(&arguments).output().unwrap();
+    let text = crawler(&[&arguments[..], &[&other]].concat()).output().unwrap();
     let json = json.wait_with_output().unwrap();
     let records = records(&json);
     for record in &records {

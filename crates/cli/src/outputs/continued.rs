@@ -61,14 +61,14 @@ pub(super) fn attach(mut crawl: Crawl, outputs: &Outputs, state: &Path) -> Resul
     let names = state.join(SAVED_NAMES);
     let names = outputs.save.as_ref().map(|folder| (folder, &names));
     let [output, links, refused] = records.map(|records| open(&crawl, records));
+    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
+    refuse_shared(outputs)?;
     let mut files = [
         output?,
         links?,
         refused?,
         open(&crawl, names.map(|(_, file)| (file, SAVE)))?,
     ];
-    // Two names of one new file can be compared only after the file exists.
-    refuse_shared(outputs)?;
     for (file, is_new) in files.iter_mut().flatten() {
         if *is_new {
             file.empty().map_err(OutputError::Open)?;

@@ -140,6 +140,13 @@ impl Answer {
                 None,
                 format!("attempt {attempt}, when the crawl ended: it will be fetched again"),
             ),
+            Why::Queued {
+                wait: wait @ Wait::InFlight,
+                ..
+            } if !is_running => {
+                let text = "its host had requests in flight when the crawl ended: they are fetched again first";
+                ("waiting", Some(word(wait)), text.to_owned())
+            }
             Why::Queued { wait, .. } => ("waiting", Some(word(wait)), explained(wait)),
             Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
             Why::Seen { false_positive_rate } => match ended {

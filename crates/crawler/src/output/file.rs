@@ -1,6 +1,6 @@
 //! An output file that never ends with a part of a line or a record.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,9 +30,13 @@ impl OutputFile {
     ///
     /// # Errors
     ///
-    /// When the system cannot make or empty it.
+    /// When the system cannot make or empty it, or another process writes to it.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Self::of(File::create(path), path)
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let mut created = Self::of(file, path)?;
+        // Not before it is known that nobody else writes to it.
+        created.empty()?;
+        Ok(created)
     }
 
     /// Makes a new file. It never changes an existing one.
@@ -168,8 +172,10 @@ impl OutputFile {
     }
 
     fn of(file: io::Result<File>, path: &Path) -> io::Result<Self> {
+        let file = file.map_err(|error| at(path, &error))?;
+        lock(&file, path)?;
         Ok(Self {
-            file: file.map_err(|error| at(path, &error))?,
+            file,
             path: path.to_owned(),
             whole: 0,
             tail: Tail::default(),
@@ -193,6 +199,25 @@ impl OutputFile {
     fn truncate_to_whole(&mut self) {
         let _ = self.file.set_len(self.whole);
         let _ = self.file.seek(SeekFrom::Start(self.whole));
+    }
+}
+
+/// Locks a regular file for as long as it is open: two crawls that write to one file would mix and overwrite their lines.
+fn lock(file: &File, path: &Path) -> io::Result<()> {
+    // The locks of Windows would keep readers away, too.
+    if !cfg!(unix) || !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(());
+    }
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let message = format!(
+                "{}: another crawl writes to this file: give another file, or wait until that crawl ends",
+                path.display()
+            );
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+        }
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
