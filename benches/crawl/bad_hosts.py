@@ -144,7 +144,7 @@ def causes(arguments, work):
             ("self-signed certificate", secret.url, r"certificate"),
         ]
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            crawls = list(pool.map(lambda seed: crawl_without_pages(arguments, work, seed[1]), seeds))
+            crawls = list(pool.map(lambda seed: crawl_without_pages(arguments, work, *seed[:2]), seeds))
     measured, promises, notes = [], [], []
     for (what, seed, pattern), (ended, crawl) in zip(seeds, crawls):
         host, pattern = urlsplit(seed).hostname, re.compile(pattern, re.I)
@@ -162,8 +162,9 @@ def causes(arguments, work):
     return "causes", "; ".join(measured), promises, notes
 
 
-def crawl_without_pages(arguments, work, seed):
-    with site_server.Crawl(arguments.crawler, work, "--delay", 0, "--output", work / "none.jsonl", seed) as crawl:
+def crawl_without_pages(arguments, work, name, seed):
+    output = work / f"{name.replace(' ', '-')}.jsonl"
+    with site_server.Crawl(arguments.crawler, work, "--delay", 0, "--output", output, seed) as crawl:
         ended = crawl.seconds if crawl.wait(END_SECONDS) else None
     return ended, crawl
 

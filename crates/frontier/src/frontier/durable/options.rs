@@ -72,6 +72,11 @@ impl Change {
         Self::of(limit(was), limit(is))
     }
 
+    /// Of a limit that may be missing and is not zero.
+    fn of_counts(was: Option<NonZeroU32>, is: Option<NonZeroU32>) -> Self {
+        Self::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
+    }
+
     /// Of patterns, one of which a URL has to match, if there are any.
     fn of_include(was: &[String], is: &[String]) -> Self {
         let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
@@ -97,9 +102,6 @@ impl Change {
 fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Change); 8] {
     let (was, is) = (&stored.scope, &wanted.scope);
     let of_sizes = |was: usize, is: usize| Change::of(was as u64, is as u64);
-    let of_counts = |was: Option<NonZeroU32>, is: Option<NonZeroU32>| {
-        Change::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
-    };
     [
         (
             "max_depth",
@@ -134,12 +136,12 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
         (
             "max_queries_per_path",
             Refusal::TooManyQueries,
-            of_counts(stored.max_queries_per_path, wanted.max_queries_per_path),
+            Change::of_counts(stored.max_queries_per_path, wanted.max_queries_per_path),
         ),
         (
             "max_hosts_per_site",
             Refusal::TooManySubdomains,
-            of_counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
+            Change::of_counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
         ),
     ]
 }
@@ -153,9 +155,6 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
 
 /// Returns the refusals of the last run that this one might not make: links that it refused are not offered again.
 pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
-    let of_counts = |was: Option<NonZeroU32>, is: Option<NonZeroU32>| {
-        Change::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
-    };
     let others = [
         (
             Refusal::HostBudget,
@@ -167,7 +166,7 @@ pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl I
         ),
         (
             Refusal::NearDuplicates,
-            of_counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
+            Change::of_counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
         ),
     ];
     let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));
