@@ -168,7 +168,8 @@ impl Failure {
                 StartError::Frontier(_)
                 | StartError::TooLittleMemory { .. }
                 | StartError::Client(ClientError::Options(_))
-                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. }),
+                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
+                | StartError::State(crawler::StateError::OtherRules),
             ) => 2,
             Self::Output(error) if error.is_usage() => 2,
             Self::Incomplete(_) => 3,

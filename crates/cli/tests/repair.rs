@@ -152,7 +152,7 @@ fn a_damaged_file_of_rules_is_made_again_and_nothing_is_lost() {
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["has_losses"]), (0, &false.into()), "{report}");
     assert_eq!(report["set_aside"].as_array().map(Vec::len), Some(1));
-    fails(&["resume", &crawl.state, "--sort-query"], 1, &["other rules"]);
+    fails(&["resume", &crawl.state, "--sort-query"], 2, &["other rules"]);
     succeeds(&["resume", &crawl.state, "--max-pages", "100", "--fail-on-incomplete"]);
 }
 

@@ -233,14 +233,14 @@ fn other_rules_of_which_urls_are_the_same_are_refused_and_nothing_else_is_called
     succeeds(begin);
     fails(
         &[begin, &["--sort-query"]].concat(),
-        1,
+        2,
         &["--sort-query", "another directory"],
     );
     // Nor without the file that has the rules.
     fs::remove_file(Path::new(&state).join("rules.json")).unwrap();
     fails(
         &[begin, &["--sort-query"]].concat(),
-        1,
+        2,
         &["--sort-query", "another directory"],
     );
     succeeds(&["--delay", "0", "--state", &state, &seed]);
@@ -272,7 +272,11 @@ fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_li
         2,
         &["--hash murmur3, which cannot become xxh3"],
     );
-    fails(&with(&["--exact"]), 2, &["begun with --exact false"]);
+    fails(
+        &with(&["--exact"]),
+        2,
+        &["begun without --exact, which cannot be added"],
+    );
     fails(
         &with(&["--on-saturation", "warn"]),
         2,

@@ -20,7 +20,8 @@ pub enum OpenError {
     Config(#[from] ConfigError),
     /// An option differs from that of the first run, and the state depends on it.
     #[error(
-        "the crawl was begun with {option} {was}, which cannot become {wanted}: give the same again, or another directory"
+        "the crawl was begun {}: give the same again, or another directory",
+        change(option, was, wanted)
     )]
     Changed {
         /// The option.
@@ -47,6 +48,15 @@ pub enum OpenError {
     /// The frontier that was read cannot be changed or saved.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+}
+
+/// Says what an option was, and that it cannot be what it is now.
+fn change(option: &str, was: &str, wanted: &str) -> String {
+    match was {
+        "true" => format!("with {option}, which cannot be taken away"),
+        "false" => format!("without {option}, which cannot be added"),
+        was => format!("with {option} {was}, which cannot become {wanted}"),
+    }
 }
 
 impl From<StateError> for OpenError {
