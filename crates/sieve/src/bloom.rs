@@ -2,8 +2,9 @@
 
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
-use crate::memory::Memory;
+use crate::memory::{Block, Memory};
 use crate::prefetch::prefetch;
+use crate::probes::eight::EightProbes;
 use crate::probes::{Probes, blocks, classic};
 use crate::sizing::{ConfigError, Layout, RateModel, Sizing};
 
@@ -36,6 +37,7 @@ pub struct BloomFilter {
     hashing: Hashing,
     rate: RateModel,
     ones: u64,
+    eight_probes: EightProbes,
 }
 
 impl BloomFilter {
@@ -60,6 +62,7 @@ impl BloomFilter {
             hashing,
             rate: RateModel::of(&sizing),
             ones: 0,
+            eight_probes: EightProbes::detect(),
         })
     }
 
@@ -74,6 +77,7 @@ impl BloomFilter {
             hashing,
             rate: RateModel::of(&sizing),
             ones,
+            eight_probes: EightProbes::detect(),
         })
     }
 
@@ -170,16 +174,19 @@ impl BloomFilter {
     }
 
     #[inline]
-    fn mark_in_block(&mut self, digest: Digest, hashes: u32) -> u64 {
+    fn block_mut(&mut self, digest: Digest) -> &mut Block {
         let blocks = self.memory.blocks_mut();
         let at = blocks::index(digest, blocks.len() as u64);
-        blocks::mark(&mut blocks[at], digest, hashes)
+        &mut blocks[at]
     }
 
     #[inline(never)]
     fn mark_in_another_shape(&mut self, digest: Digest) -> u64 {
         match self.sizing.layout() {
-            Layout::Blocks => self.mark_in_block(digest, self.sizing.hashes()),
+            Layout::Blocks => {
+                let hashes = self.sizing.hashes();
+                blocks::mark(self.block_mut(digest), digest, hashes)
+            }
             Layout::Classic => classic::mark(self.memory.words_mut(), &Probes::draw(digest, &self.sizing)),
         }
     }
@@ -211,9 +218,9 @@ impl Filter for BloomFilter {
     // Inlined always: it has two callers, and a batch of keys is marked 10 % faster without the calls.
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
-        // A constant number of probes, inlined, makes the usual shape faster.
         let fresh = if self.has_usual_shape() {
-            self.mark_in_block(digest, 8)
+            let eight_probes = self.eight_probes;
+            eight_probes.mark(self.block_mut(digest), digest)
         } else {
             self.mark_in_another_shape(digest)
         };
@@ -238,12 +245,7 @@ impl Filter for BloomFilter {
     fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
         if self.has_usual_shape() {
             let blocks = self.memory.blocks_mut();
-            let count = blocks.len() as u64;
-            for (digest, new) in digests.iter().take(keys.len()).zip(is_new) {
-                let fresh = blocks::mark(&mut blocks[blocks::index(*digest, count)], *digest, 8);
-                self.ones += fresh;
-                *new = fresh > 0;
-            }
+            self.ones += self.eight_probes.mark_all(blocks, &digests[..keys.len()], is_new);
             return;
         }
         for ((key, digest), new) in keys.iter().zip(digests).zip(is_new) {

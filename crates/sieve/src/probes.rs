@@ -2,6 +2,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod classic;
+pub(crate) mod eight;
 
 use crate::hash::Digest;
 use crate::sizing::{BLOCK_BITS, Layout, MAX_HASHES, Sizing};

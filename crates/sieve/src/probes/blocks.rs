@@ -40,7 +40,7 @@ pub(crate) fn masks(digest: Digest, hashes: u32) -> Block {
 
 /// Mixes both halves: a multiplication by 2⁶⁴ divided by the golden ratio, with the high half folded into the low one.
 #[inline]
-fn mixed(digest: Digest) -> u64 {
+pub(super) fn mixed(digest: Digest) -> u64 {
     let product = (digest.second ^ digest.first.rotate_left(41)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ product >> 32
 }
@@ -51,8 +51,14 @@ fn one_in_each(random: u64) -> Block {
     for (word, mask) in masks.iter_mut().enumerate().take(WORDS - 1) {
         *mask = 1 << (random >> (6 * word) & 63);
     }
-    masks[WORDS - 1] = 1 << (((random >> 42) * 63) >> 22);
+    masks[WORDS - 1] = 1 << in_last_word(random);
     masks
+}
+
+/// Returns the position in the last word, which has 63.
+#[inline]
+pub(super) fn in_last_word(random: u64) -> u64 {
+    ((random >> 42) * 63) >> 22
 }
 
 /// Rotates a window of words so that it starts at `start`.
