@@ -356,6 +356,48 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
 }
 
 #[test]
+fn near_duplicates_that_were_dropped_leave_the_crawl_incomplete_when_their_limit_is_lifted() {
+    let folder = folder("state-lifted-near-duplicates");
+    let text: String = (0..300).map(|word| format!("word{} ", word * word)).collect();
+    let seed = site_of(move |path| {
+        let links = (1..=100).map(|page| format!("<a href=/{page}>x</a>"));
+        Some(match path {
+            "/robots.txt" => String::new(),
+            "/" => links.collect(),
+            page => format!("<p>{text} {page}"),
+        })
+    });
+    let state = path(&folder, "state");
+    let with = |more: &[&'static str]| [&["-q", "--delay", "0", "--state", &state][..], more, &[&seed]].concat();
+    let narrow = with(&["--max-near-duplicates", "1", "--max-near-duplicates-in-all", "2"]);
+    let narrow = succeeds(&narrow).stdout;
+    assert!(number(&narrow, "pages ") < 101, "{narrow}");
+    let wide = succeeds(&with(&["--max-near-duplicates-in-all", "1000"])).stdout;
+    assert!(
+        number(&wide, "pages ") < 101 && wide.contains("refused in an earlier run"),
+        "{wide}"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_limit_that_is_as_narrow_again_leaves_nothing_incomplete() {
+    let (seed, folder) = (site(), folder("state-narrow-again"));
+    let (state, pages) = (path(&folder, "state"), path(&folder, "pages.jsonl"));
+    let command = ["--delay", "0", "--state", &state, &seed];
+    succeeds(&[&command[..], &["--max-depth", "1", "-o", &pages]].concat());
+    // A command that fails, and is not given again.
+    fails(&[&command[..], &["--max-depth", "9"]].concat(), 2, &["give it again"]);
+    let resumed = succeeds(&["resume", &state, "--fail-on-incomplete"]).stdout;
+    assert!(
+        resumed.contains("complete") && !resumed.contains("INCOMPLETE"),
+        "{resumed}"
+    );
+    fails(&["resume", &state, "--max-depth", "9"], 3, &["crawl is incomplete"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_directory_without_its_database_is_no_new_crawl() {
     let (seed, folder) = (site(), folder("state-no-database"));
     let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));

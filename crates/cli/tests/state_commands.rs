@@ -218,6 +218,26 @@ fn a_killed_crawl_is_continued_under_another_name_for_robots_txt() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn a_killed_crawl_is_read_and_repaired_under_its_own_name_for_robots_txt_without_the_file_of_rules() {
+    let (site, folder) = (site(), folder("state-rules-lost"));
+    let state = state_in(&folder);
+    let seed = site.seed.clone();
+    let arguments = ["--delay", "0", "--user-agent", "other/1", "--state", &state, &seed];
+    Running::start(&arguments, &site).kill();
+    let before = status(&state);
+    let rules = Path::new(&state).join("rules.json");
+    fs::remove_file(&rules).unwrap();
+    assert_eq!(status(&state)["pages"], before["pages"]);
+    fs::write(&rules, "{").unwrap();
+    let repair = crawler(&["repair", &state]);
+    let said = String::from_utf8_lossy(&repair.stdout);
+    assert_eq!(repair.status.code(), Some(0), "{said}");
+    assert!(said.contains("whole: the same command continues it"), "{said}");
+    assert_eq!(status(&state)["pages"], before["pages"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// The database of a state directory.
 fn database(state: &str) -> PathBuf {
     Path::new(state).join("frontier.sqlite")

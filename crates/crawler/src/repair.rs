@@ -8,7 +8,7 @@ use frontier::Frontier;
 use frontier::durable::{RepairOutcome, RepairReport, Salvaged};
 
 use crate::error::StartError;
-use crate::saved_rules::{RULES_FILE, SavedRules};
+use crate::saved_rules::{RULES_FILE, SavedRules, parse_robots};
 use crate::state::{FETCHER_FILE, StateError};
 
 /// A state directory that was repaired.
@@ -19,7 +19,7 @@ pub struct RepairedState {
     pub frontier: RepairReport,
     /// Files that are damaged, under the names that they have now. The next run makes them again. Of these, cookies are lost.
     pub set_aside: Vec<PathBuf>,
-    /// Whether what they had is lost. The rules for URLs and robots.txt are those of the next run.
+    /// Whether what they had is lost. The rules for URLs are those of the next run, which are refused if they differ.
     lacks_fetcher: bool,
 }
 
@@ -36,10 +36,7 @@ impl RepairedState {
 ///
 /// A directory without a crawl, in use, or of another version; a disk that is full or cannot be read.
 pub fn repair(dir: &Path, put_out: &mut dyn FnMut(Salvaged<'_>)) -> Result<RepairedState, StartError> {
-    let rules = SavedRules::read(dir);
-    let has_rules = rules.is_ok();
-    let parse = rules.ok().flatten().unwrap_or_default().parse_robots();
-    let frontier = Frontier::repair(dir, &parse, put_out)?;
+    let frontier = Frontier::repair(dir, &parse_robots, put_out)?;
     let mut repaired = RepairedState {
         frontier,
         set_aside: Vec::new(),
@@ -48,7 +45,7 @@ pub fn repair(dir: &Path, put_out: &mut dyn FnMut(Salvaged<'_>)) -> Result<Repai
     if repaired.frontier.outcome == RepairOutcome::NotContinued {
         return Ok(repaired);
     }
-    if !has_rules {
+    if SavedRules::read(dir).is_err() {
         repaired.set_aside.push(set_aside(&dir.join(RULES_FILE))?);
     }
     let fetcher = dir.join(FETCHER_FILE);

@@ -6,7 +6,7 @@ use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlab
 
 use crate::config::with_scheme;
 use crate::error::StartError;
-use crate::saved_rules::SavedRules;
+use crate::saved_rules::{SavedRules, parse_robots};
 use crate::state::CrawlState;
 use crate::summary::{Ending, Summary};
 
@@ -38,7 +38,9 @@ impl SavedCrawl {
     /// A directory without a crawl, or one that cannot be read, is damaged, or is of another version of this program.
     pub fn read(dir: &Path) -> Result<Self, StartError> {
         let rules = SavedRules::read(dir)?.unwrap_or_default();
-        let opened = Frontier::read(dir, rules.parse_robots())?;
+        let stored = Frontier::stored_config(dir)?;
+        let robots_name = stored.map(|config| config.robots_name).unwrap_or_default();
+        let opened = Frontier::read(dir, parse_robots(&robots_name))?;
         let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
         let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
         let saved_at = state.as_ref().map(|state| state.time);

@@ -138,6 +138,9 @@ pub struct FrontierConfig {
     pub retries: RetryPolicy,
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
+    /// The name by which the caller reads robots.txt files (RFC 9309, section 2.2.1). The frontier stores it with the state and does not
+    /// use it: who reads the state makes the same rules by it (`Frontier::stored_config`). It may change between two runs.
+    pub robots_name: String,
     /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
     /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
     /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
@@ -173,6 +176,7 @@ impl Default for FrontierConfig {
             max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
             retries: RetryPolicy::default(),
             ask_robots: true,
+            robots_name: String::new(),
             max_memory: None,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }

@@ -118,7 +118,7 @@ pub struct Frontier {
     repairs: RepairLosses,
     /// Links that earlier runs have refused, by limits that were lifted since.
     #[cfg(feature = "durable")]
-    refused_earlier: BTreeMap<Refusal, u64>,
+    refused_earlier: BTreeMap<Refusal, durable::RefusedEarlier>,
 }
 
 impl Frontier {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use frontier::{Frontier, OpenError, Time};
+use frontier::{Frontier, FrontierConfig, OpenError, Time};
 use tokio::time::Instant;
 
 use super::Crawl;
@@ -14,7 +14,7 @@ use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
-use crate::saved_rules::SavedRules;
+use crate::saved_rules::{SavedRules, parse_robots};
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
@@ -93,12 +93,15 @@ impl<S: Fetcher> Crawl<S> {
         check_memory(&config)?;
         let rules = SavedRules::of(&config);
         let clock = Clock::start();
-        let open = |rules: &SavedRules| {
-            let options = Self::frontier_options(&config);
-            Frontier::open(state, options, clock.next_millisecond(), rules.parse_robots())
+        let open = |robots_name: &str| {
+            let options = FrontierConfig {
+                robots_name: robots_name.to_owned(),
+                ..Self::frontier_options(&config)
+            };
+            Frontier::open(state, options, clock.next_millisecond(), parse_robots(robots_name))
         };
         let last_rules = SavedRules::read(state)?;
-        if last_rules.as_ref().is_some_and(|last| !last.read_urls_as(&rules)) {
+        if last_rules.as_ref().is_some_and(|last| *last != rules) {
             return Err(StateError::OtherRules.into());
         }
         if last_rules.is_some() && Frontier::is_missing(state) {
@@ -106,15 +109,16 @@ impl<S: Fetcher> Crawl<S> {
             return Err(StateError::NoDatabase { dir: state.to_owned() }.into());
         }
         let (mut unread_commits, mut for_new_links) = (0, Vec::new());
-        if let Some(last) = last_rules.as_ref().filter(|last| !last.read_robots_as(&rules)) {
-            // The calls of the journal can be made again by the rules of the last run only. A checkpoint ends the journal.
-            let mut opened = open(last)?;
+        let last_name = Frontier::stored_config(state)?.map(|config| config.robots_name);
+        if let Some(last_name) = last_name.filter(|last| last != config.product_token()) {
+            // The calls of the journal can be made again by the name of the last run only. A checkpoint ends the journal.
+            let mut opened = open(&last_name)?;
             (unread_commits, for_new_links) = (opened.unread_commits, opened.for_new_links);
             let attachment = opened.attachment.unwrap_or_default();
             let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
             ended.map_err(OpenError::from)?;
         }
-        let opened = open(&rules)?;
+        let opened = open(config.product_token())?;
         unread_commits += opened.unread_commits;
         for_new_links.extend(opened.for_new_links);
         if unread_commits > 0 {

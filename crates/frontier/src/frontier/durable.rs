@@ -21,6 +21,7 @@ mod error;
 pub mod fuzzing;
 mod growth;
 mod keys;
+mod lifted;
 mod memory;
 mod open;
 mod options;
@@ -49,6 +50,7 @@ pub use crate::store::{LockHolder, StoreError};
 use calls::Call;
 use checkpoint::Checkpointer;
 pub use error::OpenError;
+pub(super) use lifted::RefusedEarlier;
 pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
 pub use refresh::Refreshed;
@@ -173,7 +175,9 @@ impl Frontier {
     ///
     /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
     /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
-    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned.
+    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
+    /// [`stored_config`](Self::stored_config) has the name for it. To read them by another name, open the directory by the stored one first,
+    /// and make a [`checkpoint`](Self::checkpoint).
     ///
     /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
     /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
@@ -228,6 +232,19 @@ impl Frontier {
     pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open_read_only(dir)?;
         open::read(Box::new(store), &parse)
+    }
+
+    /// Reads the configuration of the last run from a directory, without the rest of the state; `None` if there is no frontier.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be read or is damaged.
+    pub fn stored_config(dir: &Path) -> Result<Option<FrontierConfig>, OpenError> {
+        match crate::store::SqliteStore::open_read_only(dir) {
+            Ok(store) => Ok(restore::manifest(&store)?.map(|(_, config)| config)),
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`open`](Self::open) begins one there.

@@ -32,7 +32,7 @@ struct Tally {
 fn repair(dir: &TemporaryDir) -> Result<(RepairReport, Vec<String>), OpenError> {
     let parse: ParseRules = Arc::new(parse);
     let mut put_out = Vec::new();
-    let report = Frontier::repair(&dir.0, &parse, &mut |salvaged| {
+    let report = Frontier::repair(&dir.0, &|_| Arc::clone(&parse), &mut |salvaged| {
         if let Salvaged::Record(record) = salvaged {
             put_out.push(format!("{record:?}"));
         }

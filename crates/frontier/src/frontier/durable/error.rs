@@ -73,6 +73,8 @@ impl From<StateError> for OpenError {
 pub(super) enum StateError {
     #[error("its state cannot be read: {0}")]
     State(#[from] postcard::Error),
+    #[error("a configuration in it cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
     #[error("its seen-set cannot be read: {0}")]
     SeenSet(#[from] sieve::snapshot::SnapshotError),
     #[error(transparent)]

@@ -1,7 +1,5 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
-use std::collections::BTreeMap;
-
 use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
@@ -13,9 +11,7 @@ use super::sizes::{SIZES, Sizes};
 use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
-use crate::lease::NotFetched;
 use crate::rules::ParseRules;
-use crate::scope::Refusal;
 use crate::store::{Space, Store};
 use crate::time::Time;
 
@@ -92,7 +88,7 @@ pub(super) fn open(
         (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes)?;
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
-        frontier.keep_refusals(options::lifted(&restored.config, &config));
+        frontier.keep_refusals(&restored.config, &config)?;
     }
     let last_part = store.lock().last_key(Space::Checkpoint);
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
@@ -125,25 +121,6 @@ pub(super) fn open(
         now,
         config,
     })
-}
-
-impl Frontier {
-    /// Returns the links that earlier runs have refused by limits that were lifted since.
-    pub(in super::super) fn refused_earlier(&self) -> BTreeMap<Refusal, u64> {
-        self.refused_earlier.clone()
-    }
-
-    /// Keeps the numbers of links that were refused for these reasons until now.
-    fn keep_refusals(&mut self, lifted: impl Iterator<Item = Refusal>) {
-        for why in lifted {
-            let of_links = [&self.links, &self.sitemaps.counts].map(|counts| counts.refused.get(&why));
-            let of_pages = (why == Refusal::HostBudget).then(|| self.not_fetched.get(&NotFetched::HostBudget));
-            let refused = of_links.into_iter().chain(of_pages).flatten().sum();
-            if refused > 0 {
-                self.refused_earlier.insert(why, refused);
-            }
-        }
-    }
 }
 
 /// Reads a store, and leaves it as it is.

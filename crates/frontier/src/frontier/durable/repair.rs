@@ -43,6 +43,9 @@ impl Frontier {
     /// `put_out` gets what is intact, but does not belong to the state that can be continued: records of pages that will be fetched again,
     /// URLs that were offered in calls that are dropped, and, if nothing can be continued, all records and all URLs that wait.
     ///
+    /// `parse` gets the stored [`robots_name`](crate::FrontierConfig::robots_name), or an empty one if it is lost, and returns how the texts of
+    /// robots.txt files are read.
+    ///
     /// The next [`open`](Self::open) returns the attachment of the last [`persist`](Self::persist) that was recovered. Cut back to it what
     /// belongs to it.
     ///
@@ -53,7 +56,11 @@ impl Frontier {
     ///
     /// A directory without a database, in use, of another version, or on a disk that is full or cannot be read. The directory is then as
     /// it was, or the next call finishes what was begun.
-    pub fn repair(dir: &Path, parse: &ParseRules, put_out: &mut PutOut<'_>) -> Result<RepairReport, OpenError> {
+    pub fn repair(
+        dir: &Path,
+        parse: &dyn Fn(&str) -> ParseRules,
+        put_out: &mut PutOut<'_>,
+    ) -> Result<RepairReport, OpenError> {
         let replacement = Replacement::begin(dir)?;
         // Where the log cannot be read, the check says so.
         let log_commits_unread = replacement.unread_commits().unwrap_or_default();
@@ -78,7 +85,8 @@ impl Frontier {
             return Ok(report);
         }
         let shared = SharedStore::new(Box::new(store));
-        mend(&shared, parse, SIZES, &mut report, put_out)?;
+        let parse = parse(&stored_name(&shared)?);
+        mend(&shared, &parse, SIZES, &mut report, put_out)?;
         drop(shared);
         if report.outcome == RepairOutcome::Repaired {
             report.kept = Some(replacement.finish()?);
@@ -103,7 +111,7 @@ impl Frontier {
 }
 
 /// Reads all of a directory.
-fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
+fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
     let store = SqliteStore::open_read_only(dir)?;
     let mut segments = HashSet::new();
     for space in Space::ALL {
@@ -118,7 +126,9 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
     let damaged = |what: &str| OpenError::Damaged(what.to_owned());
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
-    let restored = restore::restore(&store, parse, SIZES, false)?;
+    let stored = restore::manifest(&**store.lock())?;
+    let (_, config) = stored.ok_or_else(|| damaged("it has no checkpoint"))?;
+    let restored = restore::restore(&store, &parse(&config.robots_name), SIZES, false)?;
     let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
     let mut is_missing = false;
     let shelf = &restored.shelf;
@@ -129,6 +139,12 @@ fn check(dir: &Path, parse: &ParseRules) -> Result<(), OpenError> {
         return Err(damaged("a segment of a queue is missing"));
     }
     Ok(())
+}
+
+/// Returns the name by which robots.txt files are read; empty if it is lost.
+fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
+    let stored = found(restore::manifest(&**store.lock()))?.flatten();
+    Ok(stored.map(|(_, config)| config.robots_name).unwrap_or_default())
 }
 
 /// Says what was found, without what to do: that is done.

@@ -11,6 +11,7 @@ use sieve::{SeenSet, Sieve};
 
 use super::super::Frontier;
 use super::error::StateError;
+use super::lifted::RefusedEarlier;
 use super::seen::Seen;
 use super::seen_set::encode_seen_set;
 use super::shelf::{SharedStore, StoreShelf};
@@ -59,7 +60,7 @@ struct StateRef<'a> {
     latest: Time,
     refreshed_row: u64,
     repairs: RepairLosses,
-    refused_earlier: &'a BTreeMap<Refusal, u64>,
+    refused_earlier: &'a BTreeMap<Refusal, RefusedEarlier>,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +83,7 @@ struct State {
     latest: Time,
     refreshed_row: u64,
     repairs: RepairLosses,
-    refused_earlier: BTreeMap<Refusal, u64>,
+    refused_earlier: BTreeMap<Refusal, RefusedEarlier>,
 }
 
 impl Frontier {
