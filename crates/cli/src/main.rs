@@ -333,7 +333,10 @@ async fn run(
     let state = site.and_then(|site| site.state.as_deref());
     let crawl = match state {
         Some(state) => Crawl::open(config, &http, state).map_err(|error| match state::is_damage_at_start(&error) {
-            true => Failure::Damaged(error, state::repair_hint(state)),
+            true => {
+                let hint = state::repair_hint_at_start(&error, state);
+                Failure::Damaged(error, hint)
+            }
             false => Failure::Start(error),
         })?,
         None => Crawl::with_http(config, &http)?,

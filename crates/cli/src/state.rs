@@ -9,7 +9,7 @@ mod text;
 mod why;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use crawler::StartError;
 use frontier::{FrontierError, NotCrawlable, OpenError, Time};
 
 use crate::options::{NotASeed, StateCommand};
-pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint};
+pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint, repair_hint_at_start};
 use damage::{is_damaged_frontier, is_damaged_store};
 use repair::Recovered;
 
@@ -47,6 +47,13 @@ impl StateFailure {
         match self {
             Self::Url { .. } | Self::NotAUrl(_) => 2,
             _ => 1,
+        }
+    }
+
+    fn repair_hint(&self, dir: &Path) -> String {
+        match self {
+            Self::Read(error) => repair_hint_at_start(error, dir),
+            _ => repair_hint(dir),
         }
     }
 
@@ -88,7 +95,7 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         Err(failure) => {
             // Standard error may be closed. There is no other place to report to.
             let hint = if failure.is_damage() && !matches!(command, StateCommand::Repair(_)) {
-                format!(". {}", repair_hint(command.dir()))
+                format!(". {}", failure.repair_hint(command.dir()))
             } else {
                 String::new()
             };

@@ -278,6 +278,14 @@ fn a_file_that_another_crawl_writes_to_is_refused_and_stays_as_it_is() {
         assert_eq!(fs::read_to_string(pages).unwrap(), "a line of the other\n");
     }
     drop(other);
+    // Nor is anything emptied if it is the archive of another crawl.
+    let other = fs::File::create(archive).unwrap();
+    other.lock().unwrap();
+    for state in [&[][..], &["--state", state.to_str().unwrap()]] {
+        let arguments = [&["http://127.0.0.1:1/", "--output", pages, "--warc", archive], state].concat();
+        fails(&arguments, 1, &[archive, "another crawl writes to this file"]);
+        assert_eq!(fs::read_to_string(pages).unwrap(), "a line of the other\n");
+    }
     succeeds(&["demo", "--output", pages]);
     assert!(records(Path::new(pages)).len() > 1);
     fs::remove_dir_all(&folder).unwrap();

@@ -145,6 +145,20 @@ fn of_a_database_that_is_cut_to_its_head_nothing_can_be_continued_and_one_of_ano
 }
 
 #[test]
+fn a_database_of_zeros_cannot_be_continued_and_may_have_been_that_of_another_program() {
+    let crawl = Crawl::new("repair-zeros", "12");
+    let length = fs::metadata(crawl.database()).unwrap().len();
+    fs::write(crawl.database(), vec![0; length as usize]).unwrap();
+    fails(
+        &["status", &crawl.state],
+        1,
+        &["If a crawl has written it, crawler repair"],
+    );
+    let (code, report) = crawl.repair();
+    assert_eq!((code, &report["outcome"]), (4, &"not_continued".into()), "{report}");
+}
+
+#[test]
 fn a_damaged_file_of_rules_is_made_again_and_nothing_is_lost() {
     let crawl = Crawl::new("repair-rules", "12");
     fs::write(Path::new(&crawl.state).join("rules.json"), "{").unwrap();

@@ -405,7 +405,19 @@ fn a_directory_without_its_database_is_no_new_crawl() {
     succeeds(&command);
     let lines = urls(&pages).len();
     fs::remove_file(Path::new(&state).join("frontier.sqlite")).unwrap();
-    fails(&command, 1, &["lacks its database", "frontier.sqlite from a copy"]);
+    let lacks = &["lacks its database", "frontier.sqlite from a copy"];
+    let looks = [
+        &["status", &state][..],
+        &["repair", &state],
+        &["resume", &state],
+        &command,
+    ];
+    looks.iter().for_each(|command| fails(command, 1, lacks));
+    let rules = Path::new(&state).join("rules.json");
+    fs::write(&rules, "{").unwrap();
+    looks.iter().for_each(|command| fails(command, 1, lacks));
+    fs::remove_file(&rules).unwrap();
+    fails(&["resume", &state], 1, lacks);
     assert_eq!(urls(&pages).len(), lines, "the lines of the first crawl are there");
     fs::remove_dir_all(folder).unwrap();
 }

@@ -397,6 +397,22 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn resume_replaces_an_output_among_options_that_share_a_dash_and_puts_options_before_seeds() {
+    let folder = folder("state-clusters");
+    let (state, seed) = (state_in(&folder), tree());
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (first, second, third) = (path("1.jsonl"), path("2.jsonl"), path("3.jsonl"));
+    let begin = ["--delay", "0", "--max-pages", "3", "--state", &state];
+    succeeds(&[&begin[..], &["-qo", &first, "--", &seed]].concat());
+    fs::rename(&first, &second).unwrap();
+    succeeds(&["resume", &state, "-o", &second, "--max-pages", "5"]);
+    fs::rename(&second, &third).unwrap();
+    succeeds(&["resume", &state, "-qo", &third, "--max-pages", "100"]);
+    assert_eq!(fs::read_to_string(&third).unwrap().lines().count(), 13);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// A site of 13 pages.
 fn tree() -> String {
     site_of(|path| {

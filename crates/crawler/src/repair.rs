@@ -8,7 +8,7 @@ use frontier::Frontier;
 use frontier::durable::{RepairOutcome, RepairReport, Salvaged};
 
 use crate::error::StartError;
-use crate::saved_rules::{RULES_FILE, SavedRules, parse_robots};
+use crate::saved_rules::{RULES_FILE, SavedRules, check_database, parse_robots};
 use crate::state::{FETCHER_FILE, StateError};
 
 /// A state directory that was repaired.
@@ -36,6 +36,7 @@ impl RepairedState {
 ///
 /// A directory without a crawl, in use, or of another version; a disk that is full or cannot be read.
 pub fn repair(dir: &Path, put_out: &mut dyn FnMut(Salvaged<'_>)) -> Result<RepairedState, StartError> {
+    check_database(dir)?;
     let frontier = Frontier::repair(dir, &parse_robots, put_out)?;
     let mut repaired = RepairedState {
         frontier,

@@ -6,7 +6,7 @@ use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlab
 
 use crate::config::with_scheme;
 use crate::error::StartError;
-use crate::saved_rules::{SavedRules, parse_robots};
+use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::CrawlState;
 use crate::summary::{Ending, Summary};
 
@@ -37,6 +37,7 @@ impl SavedCrawl {
     ///
     /// A directory without a crawl, or one that cannot be read, is damaged, or is of another version of this program.
     pub fn read(dir: &Path) -> Result<Self, StartError> {
+        check_database(dir)?;
         let rules = SavedRules::read(dir)?.unwrap_or_default();
         let stored = Frontier::stored_config(dir)?;
         let robots_name = stored.map(|config| config.robots_name).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frontier::canonical::Rules;
-use frontier::{Canonicalizer, ParseRules};
+use frontier::{Canonicalizer, Frontier, ParseRules};
 use serde::{Deserialize, Serialize};
 
 use crate::config::CrawlConfig;
@@ -17,6 +17,14 @@ use crate::state::StateError;
 
 /// The file in the state directory.
 pub(crate) const RULES_FILE: &str = "rules.json";
+
+/// Checks that a directory with rules has a database: they are written when it is there. Outputs of its crawl must not be begun anew.
+pub(crate) fn check_database(state: &Path) -> Result<(), StateError> {
+    if state.join(RULES_FILE).exists() && Frontier::is_missing(state) {
+        return Err(StateError::NoDatabase { dir: state.to_owned() });
+    }
+    Ok(())
+}
 
 /// Returns how the text of a robots.txt is read by a name, which selects its group.
 pub(crate) fn parse_robots(name: &str) -> ParseRules {

@@ -69,12 +69,6 @@ pub(super) fn attach(mut crawl: Crawl, outputs: &Outputs, state: &Path) -> Resul
         refused?,
         open(&crawl, names.map(|(_, file)| (file, SAVE)))?,
     ];
-    for (file, is_new) in files.iter_mut().flatten() {
-        if *is_new {
-            file.empty().map_err(OutputError::Open)?;
-        }
-    }
-    let [output, links, refused, names] = files.map(|file| file.map(|(file, _)| file));
     if let Some(path) = &outputs.warc {
         if crawl.saved_output(WARC).is_none() {
             warn_if_late(&crawl, path.display());
@@ -83,6 +77,12 @@ pub(super) fn attach(mut crawl: Crawl, outputs: &Outputs, state: &Path) -> Resul
         let archive = Archive::continuing(WARC, archive, crawl.saved_output(WARC));
         crawl = crawl.observe(archive.map_err(OutputError::Open)?);
     }
+    for (file, is_new) in files.iter_mut().flatten() {
+        if *is_new {
+            file.empty().map_err(OutputError::Open)?;
+        }
+    }
+    let [output, links, refused, names] = files.map(|file| file.map(|(file, _)| file));
     // Before the lines, which have the names of the files.
     if let (Some(folder), Some(names)) = (&outputs.save, names) {
         crawl = crawl.observe(SavedFiles::continuing(SAVE, folder, names).map_err(OutputError::Open)?);

@@ -35,3 +35,14 @@ pub(super) fn is_damaged_frontier(error: &FrontierError) -> bool {
 pub(crate) fn repair_hint(dir: &Path) -> String {
     format!("crawler repair {} recovers what is intact", dir.display())
 }
+
+/// Says how a directory may be repaired in which a crawl cannot start.
+pub(crate) fn repair_hint_at_start(error: &StartError, dir: &Path) -> String {
+    match error {
+        // It may be the database of another program.
+        StartError::Open(OpenError::Store(StoreError::NotAStore { .. })) => {
+            format!("If a crawl has written it, {}", repair_hint(dir))
+        }
+        _ => repair_hint(dir),
+    }
+}

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use frontier::Frontier;
 use serde::{Deserialize, Serialize};
 
 use crate::config_file::{self, ConfigFileError};
@@ -24,6 +25,8 @@ pub(crate) enum ArgumentsError {
     ConfigFile(#[from] ConfigFileError),
     #[error("{} holds no crawl that can be resumed: check the name of the directory, or repeat the whole command with --state", dir.display())]
     NoCrawl { dir: PathBuf },
+    #[error("{} has a crawl that lacks its database: restore frontier.sqlite from a copy, or remove the directory to start again", dir.display())]
+    NoDatabase { dir: PathBuf },
     #[error("{} cannot be read: {why}. Repeat the whole command with --state", file.display())]
     Unreadable { file: PathBuf, why: String },
     #[error("--state is the directory that is resumed, {}: leave it out", dir.display())]
@@ -68,7 +71,11 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
         return Err(ArgumentsError::OtherState { dir });
     }
     // The later of two equal options wins. Those that name a file may not be given twice.
-    let mut given = kept_arguments(&dir)?;
+    let mut given = without_clusters(kept_arguments(&dir)?);
+    if Frontier::is_missing(&dir) {
+        return Err(ArgumentsError::NoDatabase { dir });
+    }
+    let changed = &without_clusters(changed.clone());
     if changed.iter().any(|argument| is_verbosity(argument)) {
         // These alone would add up, and silence warnings.
         given.retain(|argument| !is_verbosity(argument));
@@ -77,12 +84,39 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     let is_option = |first: &OsString| first.to_string_lossy().starts_with('-');
     if !(given.ends_with(changed) && changed.first().is_some_and(is_option)) {
         remove_replaced(&mut given, changed);
-        given.extend(changed.iter().cloned());
+        // What follows -- are seeds.
+        let end = given.iter().position(|argument| argument == "--");
+        let end = end.unwrap_or(given.len());
+        given.splice(end..end, changed.iter().cloned());
     }
     cli = parse_given(given)?;
     // It may have been moved since.
     cli.site.state = Some(dir);
     Ok(cli)
+}
+
+/// Writes options of one letter that share a dash, such as `-qo FILE`, one by one.
+fn without_clusters(arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = options::command();
+    let takes_no_value = |letter: char| {
+        let mut all = command.get_arguments();
+        all.any(|option| option.get_short() == Some(letter) && !option.get_action().takes_values())
+    };
+    let mut written = Vec::new();
+    for argument in arguments {
+        let mut argument = argument;
+        while let Some((first, rest)) = argument.to_str().and_then(|text| {
+            let mut letters = text.strip_prefix('-')?.chars();
+            let first = letters.next().filter(|letter| takes_no_value(*letter))?;
+            let rest = letters.as_str();
+            (!rest.is_empty()).then(|| (first, format!("-{rest}")))
+        }) {
+            written.push(format!("-{first}").into());
+            argument = rest.into();
+        }
+        written.push(argument);
+    }
+    written
 }
 
 /// Returns whether an argument names a state directory.

@@ -14,7 +14,7 @@ use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
-use crate::saved_rules::{SavedRules, parse_robots};
+use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
@@ -100,13 +100,10 @@ impl<S: Fetcher> Crawl<S> {
             };
             Frontier::open(state, options, clock.next_millisecond(), parse_robots(robots_name))
         };
+        check_database(state)?;
         let last_rules = SavedRules::read(state)?;
         if last_rules.as_ref().is_some_and(|last| *last != rules) {
             return Err(StateError::OtherRules.into());
-        }
-        if last_rules.is_some() && Frontier::is_missing(state) {
-            // They are written when the database is there. Its outputs must not be begun anew.
-            return Err(StateError::NoDatabase { dir: state.to_owned() }.into());
         }
         let (mut unread_commits, mut for_new_links) = (0, Vec::new());
         let last_name = Frontier::stored_config(state)?.map(|config| config.robots_name);

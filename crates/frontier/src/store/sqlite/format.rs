@@ -211,10 +211,11 @@ pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> 
     Ok(head.get(18..20) == Some(&[2, 2]))
 }
 
-/// Whether the file has the head of another program's database, or is no database.
+/// Whether the file has the head of another program's database, or is no database. A head of zeros is what a power cut may leave of any.
 pub(super) fn is_foreign(path: &Path) -> std::result::Result<bool, StoreError> {
     let head = head(path)?;
-    Ok(head.get(68..72).is_some_and(|id| id != APPLICATION_ID.to_be_bytes()))
+    let is_empty = head.iter().all(|byte| *byte == 0);
+    Ok(!is_empty && head.get(68..72).is_some_and(|id| id != APPLICATION_ID.to_be_bytes()))
 }
 
 /// Returns the first 100 bytes of a file, or fewer if it is shorter.
