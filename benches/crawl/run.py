@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Crawls whole documentation sites with this crawler and its peers, side by side.
 
-    benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3]
+    benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3] [--connections 16]
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
-and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay, each with its best number of connections. The pages of a
+and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
 The best of all rounds counts. For memory, which depends on which large pages are in flight together, the median counts.
 
@@ -72,6 +72,7 @@ def parse():
     parser.add_argument("--sites", type=names, default=["python", "postgresql", "libstdc++", "javadoc", "rust"])
     parser.add_argument("--peers", type=names, default=["ours", "wget2", "spider", "wget", "list"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="of this crawler, spider and the list")
     parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     return parser.parse_args()
 
@@ -130,7 +131,7 @@ def build(arguments):
     if not arguments.crawler:
         dist = ["--profile", "dist", "--features", "jemalloc"]
         subprocess.run([*cargo, *dist, "--manifest-path", ROOT / "Cargo.toml"], check=True)
-    programs = {"ours": arguments.crawler or target / "dist/crawler"}
+    programs = {"ours": arguments.crawler or target / "dist/crawler", "connections": str(vars(arguments).get("connections", CONNECTIONS))}
     if {"list", "spider"} & set(arguments.peers):
         manifest = HERE / "peers/Cargo.toml"
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
@@ -228,7 +229,7 @@ def measure(peer, programs, server, site, work):
         known = work / f"known-{site}.txt"
         if not known.exists():
             known.write_text(known_list(programs, start, out))
-        command = [programs["fetch_list"], known, str(CONNECTIONS)]
+        command = [programs["fetch_list"], known, programs["connections"]]
     else:
         command = COMMANDS[peer](programs, start, out)
     server.forget()
@@ -249,7 +250,7 @@ def measure(peer, programs, server, site, work):
 
 
 def ours(programs, start, _out):
-    connections = str(CONNECTIONS)
+    connections = programs["connections"]
     return [programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
 
 
@@ -287,7 +288,7 @@ def httrack(_programs, start, _out):
 
 
 def spider(programs, start, _out):
-    return [programs["spider_peer"], start, str(CONNECTIONS)]
+    return [programs["spider_peer"], start, programs["connections"]]
 
 
 COMMANDS = {
