@@ -408,6 +408,9 @@ fn a_directory_without_its_database_is_no_new_crawl() {
     let lacks = &["lacks its database", "frontier.sqlite from a copy"];
     let looks = [
         &["status", &state][..],
+        &["list", "--done", &state],
+        &["list", "--waiting", &state],
+        &["why", &state, &seed],
         &["repair", &state],
         &["resume", &state],
         &command,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlable, Time};
+use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlable, PageRecord, Time};
 
 use crate::config::with_scheme;
 use crate::error::StartError;
@@ -62,6 +62,16 @@ impl SavedCrawl {
             summary,
             saved_at,
         })
+    }
+
+    /// Visits what became of each page of the crawl in a directory, in order, without the rest of its state.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a crawl, or one that cannot be read or is damaged.
+    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), StartError> {
+        check_database(dir)?;
+        Ok(Frontier::read_records(dir, visit)?)
     }
 
     /// Makes a URL canonical as the crawl does. A host without a scheme gets one, as a seed does.

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 
 use crawler::SavedCrawl;
-use frontier::{Entry, Frontier, NotFetched, PageEnd, PageRecord, Purpose, Time};
+use frontier::{Entry, NotFetched, PageEnd, PageRecord, Purpose, Time};
 use serde::Serialize;
 
 use super::StateFailure;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {
         written?;
     } else {
         let mut written = Ok(());
-        Frontier::read_records(&args.dir, &mut |record| {
+        SavedCrawl::read_records(&args.dir, &mut |record| {
             if written.is_ok() && is_listed(args.which, record.end) {
                 written = write_line(&mut to, &RecordLine::of(&record));
             }
