@@ -48,7 +48,7 @@ def main():
     if arguments.short:
         arguments.hosts, arguments.pages, arguments.rounds = 200, 400, 1
     run.install(["nginx-light"])
-    crawlers = arguments.crawler or [run.build(argparse.Namespace(crawler=None, peers=["ours"]))["ours"]]
+    crawlers = arguments.crawler or [run.build(["ours"])["ours"]]
     root = made(arguments.hosts)
     runs = collections.defaultdict(list)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, Server(pathlib.Path(folder), root) as server:

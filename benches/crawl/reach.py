@@ -26,19 +26,18 @@ def main():
     parser.add_argument("--sites", type=lambda text: text.split(","), default=list(run.SITES))
     parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     arguments = parser.parse_args()
-    arguments.peers = ["ours"]
     sites = {name: run.SITES[name] for name in arguments.sites}
     run.install([package for package, _, _ in sites.values()] + ["nginx-light"])
-    programs = run.build(arguments)
+    setup = run.Setup(run.build(["ours"], arguments.crawler))
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work, run.Server(pathlib.Path(work), sites) as server:
-        differing = [name for name in sites if not is_same(name, server, programs, pathlib.Path(work))]
+        differing = [name for name in sites if not is_same(name, server, setup, pathlib.Path(work))]
     sys.exit(f"they differ: {', '.join(differing)}" if differing else 0)
 
 
-def is_same(name, server, programs, work):
+def is_same(name, server, setup, work):
     start, records = server.starts[name], work / "pages.jsonl"
     server.forget()
-    command = [*run.ours(programs, start, work), "--output", records]
+    command = [*run.ours(setup, start, work), "--output", records]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     asked = Counter(request["uri"] for request in server.asked())
     pages = (page for page in map(json.loads, records.open()) if page["status"] == 200)

@@ -13,6 +13,7 @@ Requires Debian 12, Python 3.11 and cargo, and root if a package is missing.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -43,17 +44,25 @@ SITES = {
 PACKAGES = ["nginx-light", "wget", "wget2", "httrack"]
 
 
+@dataclasses.dataclass
+class Setup:
+    """What all rounds have in common."""
+
+    programs: dict[str, pathlib.Path]
+    connections: int = CONNECTIONS
+
+
 def main():
     arguments = parse()
     sites = {name: SITES[name] for name in arguments.sites}
     install([package for package, _, _ in sites.values()] + PACKAGES)
-    programs = build(arguments)
+    setup = Setup(build(arguments.peers, arguments.crawler), arguments.connections)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work, Server(pathlib.Path(work), sites) as server:
         runs = {}
         for name in sites:
             for turn in range(arguments.rounds):
                 for peer in arguments.peers:
-                    run = measure(peer, programs, server, name, pathlib.Path(work))
+                    run = measure(peer, setup, server, name, pathlib.Path(work))
                     print(f"{name} {peer} {turn}: {run}", file=sys.stderr)
                     runs.setdefault((peer, name), []).append(run)
         rows = {key: result(rounds) for key, rounds in runs.items()}
@@ -125,14 +134,15 @@ def copy_of(name, root):
     return copy
 
 
-def build(arguments):
+def build(peers, crawler=None):
+    """Returns the programs that these peers need, by name."""
     target = TARGET
     cargo = ["cargo", "build", "--quiet"]
-    if not arguments.crawler:
+    if not crawler:
         dist = ["--profile", "dist", "--features", "jemalloc"]
         subprocess.run([*cargo, *dist, "--manifest-path", ROOT / "Cargo.toml"], check=True)
-    programs = {"ours": arguments.crawler or target / "dist/crawler", "connections": str(vars(arguments).get("connections", CONNECTIONS))}
-    if {"list", "spider"} & set(arguments.peers):
+    programs = {"ours": crawler or target / "dist/crawler"}
+    if {"list", "spider"} & set(peers):
         manifest = HERE / "peers/Cargo.toml"
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
         subprocess.run([*cargo, "--release", "--locked", "--manifest-path", manifest], check=True, env=environment)
@@ -220,7 +230,7 @@ http {{
 """
 
 
-def measure(peer, programs, server, site, work):
+def measure(peer, setup, server, site, work):
     start = server.starts[site]
     out = work / "out"
     shutil.rmtree(out, ignore_errors=True)
@@ -228,10 +238,10 @@ def measure(peer, programs, server, site, work):
     if peer == "list":
         known = work / f"known-{site}.txt"
         if not known.exists():
-            known.write_text(known_list(programs, start, out))
-        command = [programs["fetch_list"], known, programs["connections"]]
+            known.write_text(known_list(setup, start, out))
+        command = [setup.programs["fetch_list"], known, str(setup.connections)]
     else:
-        command = COMMANDS[peer](programs, start, out)
+        command = COMMANDS[peer](setup, start, out)
     server.forget()
     waiter = [sys.executable, "-SE", HERE / "waited.py", *command]
     output = subprocess.run(waiter, cwd=out, stdout=subprocess.PIPE, check=True).stdout
@@ -249,46 +259,46 @@ def measure(peer, programs, server, site, work):
     }
 
 
-def ours(programs, start, _out):
-    connections = programs["connections"]
-    return [programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
+def ours(setup, start, _out):
+    connections = str(setup.connections)
+    return [setup.programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
 
 
-def ours_output(programs, start, out):
-    return [*ours(programs, start, out), "--output", out / "pages.jsonl"]
+def ours_output(setup, start, out):
+    return [*ours(setup, start, out), "--output", out / "pages.jsonl"]
 
 
-def ours_state(programs, start, out):
+def ours_state(setup, start, out):
     # On a disk, not in memory as all else.
     state = TARGET / "crawl-state"
     shutil.rmtree(state, ignore_errors=True)
-    return [*ours_output(programs, start, out), "--state", state]
+    return [*ours_output(setup, start, out), "--state", state]
 
 
 def ours_with(*options):
     """Returns a crawl with one more output; names of files get the folder."""
-    return lambda programs, start, out: [
-        *ours(programs, start, out),
+    return lambda setup, start, out: [
+        *ours(setup, start, out),
         *(out / word if word.startswith("written") else word for word in options),
     ]
 
 
-def wget2(_programs, start, _out):
+def wget2(_setup, start, _out):
     # With --follow-tags it would request the names of anchors, too.
     tags = "--ignore-tags=img,link,script"
     return ["wget2", "-q", "--recursive", "--level=0", "--max-threads=8", "--no-config", "--robots=on", tags, start]
 
 
-def wget(_programs, start, _out):
+def wget(_setup, start, _out):
     return ["wget", "-q", "--recursive", "--level=inf", "--follow-tags=a,area,frame,iframe", "--compression=auto", start]
 
 
-def httrack(_programs, start, _out):
+def httrack(_setup, start, _out):
     return ["httrack", start, "--quiet", "-%c1000", "-c16", "--max-rate=0", "--disable-security-limits", "-p1"]
 
 
-def spider(programs, start, _out):
-    return [programs["spider_peer"], start, programs["connections"]]
+def spider(setup, start, _out):
+    return [setup.programs["spider_peer"], start, str(setup.connections)]
 
 
 COMMANDS = {
@@ -307,9 +317,9 @@ COMMANDS = {
 }
 
 
-def known_list(programs, start, out):
+def known_list(setup, start, out):
     pages = out / "pages.jsonl"
-    subprocess.run([*ours(programs, start, out), "--output", pages], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([*ours(setup, start, out), "--output", pages], check=True, stderr=subprocess.DEVNULL)
     records = (json.loads(line) for line in pages.read_text().splitlines())
     return "\n".join(record["url"] for record in records if record["status"] == 200)
 

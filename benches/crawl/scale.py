@@ -26,13 +26,12 @@ def main():
     parser.add_argument("--links", type=int, default=100)
     parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     arguments = parser.parse_args()
-    arguments.peers = ["ours"]
     run.install(["nginx-light"])
-    programs = run.build(arguments)
+    setup = run.Setup(run.build(["ours"], arguments.crawler))
     root = made(arguments.pages, arguments.links)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work, run.Server(pathlib.Path(work), {"scale": root}) as server:
         server.forget()
-        command = run.ours(programs, server.starts["scale"], None)
+        command = run.ours(setup, server.starts["scale"], None)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         asked = [one for one in server.asked() if one["uri"].endswith(".html")]
