@@ -47,8 +47,8 @@
 //! # What loading guarantees
 //!
 //! * Every truncation and every flipped bit is an error. It is never a panic, nor a filter that answers "no" for a key that was saved.
-//! * Every field is checked before memory is allocated. No more is allocated than the limit, the length of the file, and a buffer of
-//!   64 KiB. (The formulas of [`sizing`](crate::sizing) build one table per number of probes, once for all filters.)
+//! * Every field is checked before memory is allocated. No more is allocated than the limit and the length of the file. (The
+//!   formulas of [`sizing`](crate::sizing) build one table per number of probes, once for all filters.)
 //! * Ones are counted again.
 //!
 //! Writing a file safely is up to you: write a temporary file, sync it, then rename it.
@@ -197,33 +197,40 @@ pub(crate) fn stored_bytes(words: u64) -> u64 {
 }
 
 pub(crate) fn write_words(words: &[u64], mut sum: u64, writer: &mut impl Write) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(CHUNK_BYTES + 8);
+    let mut buffer = Vec::new();
     for chunk in words.chunks(CHUNK_BYTES / 8) {
-        buffer.clear();
-        for word in chunk {
-            buffer.extend_from_slice(&word.to_le_bytes());
-        }
-        sum = checksum(&buffer, sum);
-        buffer.extend_from_slice(&sum.to_le_bytes());
-        writer.write_all(&buffer)?;
+        let bytes = little_endian(chunk, &mut buffer);
+        sum = checksum(bytes, sum);
+        writer.write_all(bytes)?;
+        writer.write_all(&sum.to_le_bytes())?;
     }
     Ok(())
+}
+
+/// Returns the bytes of the words as files have them. On most platforms memory has the same.
+fn little_endian<'w>(words: &'w [u64], buffer: &'w mut Vec<u8>) -> &'w [u8] {
+    if cfg!(target_endian = "little") {
+        return bytemuck::cast_slice(words);
+    }
+    buffer.clear();
+    buffer.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    buffer
 }
 
 /// Reads words into fresh memory, which the caller has checked against its limit.
 pub(crate) fn read_words(words: u64, mut sum: u64, reader: &mut impl Read) -> Result<Memory, SnapshotError> {
     let mut memory = Memory::zeroed(words).map_err(SnapshotError::Memory)?;
-    let mut buffer = vec![0; CHUNK_BYTES.min(memory.words().len() * 8) + 8];
     for chunk in memory.words_mut().chunks_mut(CHUNK_BYTES / 8) {
-        let buffer = &mut buffer[..chunk.len() * 8 + 8];
-        reader.read_exact(buffer)?;
-        let (bytes, stored) = buffer.split_at(chunk.len() * 8);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(chunk);
+        reader.read_exact(bytes)?;
         sum = checksum(bytes, sum);
+        let mut stored = [0; 8];
+        reader.read_exact(&mut stored)?;
         if stored != sum.to_le_bytes() {
             return Err(SnapshotError::Damaged);
         }
-        for (word, bytes) in chunk.iter_mut().zip(bytes.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
+        for word in chunk {
+            *word = u64::from_le(*word);
         }
     }
     Ok(memory)
@@ -231,16 +238,10 @@ pub(crate) fn read_words(words: u64, mut sum: u64, reader: &mut impl Read) -> Re
 
 /// Returns a checksum of all words, which identifies a state.
 pub(crate) fn fingerprint(words: &[u64]) -> u64 {
-    let mut sum = words.len() as u64;
-    let mut buffer = Vec::with_capacity(CHUNK_BYTES);
-    for chunk in words.chunks(CHUNK_BYTES / 8) {
-        buffer.clear();
-        for word in chunk {
-            buffer.extend_from_slice(&word.to_le_bytes());
-        }
-        sum = checksum(&buffer, sum);
-    }
-    sum
+    let mut buffer = Vec::new();
+    words.chunks(CHUNK_BYTES / 8).fold(words.len() as u64, |sum, chunk| {
+        checksum(little_endian(chunk, &mut buffer), sum)
+    })
 }
 
 /// Returns the hash that a header describes.
