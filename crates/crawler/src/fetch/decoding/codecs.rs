@@ -1,5 +1,7 @@
 //! One content coding each, by the libraries that know them. Alone in naming brotli-decompressor, libdeflater and zstd-safe.
 
+use std::cell::RefCell;
+
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::Decompressor;
@@ -68,9 +70,14 @@ impl Codec {
     }
 }
 
+thread_local! {
+    /// Its 12 KiB are written anew for each stream, and keep nothing of the one before.
+    static GUNZIP: RefCell<Decompressor> = RefCell::default();
+}
+
 /// Decodes a gzip stream that is whole; how many bytes were written, if it is sound and they found room.
 pub(super) fn gunzip(stream: &[u8], out: &mut [u8]) -> Option<usize> {
-    Decompressor::new().gzip_decompress(stream, out).ok()
+    GUNZIP.with_borrow_mut(|gunzip| gunzip.gzip_decompress(stream, out).ok())
 }
 
 /// Waits for two bytes, and tells a zlib stream from bare deflate by its header (RFC 1950, section 2.2): a stored block of
