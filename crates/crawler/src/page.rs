@@ -113,7 +113,9 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
     let decoded = charset::decode(&answer.body, content_type);
     let (html, known) = (&decoded.text, wanted.known.as_deref());
     let (found, text_hash) = if wanted.fingerprint {
-        let (found, text) = links::extract_new_and_text::<TextHash>(html, decoded.encoding, url, options, known);
+        // It has 34 KiB, so it is never moved.
+        let mut text = TextHash::default();
+        let found = links::extract_new_and_text(html, decoded.encoding, url, options, known, &mut text);
         (found, text.finish())
     } else {
         (links::extract_new(html, decoded.encoding, url, options, known), None)

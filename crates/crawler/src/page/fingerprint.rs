@@ -26,6 +26,8 @@ mod majority;
 mod sample;
 mod words;
 
+use std::ops::Range;
+
 use frontier::{ContentHash, SimHash};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -82,7 +84,7 @@ impl ReadText for TextHash {
         if self.words < DENSE_WORDS {
             self.read_words(text);
         } else {
-            self.read_sample(text.as_str().as_bytes());
+            self.read_sample(text.markup(), text.range());
         }
     }
 }
@@ -93,17 +95,18 @@ impl TextHash {
         while let Some(word) = words.next_word() {
             self.add(word);
             if self.words == DENSE_WORDS {
-                self.read_sample(words.rest());
+                self.read_sample(text.markup(), words.rest());
                 return;
             }
         }
     }
 
     #[inline]
-    fn read_sample(&mut self, text: &[u8]) {
+    fn read_sample(&mut self, markup: &[u8], run: Range<usize>) {
         let (recent, sampled) = (&mut self.recent, &mut self.sampled);
-        self.sample
-            .read(text, &mut |feature| sampled.add_if(feature, recent.is_new(feature)));
+        self.sample.read(markup, run, &mut |feature| {
+            sampled.add_if(feature, recent.is_new(feature))
+        });
     }
 
     #[inline]
@@ -124,7 +127,7 @@ impl TextHash {
     }
 
     /// Returns the simhash; `None` for a text of fewer than 16 words.
-    pub(crate) fn finish(mut self) -> Option<SimHash> {
+    pub(crate) fn finish(&mut self) -> Option<SimHash> {
         if self.words < MIN_WORDS {
             return None;
         }
@@ -132,9 +135,10 @@ impl TextHash {
             let (recent, sampled) = (&mut self.recent, &mut self.sampled);
             self.sample
                 .finish(&mut |feature| sampled.add_if(feature, recent.is_new(feature)));
-            self.dense.add_times_power_of_two(self.sampled, WORDS_PER_FEATURE_LOG2);
+            let sampled = std::mem::take(sampled);
+            self.dense.add_times_power_of_two(sampled, WORDS_PER_FEATURE_LOG2);
         }
-        Some(SimHash::from(self.dense.finish()))
+        Some(SimHash::from(std::mem::take(&mut self.dense).finish()))
     }
 }
 
@@ -144,7 +148,7 @@ impl TextHash {
 /// Two features that share a slot evict each other. They may then count again.
 struct RecentFeatures([u32; RECENT_SLOTS]);
 
-/// A power of two. The table takes 32 KiB of stack, which stays in the CPU cache.
+/// A power of two. The table takes 32 KiB of stack, as much as the first CPU cache has.
 const RECENT_SLOTS: usize = 8192;
 
 impl Default for RecentFeatures {

@@ -235,21 +235,20 @@ pub(crate) fn extract_new(
         .unwrap_or_else(|_| all_links(html, encoding, page_url, options))
 }
 
-/// Does the same, and passes on the visible text, as [`read_text`] does.
+/// Does the same, and passes on the visible text to a reader that has read nothing, as [`read_text`] does.
 pub(crate) fn extract_new_and_text<R: ReadText>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
-) -> (NewLinks, R) {
-    let mut reader = R::default();
-    let found = scan::extract_new(html, encoding, page_url, options, known, &mut reader).unwrap_or_else(|_| {
-        reader = R::default();
-        read_text(html, &mut reader);
+    reader: &mut R,
+) -> NewLinks {
+    scan::extract_new(html, encoding, page_url, options, known, reader).unwrap_or_else(|_| {
+        *reader = R::default();
+        read_text(html, reader);
         all_links(html, encoding, page_url, options)
-    });
-    (found, reader)
+    })
 }
 
 fn all_links(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> NewLinks {

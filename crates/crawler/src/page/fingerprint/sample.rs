@@ -4,6 +4,8 @@
 //! Journal 28(6), 2019, section 3.1), and the first three letters of a word decide whether a feature begins there. So it depends on the
 //! text alone, and the same passage has the same features on every page.
 
+use std::ops::Range;
+
 use super::bytes::{Sixteen, below};
 
 /// How many bits, each made of the first three letters of a word, must be 1 for the word to be chosen. Each halves the share: with two, about
@@ -18,6 +20,9 @@ const WINDOW_BYTES: usize = 16;
 
 /// Bytes from the start of a feature on that are searched for digits.
 const SEEN_BYTES: usize = 32;
+
+/// Bytes of a run that is copied at once.
+const SHORT_BYTES: usize = 32;
 
 /// Bytes of the buffer. Most text between two tags is much shorter.
 const BUFFER_BYTES: usize = 2048;
@@ -41,9 +46,33 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// Reads a run of text, which no letter and no digit follows.
+    /// Reads a run of text in the markup, which no letter and no digit follows.
     #[inline]
-    pub(super) fn read(&mut self, mut run: &[u8], add: &mut impl FnMut(u64)) {
+    pub(super) fn read(&mut self, markup: &[u8], run: Range<usize>, add: &mut impl FnMut(u64)) {
+        if run.len() > SHORT_BYTES || !self.append_short(markup, &run) {
+            self.read_long(markup.get(run).unwrap_or_default(), add);
+        }
+    }
+
+    /// Appends a short run with bytes behind it, which the next run overwrites: a copy of constant length needs no call. False where either
+    /// side has no room for that.
+    #[inline]
+    fn append_short(&mut self, markup: &[u8], run: &Range<usize>) -> bool {
+        let from = markup.get(run.start..).and_then(<[u8]>::first_chunk::<SHORT_BYTES>);
+        let to = self.buffer.get_mut(self.filled..);
+        let Some((from, (to, behind))) = from.zip(to.and_then(<[u8]>::split_first_chunk_mut::<SHORT_BYTES>)) else {
+            return false;
+        };
+        *to = *from;
+        let Some(end) = to.get_mut(run.len()).or(behind.first_mut()) else {
+            return false;
+        };
+        *end = b' ';
+        self.filled += run.len() + 1;
+        true
+    }
+
+    fn read_long(&mut self, mut run: &[u8], add: &mut impl FnMut(u64)) {
         while self.filled + run.len() >= BUFFER_BYTES {
             let (now, later) = run.split_at(BUFFER_BYTES - self.filled);
             self.append(now);
@@ -181,7 +210,13 @@ mod tests {
         let mut found = Vec::new();
         let mut sample = Sample::default();
         let mut add = |feature| found.push(feature);
-        runs.iter().for_each(|run| sample.read(run.as_bytes(), &mut add));
+        // As in a page, other text stands behind most runs.
+        let markup: String = runs.iter().map(|run| format!("{run}<br>")).collect();
+        let mut start = 0;
+        for run in runs {
+            sample.read(markup.as_bytes(), start..start + run.len(), &mut add);
+            start += run.len() + "<br>".len();
+        }
         sample.finish(&mut add);
         found
     }

@@ -68,9 +68,9 @@ impl<'t> Words<'t> {
         rest.iter().rev().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte))
     }
 
-    /// Returns what was not read yet.
-    pub(super) fn rest(&self) -> &'t [u8] {
-        self.text.get(self.at..self.end).unwrap_or_default()
+    /// Returns the range that was not read yet.
+    pub(super) fn rest(&self) -> Range<usize> {
+        self.at.min(self.end)..self.end
     }
 
     /// Reads the word that begins here, if it has ASCII letters only; `None` if it has others, or none.
