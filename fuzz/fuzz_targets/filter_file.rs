@@ -16,7 +16,7 @@ use sieve_fuzz::{allocated, logging};
 #[global_allocator]
 static ALLOCATOR: allocated::Counting = allocated::Counting;
 
-/// What reading may allocate beside the filter's words: a buffer for them, and bookkeeping for each layer.
+/// What reading may allocate: the filter's words, and bookkeeping for each layer, which may be as long as a tiny layer.
 fn most_allocated(limit: usize) -> usize {
     limit + limit.min(seal::CHUNK_BYTES) + LITTLE
 }
