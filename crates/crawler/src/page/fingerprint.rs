@@ -126,7 +126,7 @@ impl TextHash {
         }
     }
 
-    /// Returns the simhash; `None` for a text of fewer than 16 words.
+    /// Returns the simhash; `None` for a text of fewer than 16 words. Call it once, at the end of the text.
     pub(crate) fn finish(&mut self) -> Option<SimHash> {
         if self.words < MIN_WORDS {
             return None;
@@ -148,7 +148,7 @@ impl TextHash {
 /// Two features that share a slot evict each other. They may then count again.
 struct RecentFeatures([u32; RECENT_SLOTS]);
 
-/// A power of two. The table takes 32 KiB of stack, as much as the first CPU cache has.
+/// A power of two. The table takes 32 KiB of stack, as much as the first cache of many processors.
 const RECENT_SLOTS: usize = 8192;
 
 impl Default for RecentFeatures {

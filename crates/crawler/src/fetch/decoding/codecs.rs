@@ -71,7 +71,7 @@ impl Codec {
 }
 
 thread_local! {
-    /// Its 12 KiB are written anew for each stream, and keep nothing of the one before.
+    /// Some 11 KiB of tables, which each block writes as it needs them. Only those of the static code are kept, which are always the same.
     static GUNZIP: RefCell<Decompressor> = RefCell::default();
 }
 

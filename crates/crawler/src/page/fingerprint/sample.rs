@@ -54,7 +54,7 @@ impl Sample {
         }
     }
 
-    /// Appends a short run with bytes behind it, which the next run overwrites: a copy of constant length needs no call. False where either
+    /// Appends a short run with bytes behind it, which later text overwrites: a copy of constant length needs no call. False where either
     /// side has no room for that.
     #[inline]
     fn append_short(&mut self, markup: &[u8], run: &Range<usize>) -> bool {
@@ -246,6 +246,18 @@ mod tests {
         ) {
             let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
             prop_assert_eq!(features(&runs), one_by_one(&runs));
+        }
+    }
+
+    #[test]
+    fn short_runs_at_the_end_of_the_buffer_are_read_as_any_others() {
+        let words = "odd words of several lengths, and of one letter: a b c ".repeat(60);
+        // The first run fills the buffer up to its last bytes, or beyond.
+        for first in BUFFER_BYTES - BLOCK_BYTES - 2 * SHORT_BYTES..BUFFER_BYTES {
+            for second in 0..=SHORT_BYTES + 2 {
+                let runs = [&words[..first], &words[first..first + second], "", &words[7..400]];
+                assert_eq!(features(&runs), one_by_one(&runs), "{first} and {second} bytes");
+            }
         }
     }
 
