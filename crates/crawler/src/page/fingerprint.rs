@@ -105,7 +105,7 @@ impl TextHash {
     fn read_sample(&mut self, markup: &[u8], run: Range<usize>) {
         let (recent, sampled) = (&mut self.recent, &mut self.sampled);
         self.sample.read(markup, run, &mut |feature| {
-            sampled.add_if(feature, recent.is_new(feature))
+            sampled.add_if(feature, recent.is_new(feature));
         });
     }
 
