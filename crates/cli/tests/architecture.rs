@@ -156,7 +156,7 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);
     only("cli", "env_logger::", &["logging.rs"]);
     only("crawler", "xxhash_rust::", &["page/fingerprint.rs"]);
-    only("crawler", "wide::", &["page/fingerprint/bytes.rs"]);
+    only("crawler", "wide::", &["page/bytes.rs"]);
 }
 
 #[test]

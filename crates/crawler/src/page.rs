@@ -1,5 +1,6 @@
 //! From an answer to the contents of its page: links, title, robots directives, fields, fingerprint.
 
+mod bytes;
 pub mod charset;
 pub mod fingerprint;
 pub(crate) mod link_graph;

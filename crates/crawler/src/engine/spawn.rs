@@ -37,7 +37,8 @@ impl<S: Fetcher> Crawl<S> {
             validators: stored_validators(&lease.entry),
             ..Request::new(url, kind)
         };
-        let fetched = fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease));
+        // The runtime moves a task several times, and this part of it has kilobytes.
+        let fetched = Box::pin(fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease)));
         let task = run_and_conclude(fetched, lease.clone(), started, config);
         self.ledger.spawn(lease, started, task);
     }

@@ -21,7 +21,6 @@
 //!
 //! Both hashes can be made to collide on purpose. That gains nothing: the same server could serve the same bytes twice.
 
-mod bytes;
 mod majority;
 mod sample;
 mod words;

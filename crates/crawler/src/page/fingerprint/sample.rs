@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::bytes::{Sixteen, below};
+use crate::page::bytes::{Sixteen, below};
 
 /// How many bits, each made of the first three letters of a word, must be 1 for the word to be chosen. Each halves the share: with two, about
 /// one word in four is chosen.
@@ -58,9 +58,11 @@ impl Sample {
     /// side has no room for that.
     #[inline]
     fn append_short(&mut self, markup: &[u8], run: &Range<usize>) -> bool {
-        let from = markup.get(run.start..).and_then(<[u8]>::first_chunk::<SHORT_BYTES>);
+        let Some(from) = markup.get(run.start..).and_then(<[u8]>::first_chunk::<SHORT_BYTES>) else {
+            return false;
+        };
         let to = self.buffer.get_mut(self.filled..);
-        let Some((from, (to, behind))) = from.zip(to.and_then(<[u8]>::split_first_chunk_mut::<SHORT_BYTES>)) else {
+        let Some((to, behind)) = to.and_then(<[u8]>::split_first_chunk_mut::<SHORT_BYTES>) else {
             return false;
         };
         *to = *from;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::bytes::{HIGH, below, digits, each, first, letters};
+use crate::page::bytes::{HIGH, below, digits, each, first, letters};
 
 /// Stands for a run of digits. It is also the hash of a word of digits only.
 pub(super) const NUMBER: u64 = b'#' as u64;
@@ -96,7 +96,7 @@ impl<'t> Words<'t> {
                 return Some(hash);
             }
             bytes = self.eight_from(end);
-            letters = super::bytes::letters(bytes);
+            letters = crate::page::bytes::letters(bytes);
         }
     }
 

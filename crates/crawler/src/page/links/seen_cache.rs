@@ -131,7 +131,8 @@ impl SeenLinkCache {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
         // `http:?q` means the page itself with that query, though it looks absolute.
-        let (_, after_marker) = href.split_at(href.find([':', '/', '?']).unwrap_or(href.len()));
+        let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
+        let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
         let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
         (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }

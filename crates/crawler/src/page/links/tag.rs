@@ -1,6 +1,9 @@
 //! Tags: their names, and the attributes that are read.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::page::bytes::{below, has_zero, lower_case};
 
 /// A tag's name as written, with a numeric code for fast comparison.
 #[derive(Debug, Clone, Copy)]
@@ -13,9 +16,15 @@ pub(super) struct Name<'a> {
 const LONG: u64 = 0;
 
 impl<'a> Name<'a> {
+    /// Returns the name at a place in the markup.
     #[inline]
-    pub(super) fn new(text: &'a str) -> Self {
-        let code = if text.len() > 8 { LONG } else { code(text.as_bytes()) };
+    pub(super) fn at(html: &'a str, range: Range<usize>) -> Self {
+        let text = html.get(range.clone()).unwrap_or_default();
+        let code = match html.as_bytes().get(range.start..).and_then(<[u8]>::first_chunk) {
+            Some(eight) if text.len() <= 8 => code_of_first(*eight, text),
+            None if text.len() <= 8 => code(text.as_bytes()),
+            _ => LONG,
+        };
         Self { text, code }
     }
 
@@ -47,6 +56,17 @@ pub(super) const fn code(name: &[u8]) -> u64 {
         rest = before;
     }
     code
+}
+
+/// Returns the [`code`] of a name of up to eight bytes, which is the start of these, without a loop over its bytes.
+#[inline]
+fn code_of_first(eight: [u8; 8], name: &str) -> u64 {
+    let within = below(name.len());
+    let bytes = u64::from_le_bytes(eight);
+    if has_zero(bytes | !within) {
+        return code(name.as_bytes());
+    }
+    lower_case(bytes & within)
 }
 
 /// A start tag.
@@ -81,25 +101,39 @@ pub(super) enum Attribute {
 impl Attribute {
     const COUNT: usize = 14;
 
-    fn from_name(name: &str) -> Option<Self> {
-        let is = |expected: &str, attribute| name.eq_ignore_ascii_case(expected).then_some(attribute);
-        match name.len() {
-            3 => is("rel", Self::Rel).or_else(|| is("src", Self::Src)),
-            4 => is("href", Self::Href)
-                .or_else(|| is("name", Self::Name))
-                .or_else(|| is("type", Self::Type))
-                .or_else(|| is("data", Self::Data)),
-            5 => is("style", Self::Style),
-            6 => is("srcset", Self::Srcset)
-                .or_else(|| is("srcdoc", Self::Srcdoc))
-                .or_else(|| is("poster", Self::Poster)),
-            7 => is("content", Self::Content),
-            10 => is("http-equiv", Self::HttpEquiv).or_else(|| is("xlink:href", Self::XlinkHref)),
-            11 => is("imagesrcset", Self::Imagesrcset),
-            _ => None,
-        }
+    #[inline]
+    fn from_name(name: &Name<'_>) -> Option<Self> {
+        Some(match name.code() {
+            HREF => Self::Href,
+            REL => Self::Rel,
+            SRC => Self::Src,
+            SRCDOC => Self::Srcdoc,
+            NAME => Self::Name,
+            CONTENT => Self::Content,
+            SRCSET => Self::Srcset,
+            POSTER => Self::Poster,
+            DATA => Self::Data,
+            TYPE => Self::Type,
+            STYLE => Self::Style,
+            LONG if name.is("xlink:href") => Self::XlinkHref,
+            LONG if name.is("http-equiv") => Self::HttpEquiv,
+            LONG if name.is("imagesrcset") => Self::Imagesrcset,
+            _ => return None,
+        })
     }
 }
+
+const CONTENT: u64 = code(b"content");
+const DATA: u64 = code(b"data");
+const HREF: u64 = code(b"href");
+const NAME: u64 = code(b"name");
+const POSTER: u64 = code(b"poster");
+const REL: u64 = code(b"rel");
+const SRC: u64 = code(b"src");
+const SRCDOC: u64 = code(b"srcdoc");
+const SRCSET: u64 = code(b"srcset");
+const STYLE: u64 = code(b"style");
+const TYPE: u64 = code(b"type");
 
 /// An element that may hold a link, in the scanner or in a tree.
 pub(super) trait Element {
@@ -125,7 +159,8 @@ impl<'a> Attributes<'a> {
     };
 
     /// Stores an attribute if it is one that is read, and the first of its name.
-    pub(super) fn keep(&mut self, name: &str, value: &'a str) {
+    #[inline]
+    pub(super) fn keep(&mut self, name: &Name<'_>, value: &'a str) {
         if let Some(attribute) = Attribute::from_name(name)
             && let Some(kept) = self.values.get_mut(attribute as usize)
         {

@@ -5,7 +5,7 @@
 //! decodes character references and newlines ([`Name`], [`decoded`](super::references::decoded)).
 //!
 //! Time is linear in the input and memory is constant, whatever the input. No attribute is compared with those before
-//! it, and no byte is visited twice.
+//! it, and no byte is visited more than twice.
 
 mod raw_text;
 
@@ -14,6 +14,7 @@ use std::ops::Range;
 use memchr::memchr;
 
 use super::tag::{Attributes, Name, Tag};
+use crate::page::bytes::{Sixteen, first_in};
 
 /// A part of the markup that is text. What follows it is no letter and no digit, or the end.
 #[derive(Debug, Clone)]
@@ -122,11 +123,28 @@ impl<'a> Tokenizer<'a> {
         memchr(byte, rest).map(|found| from + found)
     }
 
+    /// Finds a byte that is mostly near.
+    #[inline]
+    fn find_near(&self, byte: u8, from: usize) -> Option<usize> {
+        let near: Option<&[u8; 32]> = self.bytes().get(from..)?.first_chunk();
+        match near.map(|near| first_in(near, byte)) {
+            Some(32) => self.find(byte, from + 32),
+            Some(place) => Some(from + place),
+            None => self.find(byte, from),
+        }
+    }
+
+    /// Returns sixteen bytes, unless the input ends before.
+    #[inline]
+    fn sixteen_from(&self, at: usize) -> Option<Sixteen> {
+        self.bytes().get(at..)?.first_chunk().map(Sixteen::of)
+    }
+
     /// Emits the text up to the next tag, and that tag; false at the end.
     fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<bool, S::Error> {
         let start = self.at;
         let mut from = start;
-        while let Some(open) = self.find(b'<', from) {
+        while let Some(open) = self.find_near(b'<', from) {
             let next = self.byte(open + 1);
             let is_markup = match next {
                 Some(b'/') => self.byte(open + 2).is_some(),
@@ -219,7 +237,7 @@ impl<'a> Tokenizer<'a> {
                 &attributes,
             )
         } else {
-            (self.attributes(&mut |_, _| {}), &Attributes::NONE)
+            (self.rest_of_tag(), &Attributes::NONE)
         };
         let Some(TagEnd { self_closing }) = end else {
             return Ok(());
@@ -238,24 +256,77 @@ impl<'a> Tokenizer<'a> {
 
     fn end_tag<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<(), S::Error> {
         let name = self.tag_name();
-        match self.attributes(&mut |_, _| {}) {
+        if self.byte(self.at) == Some(b'>') {
+            self.at += 1;
+            return sink.end_tag(&name);
+        }
+        match self.rest_of_tag() {
             Some(_) => sink.end_tag(&name),
             None => Ok(()),
         }
     }
 
     /// Reads the name of a tag (13.2.5.8).
+    #[inline]
     fn tag_name(&mut self) -> Name<'a> {
         let start = self.at;
-        let rest = self.bytes().get(start..).unwrap_or_default();
-        let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
-        self.at = start + length.unwrap_or(rest.len());
-        Name::new(self.slice(start, self.at))
+        self.at = self
+            .end_in_sixteen(start, [b'>', b'/'], ENDS_TAG_NAME)
+            .unwrap_or_else(|| {
+                let rest = self.bytes().get(start..).unwrap_or_default();
+                let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
+                start + length.unwrap_or(rest.len())
+            });
+        Name::at(self.html, start..self.at)
+    }
+
+    /// Returns the place of the first byte of a class that has white space and these bytes, if it is among the next sixteen, and no other
+    /// byte below the space is before it.
+    #[inline]
+    fn end_in_sixteen<const COUNT: usize>(&self, from: usize, bytes: [u8; COUNT], class: u8) -> Option<usize> {
+        let end = from + self.sixteen_from(from)?.first_of_or_space(bytes)?;
+        self.byte(end).filter(|byte| is(*byte, class)).map(|_| end)
+    }
+
+    /// Skips the rest of a tag after its name, with attributes that are not read, including its `>`.
+    ///
+    /// A `>` ends the tag, unless a value in quotes has it. Such a value begins with `=` and a quote right after a name. Everything else
+    /// with a `=` is left to [`attributes`](Self::attributes).
+    #[inline]
+    fn rest_of_tag(&mut self) -> Option<TagEnd> {
+        let mut from = self.at;
+        while let Some(place) = self.sixteen_from(from).map(|near| near.first_of([b'>', b'='])) {
+            let Some(place) = place else {
+                from += 16;
+                continue;
+            };
+            let found = from + place;
+            let before = self.byte(found.saturating_sub(1)).unwrap_or(b' ');
+            if self.byte(found) == Some(b'>') {
+                self.at = found + 1;
+                return Some(TagEnd {
+                    self_closing: before == b'/',
+                });
+            }
+            let Some(quote @ (b'"' | b'\'')) = self.byte(found + 1) else {
+                break;
+            };
+            // A `=` that begins a name opens no value.
+            if found == self.at || is(before, SPACE) || before == b'/' {
+                break;
+            }
+            let Some(end) = self.find_near(quote, found + 2) else {
+                break;
+            };
+            self.at = end + 1;
+            from = self.at;
+        }
+        self.attributes(&mut |_, _| {})
     }
 
     /// Reads the rest of a tag after its name (13.2.5.32 to 13.2.5.40), including its `>`.
     #[inline]
-    fn attributes(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<TagEnd> {
+    fn attributes(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<TagEnd> {
         let mut self_closing = false;
         let end = loop {
             match self.byte(self.at) {
@@ -279,11 +350,16 @@ impl<'a> Tokenizer<'a> {
 
     /// Reads an attribute; `None` if the input ends inside it.
     #[inline]
-    fn attribute(&mut self, keep: &mut impl FnMut(&'a str, &'a str)) -> Option<()> {
+    fn attribute(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<()> {
         let start = self.at;
         // Even a `=` belongs to the name if it is the first byte.
-        let rest = self.bytes().get(start + 1..)?;
-        let name_end = start + 1 + rest.iter().position(|byte| is(*byte, ENDS_ATTRIBUTE_NAME))?;
+        let name_end = match self.end_in_sixteen(start + 1, [b'>', b'/', b'='], ENDS_ATTRIBUTE_NAME) {
+            Some(end) => end,
+            None => {
+                let rest = self.bytes().get(start + 1..)?;
+                start + 1 + rest.iter().position(|byte| is(*byte, ENDS_ATTRIBUTE_NAME))?
+            }
+        };
         self.at = name_end;
         let value = if self.skip_space()? == b'=' {
             self.at += 1;
@@ -291,7 +367,7 @@ impl<'a> Tokenizer<'a> {
         } else {
             ""
         };
-        keep(self.slice(start, name_end), value);
+        keep(&Name::at(self.html, start..name_end), value);
         Some(())
     }
 
@@ -301,7 +377,7 @@ impl<'a> Tokenizer<'a> {
         match self.skip_space()? {
             quote @ (b'"' | b'\'') => {
                 let start = self.at + 1;
-                let end = self.find(quote, start)?;
+                let end = self.find_near(quote, start)?;
                 self.at = end + 1;
                 Some(self.slice(start, end))
             }
@@ -357,4 +433,128 @@ const CLASSES: [u8; 256] = {
 #[inline]
 fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+
+    /// Where a tag ends, whether it closes itself, and the names and values of its attributes.
+    type Ended<'a> = (usize, Option<bool>, Vec<(&'a str, &'a str)>);
+
+    fn ended<'a>(html: &'a str, read: impl FnOnce(&mut Tokenizer<'a>) -> Option<TagEnd>) -> (usize, Option<bool>) {
+        let mut tokenizer = Tokenizer { html, at: 0 };
+        let end = read(&mut tokenizer);
+        (tokenizer.at, end.map(|end| end.self_closing))
+    }
+
+    /// Reads a tag after its name byte after byte, as the standard says (13.2.5.32 to 13.2.5.40).
+    fn one_by_one(html: &str) -> Ended<'_> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            BeforeName,
+            Name,
+            AfterName,
+            BeforeValue,
+            Quoted(u8),
+            Unquoted,
+            Slash,
+        }
+        let mut state = State::BeforeName;
+        let mut found: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> = Vec::new();
+        for (at, byte) in html.bytes().enumerate() {
+            let is_space = matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ');
+            let is_self_closing = state == State::Slash;
+            if byte == b'>' && !matches!(state, State::Quoted(_)) {
+                let text = |range: &std::ops::Range<usize>| &html[range.clone()];
+                let attributes = found.iter().map(|(name, value)| (text(name), text(value))).collect();
+                return (at + 1, Some(is_self_closing), attributes);
+            }
+            if state == State::Slash {
+                state = State::BeforeName;
+            }
+            state = match (state, byte) {
+                (State::Quoted(quote), _) if byte == quote => State::BeforeName,
+                (State::Quoted(_), _) => {
+                    found.last_mut().unwrap().1.end = at + 1;
+                    state
+                }
+                (State::Unquoted, _) if !is_space => {
+                    found.last_mut().unwrap().1.end = at + 1;
+                    state
+                }
+                (State::Unquoted, _) => State::BeforeName,
+                (State::BeforeValue, _) if is_space => state,
+                (State::BeforeValue, b'"' | b'\'') => {
+                    found.last_mut().unwrap().1 = at + 1..at + 1;
+                    State::Quoted(byte)
+                }
+                (State::BeforeValue, _) => {
+                    found.last_mut().unwrap().1 = at..at + 1;
+                    State::Unquoted
+                }
+                (State::BeforeName, _) if is_space => state,
+                (State::Name | State::AfterName, _) if is_space => State::AfterName,
+                (_, b'/') => State::Slash,
+                (State::Name | State::AfterName, b'=') => State::BeforeValue,
+                (State::Name, _) => {
+                    found.last_mut().unwrap().0.end = at + 1;
+                    state
+                }
+                _ => {
+                    found.push((at..at + 1, at..at));
+                    State::Name
+                }
+            };
+        }
+        (html.len(), None, Vec::new())
+    }
+
+    proptest! {
+        #[test]
+        fn a_tag_ends_where_the_standard_says(
+            pieces in proptest::collection::vec(select(PIECES), 0..12),
+            first in select(&[" ", "\n", "/", ">"][..]),
+            rest in select(&["", ">", "> and text, in which a = \"b\" and '>' follow", "'\">"][..]),
+        ) {
+            // What precedes is the name of a tag, so one of these bytes comes first.
+            let html = first.to_owned() + &pieces.concat() + rest;
+            let (at, self_closing, expected) = one_by_one(&html);
+            prop_assert_eq!(ended(&html, Tokenizer::rest_of_tag), (at, self_closing));
+            let mut found = Vec::new();
+            let read = ended(&html, |tokenizer| tokenizer.attributes(&mut |name, value| found.push((name.as_str(), value))));
+            prop_assert_eq!(read, (at, self_closing));
+            if self_closing.is_some() {
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        " ",
+        "\t",
+        "\x0B",
+        "/",
+        "=",
+        "\"",
+        "'",
+        ">",
+        "a",
+        "b",
+        "href",
+        "é",
+        "=\"",
+        "='",
+        "=\"v\"",
+        "='>'",
+        "= ",
+        "data-of-several-words",
+        "\0",
+        "<",
+        "class=\"a name that is longer than sixteen bytes\"",
+        "title='and one of more than thirty-two bytes, too > so'",
+    ];
 }

@@ -23,7 +23,7 @@ impl<'a> Tokenizer<'a> {
         sink.raw_text(self.run(start, start + end));
         self.at = start + end + "</".len() + name.as_str().len();
         // The name is complete, so this is a tag. If the input ends inside it, nothing follows that could matter.
-        self.attributes(&mut |_, _| {});
+        self.rest_of_tag();
     }
 }
 

@@ -4,37 +4,52 @@
 use wide::u8x16;
 
 /// The same byte eight times.
-pub(super) const fn each(byte: u8) -> u64 {
+pub(crate) const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
 /// The highest bit of each byte.
-pub(super) const HIGH: u64 = each(0x80);
+pub(crate) const HIGH: u64 = each(0x80);
 
 /// Returns the place of the first byte whose highest bit is set; 8 if there is none. The other bits must be zero.
 #[inline]
-pub(super) fn first(marked: u64) -> usize {
+pub(crate) fn first(marked: u64) -> usize {
     marked.trailing_zeros() as usize / 8
 }
 
 /// Returns ones for the first bytes, as many as said, up to eight.
 #[inline]
-pub(super) fn below(length: usize) -> u64 {
+pub(crate) fn below(length: usize) -> u64 {
     u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0)
 }
 
 /// Marks ASCII letters, and all bytes that are not ASCII.
 #[inline]
-pub(super) fn letters(bytes: u64) -> u64 {
+pub(crate) fn letters(bytes: u64) -> u64 {
     let lower = (bytes | each(0x20)) & !HIGH;
     let from_a = lower + each(0x80 - b'a');
     let behind_z = lower + each(0x80 - b'z' - 1);
     (from_a & !behind_z | bytes) & HIGH
 }
 
+/// Returns the bytes with ASCII letters in lower case.
+#[inline]
+pub(crate) fn lower_case(bytes: u64) -> u64 {
+    let low = bytes & !HIGH;
+    let from_a = low + each(0x80 - b'A');
+    let behind_z = low + each(0x80 - b'Z' - 1);
+    bytes | (from_a & !behind_z & !bytes & HIGH) >> 2
+}
+
+/// Returns whether one of the bytes is zero.
+#[inline]
+pub(crate) fn has_zero(bytes: u64) -> bool {
+    bytes.wrapping_sub(each(1)) & !bytes & HIGH != 0
+}
+
 /// Marks ASCII digits.
 #[inline]
-pub(super) fn digits(bytes: u64) -> u64 {
+pub(crate) fn digits(bytes: u64) -> u64 {
     let low = bytes & !HIGH;
     let from_0 = low + each(0x80 - b'0');
     let behind_9 = low + each(0x80 - b'9' - 1);
@@ -43,42 +58,59 @@ pub(super) fn digits(bytes: u64) -> u64 {
 
 /// Sixteen bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sixteen(u8x16);
+pub(crate) struct Sixteen(u8x16);
 
 impl Sixteen {
     #[inline]
-    pub(super) fn of(bytes: &[u8; 16]) -> Self {
+    pub(crate) fn of(bytes: &[u8; 16]) -> Self {
         Self(u8x16::new(*bytes))
+    }
+
+    /// Returns the place of the first byte that is one of these.
+    #[inline]
+    pub(crate) fn first_of(self, [one, other]: [u8; 2]) -> Option<usize> {
+        place_of_first(self.0.simd_eq(u8x16::splat(one)) | self.0.simd_eq(u8x16::splat(other)))
+    }
+
+    /// Returns the place of the first byte that is one of these, or a space or any other byte below it.
+    #[inline]
+    pub(crate) fn first_of_or_space<const COUNT: usize>(self, bytes: [u8; COUNT]) -> Option<usize> {
+        let spaces = between(self.0, 0, b' ');
+        place_of_first(
+            bytes
+                .iter()
+                .fold(spaces, |found, byte| found | self.0.simd_eq(u8x16::splat(*byte))),
+        )
     }
 
     /// Returns a bit for each byte: whether it is an ASCII letter, or not ASCII.
     #[inline]
-    pub(super) fn letters(self) -> u64 {
+    pub(crate) fn letters(self) -> u64 {
         (self.ascii_letters() | self.0).to_bitmask().into()
     }
 
     /// Returns a bit for each byte: whether it is an ASCII digit.
     #[inline]
-    pub(super) fn digits(self) -> u64 {
+    pub(crate) fn digits(self) -> u64 {
         between(self.0, b'0', b'9').to_bitmask().into()
     }
 
     /// Returns a bit for each byte: whether an ideograph or a kana begins with it, U+3000 to U+9FFF in UTF-8.
     #[inline]
-    pub(super) fn ideographs(self) -> u64 {
+    pub(crate) fn ideographs(self) -> u64 {
         between(self.0, 0xE3, 0xE9).to_bitmask().into()
     }
 
     /// Returns a bit for each byte: whether it has this one, which must be a power of two.
     #[inline]
-    pub(super) fn with(self, bit: u8) -> u64 {
+    pub(crate) fn with(self, bit: u8) -> u64 {
         let bit = u8x16::splat(bit);
         (self.0 & bit).simd_eq(bit).to_bitmask().into()
     }
 
     /// Returns the letters, ASCII ones in lower case, and zeros for all other bytes.
     #[inline]
-    pub(super) fn folded(self) -> [u64; 2] {
+    pub(crate) fn folded(self) -> [u64; 2] {
         let ascii = self.ascii_letters();
         let others = between(self.0, 0x80, 0xFF);
         let folded = (self.0 | ascii & u8x16::splat(0x20)) & (ascii | others);
@@ -92,6 +124,22 @@ impl Sixteen {
     }
 }
 
+/// Returns the place of the first of 32 bytes that is this one; 32 if there is none.
+#[inline]
+pub(crate) fn first_in(bytes: &[u8; 32], byte: u8) -> usize {
+    let (sixteens, _) = bytes.as_chunks();
+    let bits = sixteens.iter().rev().fold(0, |bits, sixteen| {
+        bits << 16 | u64::from(u8x16::new(*sixteen).simd_eq(u8x16::splat(byte)).to_bitmask())
+    });
+    (bits | 1 << 32).trailing_zeros() as usize
+}
+
+#[inline]
+fn place_of_first(marked: u8x16) -> Option<usize> {
+    let bits = marked.to_bitmask();
+    (bits != 0).then(|| bits.trailing_zeros() as usize)
+}
+
 /// Returns ones in the bytes that are in a range, with its ends.
 #[inline]
 fn between(bytes: u8x16, from: u8, to: u8) -> u8x16 {
@@ -102,6 +150,7 @@ fn between(bytes: u8x16, from: u8, to: u8) -> u8x16 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::sample;
 
     use super::*;
 
@@ -112,6 +161,21 @@ mod tests {
             let marked = |is: fn(u8) -> bool| u64::from_le_bytes(bytes.map(|byte| if is(byte) { 0x80 } else { 0 }));
             prop_assert_eq!(letters(number), marked(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii()));
             prop_assert_eq!(digits(number), marked(|byte| byte.is_ascii_digit()));
+            prop_assert_eq!(lower_case(number), u64::from_le_bytes(bytes.map(|byte| byte.to_ascii_lowercase())));
+            prop_assert_eq!(has_zero(number), bytes.contains(&0));
+        }
+
+        #[test]
+        fn the_first_byte_of_a_kind_is_found(bytes in proptest::array::uniform16(sample::select(b"\0\t !=>a\xFF".to_vec()))) {
+            let sixteen = Sixteen::of(&bytes);
+            let first = |is: &dyn Fn(u8) -> bool| bytes.iter().position(|byte| is(*byte));
+            prop_assert_eq!(sixteen.first_of([b'=', b'>']), first(&|byte| matches!(byte, b'=' | b'>')));
+            prop_assert_eq!(sixteen.first_of_or_space([b'>', 0xFF]), first(&|byte| matches!(byte, 0..=b' ' | b'>' | 0xFF)));
+        }
+
+        #[test]
+        fn the_first_of_32_bytes_is_found(bytes in proptest::array::uniform32(sample::select(b"aaaaaaa>".to_vec()))) {
+            prop_assert_eq!(first_in(&bytes, b'>'), bytes.iter().position(|byte| *byte == b'>').unwrap_or(32));
         }
 
         #[test]
