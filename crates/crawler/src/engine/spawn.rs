@@ -37,7 +37,7 @@ impl<S: Fetcher> Crawl<S> {
             validators: stored_validators(&lease.entry),
             ..Request::new(url, kind)
         };
-        // The runtime moves a task several times, and this part of it has kilobytes.
+        // A task is moved several times until it runs, and this part of it takes six kilobytes.
         let fetched = Box::pin(fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease)));
         let task = run_and_conclude(fetched, lease.clone(), started, config);
         self.ledger.spawn(lease, started, task);

@@ -1,5 +1,5 @@
-//! Eight bytes at once, in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1), and sixteen, where the processor has
-//! registers for them.
+//! Eight bytes at once, in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1), and sixteen or
+//! more, where the processor has registers for them.
 
 use wide::u8x16;
 
@@ -124,14 +124,14 @@ impl Sixteen {
     }
 }
 
-/// Returns the place of the first of 32 bytes that is this one; 32 if there is none.
+/// Returns the place of the first of 32 bytes that is this one.
 #[inline]
-pub(crate) fn first_in(bytes: &[u8; 32], byte: u8) -> usize {
+pub(crate) fn first_in(bytes: &[u8; 32], byte: u8) -> Option<usize> {
     let (sixteens, _) = bytes.as_chunks();
     let bits = sixteens.iter().rev().fold(0, |bits, sixteen| {
-        bits << 16 | u64::from(u8x16::new(*sixteen).simd_eq(u8x16::splat(byte)).to_bitmask())
+        bits << 16 | u8x16::new(*sixteen).simd_eq(u8x16::splat(byte)).to_bitmask()
     });
-    (bits | 1 << 32).trailing_zeros() as usize
+    (bits != 0).then(|| bits.trailing_zeros() as usize)
 }
 
 #[inline]
@@ -175,7 +175,7 @@ mod tests {
 
         #[test]
         fn the_first_of_32_bytes_is_found(bytes in proptest::array::uniform32(sample::select(b"aaaaaaa>".to_vec()))) {
-            prop_assert_eq!(first_in(&bytes, b'>'), bytes.iter().position(|byte| *byte == b'>').unwrap_or(32));
+            prop_assert_eq!(first_in(&bytes, b'>'), bytes.iter().position(|byte| *byte == b'>'));
         }
 
         #[test]

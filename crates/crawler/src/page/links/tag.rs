@@ -173,3 +173,65 @@ impl<'a> Attributes<'a> {
         self.values.get(attribute as usize).copied().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_name_has_the_code_of_its_bytes_whatever_stands_behind_it(
+            name in proptest::collection::vec(select(&["\0", "A", "Z", "@", "[", "`", "{", "a", "z", "\x7F", "é"][..]), 0..10),
+            behind in "[a-z\0>]{0,10}",
+        ) {
+            let name = name.concat();
+            let html = format!("<{name}{behind}");
+            let at = Name::at(&html, 1..1 + name.len());
+            prop_assert_eq!(at.as_str(), &name);
+            prop_assert_eq!(at.code(), if name.len() > 8 { LONG } else { code(name.as_bytes()) });
+        }
+    }
+
+    #[test]
+    fn attributes_are_known_by_their_names_in_any_case() {
+        let attributes = [
+            ("href", Attribute::Href),
+            ("xlink:href", Attribute::XlinkHref),
+            ("rel", Attribute::Rel),
+            ("src", Attribute::Src),
+            ("srcdoc", Attribute::Srcdoc),
+            ("name", Attribute::Name),
+            ("content", Attribute::Content),
+            ("http-equiv", Attribute::HttpEquiv),
+            ("srcset", Attribute::Srcset),
+            ("imagesrcset", Attribute::Imagesrcset),
+            ("poster", Attribute::Poster),
+            ("data", Attribute::Data),
+            ("type", Attribute::Type),
+            ("style", Attribute::Style),
+        ];
+        assert_eq!(attributes.len(), Attribute::COUNT);
+        let known = |name: &str, behind: &str| {
+            let html = name.to_owned() + behind;
+            Attribute::from_name(&Name::at(&html, 0..name.len()))
+        };
+        for (name, attribute) in attributes {
+            for behind in ["", "='a value'"] {
+                assert_eq!(known(name, behind), Some(attribute), "{name}");
+                assert_eq!(known(&name.to_ascii_uppercase(), behind), Some(attribute), "{name}");
+                for other in [
+                    format!("{name}\0"),
+                    format!("{name}s"),
+                    format!("x{name}"),
+                    name[1..].to_owned(),
+                ] {
+                    assert_eq!(known(&other, behind), None, "{other:?}");
+                }
+            }
+        }
+        assert_eq!(known("", "=a"), None);
+    }
+}

@@ -4,8 +4,8 @@
 //! comments, doctypes and parse errors. Names, values and text are slices of the input. The reader folds case and
 //! decodes character references and newlines ([`Name`], [`decoded`](super::references::decoded)).
 //!
-//! Time is linear in the input and memory is constant, whatever the input. No attribute is compared with those before
-//! it, and no byte is visited more than twice.
+//! Time is linear in the input and memory is constant, whatever the input. No attribute is compared with those before it. A byte is looked
+//! at a fixed number of times at most: bytes near to a place are loaded together, and the attributes of a tag may be read a second time.
 
 mod raw_text;
 
@@ -126,11 +126,12 @@ impl<'a> Tokenizer<'a> {
     /// Finds a byte that is mostly near.
     #[inline]
     fn find_near(&self, byte: u8, from: usize) -> Option<usize> {
-        let near: Option<&[u8; 32]> = self.bytes().get(from..)?.first_chunk();
-        match near.map(|near| first_in(near, byte)) {
-            Some(32) => self.find(byte, from + 32),
+        let Some(near) = self.bytes().get(from..)?.first_chunk() else {
+            return self.find(byte, from);
+        };
+        match first_in(near, byte) {
             Some(place) => Some(from + place),
-            None => self.find(byte, from),
+            None => self.find(byte, from + near.len()),
         }
     }
 
@@ -285,13 +286,13 @@ impl<'a> Tokenizer<'a> {
     #[inline]
     fn end_in_sixteen<const COUNT: usize>(&self, from: usize, bytes: [u8; COUNT], class: u8) -> Option<usize> {
         let end = from + self.sixteen_from(from)?.first_of_or_space(bytes)?;
-        self.byte(end).filter(|byte| is(*byte, class)).map(|_| end)
+        self.byte(end).is_some_and(|byte| is(byte, class)).then_some(end)
     }
 
     /// Skips the rest of a tag after its name, with attributes that are not read, including its `>`.
     ///
-    /// A `>` ends the tag, unless a value in quotes has it. Such a value begins with `=` and a quote right after a name. Everything else
-    /// with a `=` is left to [`attributes`](Self::attributes).
+    /// A `>` ends the tag, unless a value in quotes has it. Only values in their usual form are read here: a name, `=` and a quote, with
+    /// nothing between them. From anything else with a `=` on, [`attributes`](Self::attributes) reads the tag.
     #[inline]
     fn rest_of_tag(&mut self) -> Option<TagEnd> {
         let mut from = self.at;
@@ -311,7 +312,7 @@ impl<'a> Tokenizer<'a> {
             let Some(quote @ (b'"' | b'\'')) = self.byte(found + 1) else {
                 break;
             };
-            // A `=` that begins a name opens no value.
+            // A `=` may also begin a name, and opens no value then.
             if found == self.at || is(before, SPACE) || before == b'/' {
                 break;
             }
@@ -464,12 +465,12 @@ mod tests {
             Slash,
         }
         let mut state = State::BeforeName;
-        let mut found: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> = Vec::new();
+        let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
         for (at, byte) in html.bytes().enumerate() {
             let is_space = matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ');
             let is_self_closing = state == State::Slash;
             if byte == b'>' && !matches!(state, State::Quoted(_)) {
-                let text = |range: &std::ops::Range<usize>| &html[range.clone()];
+                let text = |range: &Range<usize>| &html[range.clone()];
                 let attributes = found.iter().map(|(name, value)| (text(name), text(value))).collect();
                 return (at + 1, Some(is_self_closing), attributes);
             }
@@ -517,7 +518,7 @@ mod tests {
         #[test]
         fn a_tag_ends_where_the_standard_says(
             pieces in proptest::collection::vec(select(PIECES), 0..12),
-            first in select(&[" ", "\n", "/", ">"][..]),
+            first in select(&[" ", "\n", "/"][..]),
             rest in select(&["", ">", "> and text, in which a = \"b\" and '>' follow", "'\">"][..]),
         ) {
             // What precedes is the name of a tag, so one of these bytes comes first.
@@ -530,6 +531,17 @@ mod tests {
             if self_closing.is_some() {
                 prop_assert_eq!(found, expected);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_near_is_found_at_any_distance() {
+        for (before, behind) in (0..70).flat_map(|before| [(before, 0), (before, 40)]) {
+            let html = "x".repeat(before) + "<" + &"y".repeat(behind);
+            let tokenizer = Tokenizer { html: &html, at: 0 };
+            assert_eq!(tokenizer.find_near(b'<', 0), Some(before), "{before} and {behind}");
+            assert_eq!(tokenizer.find_near(b'<', before + 1), None);
+            assert_eq!(tokenizer.find_near(b'>', 0), None);
         }
     }
 
