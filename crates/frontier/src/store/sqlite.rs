@@ -67,6 +67,8 @@ pub(crate) struct SqliteStore {
     syncs_commits: bool,
     log_limit: u64,
     longest_log: u64,
+    /// About how many bytes were committed since the length of the log was looked at.
+    unmeasured: u64,
     may_shrink: bool,
     sealed: Vec<u8>,
 }
@@ -114,6 +116,7 @@ impl SqliteStore {
             syncs_commits: false,
             log_limit: sizes.log_bytes,
             longest_log: sizes.log_bytes,
+            unmeasured: sizes.log_bytes,
             may_shrink: true,
             sealed: Vec::new(),
         })
@@ -147,6 +150,7 @@ impl SqliteStore {
             syncs_commits: false,
             log_limit: LOG_BYTES,
             longest_log: LOG_BYTES,
+            unmeasured: LOG_BYTES,
             may_shrink: false,
             sealed: Vec::new(),
         })

@@ -117,8 +117,8 @@ impl Frontier {
         while durable.checkpointer.is_writing() {
             self.write_slice(durable, &mut batch)?;
             // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
-            // is there wholly or not at all.
-            if durable.checkpointer.has_finished() {
+            // is there wholly or not at all. The last slice is committed with the removal of what it replaces.
+            if durable.checkpointer.has_finished() && durable.checkpointer.is_writing() {
                 durable.store.lock().commit(&std::mem::take(&mut batch), false)?;
             }
         }

@@ -16,6 +16,10 @@ use crate::store::{Batch, Change, Space, StoreError, sealed};
 const SLICE: i64 = 256;
 /// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
 const SLACK: i64 = 1024;
+/// How often the length of the log is looked at while it grows to its limit. That is a call of the system.
+const MEASURES: u64 = 64;
+/// Bytes that a change makes the log longer by, beside those of its value: generously, four pages.
+const PAGES_BESIDE_VALUE: u64 = 4 * 4096;
 
 impl SqliteStore {
     /// Writes a batch.
@@ -25,7 +29,11 @@ impl SqliteStore {
             return Err(StoreError::io(&self.path, source));
         };
         checkpointer.succeeded()?;
-        self.bound_log().map_err(|error| store_error(&self.path, error))?;
+        // What is given back moves many pages.
+        if self.may_shrink || self.unmeasured >= self.log_limit / MEASURES {
+            self.bound_log().map_err(|error| store_error(&self.path, error))?;
+            self.unmeasured = 0;
+        }
         let summaries = self.transact(batch, sync);
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
         self.checkpointer.iter().for_each(Checkpointer::wake);
@@ -52,10 +60,12 @@ impl SqliteStore {
         let mut summaries = self.summaries;
         self.run("BEGIN IMMEDIATE")?;
         for change in &batch.changes {
+            self.unmeasured += PAGES_BESIDE_VALUE;
             match change {
                 Change::Put(space, key, value) => {
                     let row = signed(*key);
                     let seal = sealed::seal(*space, *key, value, &mut self.sealed).cast_signed();
+                    self.unmeasured += self.sealed.len() as u64;
                     self.put(*space, row, seal, &mut summaries[*space as usize])?;
                 }
                 Change::Delete(space, keys) => self.delete(*space, keys, &mut summaries[*space as usize])?,
