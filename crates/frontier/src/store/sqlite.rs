@@ -87,7 +87,8 @@ impl SqliteStore {
         let lock = DirectoryLock::take(dir)?;
         replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
-        if !is_there(&path)? {
+        let is_new = !is_there(&path)?;
+        if is_new {
             check_no_log(&path)?;
             format::create(dir, sizes.page_bytes)?;
         }
@@ -100,7 +101,11 @@ impl SqliteStore {
         if is_readonly.map_err(|error| store_error(&path, error))? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
-        let checkpointer = Checkpointer::start(connect(&path, flags)?, &path)?;
+        let (of_thread, names) = (path.clone(), is_new.then(|| dir.to_owned()));
+        let checkpointer = Checkpointer::start(&path, move || {
+            names.map_or(Ok(()), |dir| format::sync_new_names(&dir))?;
+            connect(&of_thread, flags)
+        })?;
         if unread_commits == 0 {
             // From here on, the end of the store empties the log.
             empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;

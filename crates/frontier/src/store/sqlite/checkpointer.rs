@@ -1,4 +1,5 @@
-//! Moves what was committed from the log into the database, in a thread of its own, so that commits need not wait for it.
+//! Moves what was committed from the log into the database, in a thread of its own, so that commits need not wait for it. The thread also
+//! does what opening can leave to it: the first synced commit waits for that.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether the thread has its connection, or an error.
+    begun: bool,
     committed: bool,
     stop: bool,
     error: Option<StoreError>,
@@ -40,18 +43,46 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Checkpointer {
-    /// Starts the thread, on a connection of its own.
-    pub(super) fn start(connection: Connection, path: &Path) -> Result<Self, StoreError> {
+    /// Starts the thread, which opens a connection of its own by `begin`.
+    pub(super) fn start(
+        path: &Path,
+        begin: impl FnOnce() -> Result<Connection, StoreError> + Send + 'static,
+    ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::default());
         let (of_thread, file) = (Arc::clone(&shared), path.to_owned());
         let thread = thread::Builder::new()
             .name("checkpoints".to_owned())
-            .spawn(move || run(&connection, &of_thread, &file))
+            .spawn(move || {
+                let begun = begin();
+                let mut state = lock(&of_thread.state);
+                state.begun = true;
+                of_thread.changed.notify_all();
+                match begun {
+                    Ok(connection) => {
+                        drop(state);
+                        run(&connection, &of_thread, &file);
+                    }
+                    Err(error) => state.error = Some(error),
+                }
+            })
             .map_err(|error| StoreError::io(path, error))?;
         Ok(Self {
             shared,
             thread: Some(thread),
         })
+    }
+
+    /// Waits until the thread has begun.
+    ///
+    /// # Errors
+    /// What it could not do.
+    pub(super) fn has_begun(&self) -> Result<(), StoreError> {
+        let begun = self
+            .shared
+            .changed
+            .wait_while(lock(&self.shared.state), |state| !state.begun);
+        let mut state = begun.unwrap_or_else(PoisonError::into_inner);
+        state.error.take().map_or(Ok(()), Err)
     }
 
     /// # Errors
@@ -65,7 +96,7 @@ impl Checkpointer {
         let mut state = lock(&self.shared.state);
         if !state.committed {
             state.committed = true;
-            self.shared.changed.notify_one();
+            self.shared.changed.notify_all();
         }
     }
 
@@ -78,7 +109,7 @@ impl Checkpointer {
 impl Drop for Checkpointer {
     fn drop(&mut self) {
         lock(&self.shared.state).stop = true;
-        self.shared.changed.notify_one();
+        self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // It does not panic; if it did, there would be nothing left to do.
             let _ = thread.join();
@@ -119,4 +150,22 @@ fn run(connection: &Connection, shared: &Shared, path: &Path) {
 fn passive(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
     statement.query_row([], |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_thread_cannot_begin_is_said_to_who_waits_for_it_and_to_the_next_commit() {
+        let path = Path::new("a database");
+        let refused = || Err(StoreError::damaged(Path::new("a database"), "it is a test"));
+        let waited = Checkpointer::start(path, refused).unwrap();
+        assert!(waited.has_begun().unwrap_err().to_string().contains("it is a test"));
+        let mut thread = Checkpointer::start(path, refused).unwrap();
+        thread.thread.take().unwrap().join().unwrap();
+        assert!(thread.succeeded().unwrap_err().to_string().contains("it is a test"));
+        let open = || Connection::open_in_memory().map_err(|error| store_error(Path::new("a database"), error));
+        Checkpointer::start(path, open).unwrap().has_begun().unwrap();
+    }
 }

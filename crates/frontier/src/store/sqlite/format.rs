@@ -56,7 +56,8 @@ fn tables() -> Vec<(String, String)> {
     spaces.chain(own).collect()
 }
 
-/// Makes an empty store under another name, then renames it: a database that is there is complete.
+/// Makes an empty store under another name, then renames it: a database that is there is complete. [`sync_new_names`] makes sure that it
+/// stays there.
 pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), StoreError> {
     let path = dir.join(UNFINISHED);
     let io = |error| StoreError::io(&path, error);
@@ -79,7 +80,11 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
     }
     file.sync_all().map_err(io)?;
     let database = dir.join(FILE);
-    fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
+    fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))
+}
+
+/// Syncs the name of a new database, and that of its directory, which may be new, too.
+pub(super) fn sync_new_names(dir: &Path) -> std::result::Result<(), StoreError> {
     sync_names(dir)?;
     dir.parent().map_or(Ok(()), sync_names)
 }

@@ -29,6 +29,9 @@ impl SqliteStore {
             return Err(StoreError::io(&self.path, source));
         };
         checkpointer.succeeded()?;
+        if sync {
+            checkpointer.has_begun()?;
+        }
         // What is given back moves many pages.
         if self.may_shrink || self.unmeasured >= self.log_limit / MEASURES {
             self.bound_log().map_err(|error| store_error(&self.path, error))?;
