@@ -34,7 +34,7 @@ pub(crate) use salvage::{FoundRows, salvage};
 const KIB: i64 = 1024;
 /// Pages of the database in memory.
 const CACHE_KIB: i64 = 8 * KIB;
-/// A commit that finds the log longer than this moves all of it into the database first.
+/// A commit that looks at the log, and finds it longer than this, moves all of it into the database first.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ pub(crate) struct SqliteStore {
     syncs_commits: bool,
     log_limit: u64,
     longest_log: u64,
-    /// About how many bytes were committed since the length of the log was looked at.
+    /// About how many bytes commits have made the log longer by since its length was looked at.
     unmeasured: u64,
     may_shrink: bool,
     sealed: Vec<u8>,
@@ -77,7 +77,8 @@ impl SqliteStore {
     /// Opens the store of a directory; makes both if they are not there. O(rows).
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are.
+    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are. If a second
+    /// connection cannot be opened, or the name of a new database cannot be synced, a commit says so: the first synced one at the latest.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_sized(dir, SIZES)
     }
@@ -87,8 +88,7 @@ impl SqliteStore {
         let lock = DirectoryLock::take(dir)?;
         replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
-        let is_new = !is_there(&path)?;
-        if is_new {
+        if !is_there(&path)? {
             check_no_log(&path)?;
             format::create(dir, sizes.page_bytes)?;
         }
@@ -101,10 +101,15 @@ impl SqliteStore {
         if is_readonly.map_err(|error| store_error(&path, error))? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
-        let (of_thread, names) = (path.clone(), is_new.then(|| dir.to_owned()));
+        // Until the first commit, an earlier run may have ended before it has synced the names. The thread may begin when the program
+        // has changed its folder.
+        let is_new = summaries.iter().all(|summary| summary.commit == 0);
+        let absolute = std::path::absolute(dir).map_err(|error| StoreError::io(dir, error))?;
         let checkpointer = Checkpointer::start(&path, move || {
-            names.map_or(Ok(()), |dir| format::sync_new_names(&dir))?;
-            connect(&of_thread, flags)
+            if is_new {
+                format::sync_new_names(&absolute)?;
+            }
+            connect(&absolute.join(format::FILE), flags)
         })?;
         if unread_commits == 0 {
             // From here on, the end of the store empties the log.
@@ -249,6 +254,14 @@ impl Store for SqliteStore {
         if self.unread_commits == 0 {
             return Ok(());
         }
+        // The thread reads when it begins, and when it moves what was committed.
+        let _held = match &self.checkpointer {
+            Some(checkpointer) => {
+                checkpointer.has_begun()?;
+                Some(checkpointer.hold())
+            }
+            None => None,
+        };
         let emptied = empty_log_if_unused(&self.connection).and_then(|()| empty_log_at_end(&self.connection, true));
         emptied.map_err(|error| self.error(error))
     }

@@ -208,7 +208,7 @@ impl StoreShelf {
         Ok(())
     }
 
-    /// Adds the removal of all that no checkpoint needs to a batch, after the one that finished the last.
+    /// Adds the removal of all that no checkpoint needs to a batch: the one that finishes the last, or a later one.
     pub(super) fn remove_all(&self, batch: &mut Batch) {
         let mut segments = self.segments();
         remove(std::mem::take(&mut segments.removing), batch);

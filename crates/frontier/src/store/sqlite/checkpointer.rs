@@ -1,6 +1,8 @@
 //! Moves what was committed from the log into the database, in a thread of its own, so that commits need not wait for it. The thread also
 //! does what opening can leave to it: the first synced commit waits for that.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -53,7 +55,11 @@ impl Checkpointer {
         let thread = thread::Builder::new()
             .name("checkpoints".to_owned())
             .spawn(move || {
-                let begun = begin();
+                // Who waits for the thread must not wait for ever.
+                let begun = catch_unwind(AssertUnwindSafe(begin)).unwrap_or_else(|_| {
+                    let panicked = io::Error::other("the thread that moves commits into the database has panicked");
+                    Err(StoreError::io(&file, panicked))
+                });
                 let mut state = lock(&of_thread.state);
                 state.begun = true;
                 of_thread.changed.notify_all();
@@ -75,7 +81,7 @@ impl Checkpointer {
     /// Waits until the thread has begun.
     ///
     /// # Errors
-    /// What it could not do.
+    /// What it could not do, then or since.
     pub(super) fn has_begun(&self) -> Result<(), StoreError> {
         let begun = self
             .shared
@@ -111,7 +117,7 @@ impl Drop for Checkpointer {
         lock(&self.shared.state).stop = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; if it did, there would be nothing left to do.
+            // It does not panic behind its beginning; if it did, there would be nothing left to do.
             let _ = thread.join();
         }
     }
@@ -167,5 +173,7 @@ mod tests {
         assert!(thread.succeeded().unwrap_err().to_string().contains("it is a test"));
         let open = || Connection::open_in_memory().map_err(|error| store_error(Path::new("a database"), error));
         Checkpointer::start(path, open).unwrap().has_begun().unwrap();
+        let panicked = Checkpointer::start(path, || panic!("it is a test")).unwrap();
+        assert!(panicked.has_begun().unwrap_err().to_string().contains("panicked"));
     }
 }

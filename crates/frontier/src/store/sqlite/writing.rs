@@ -18,8 +18,10 @@ const SLICE: i64 = 256;
 const SLACK: i64 = 1024;
 /// How often the length of the log is looked at while it grows to its limit. That is a call of the system.
 const MEASURES: u64 = 64;
-/// Bytes that a change makes the log longer by, beside those of its value: generously, four pages.
-const PAGES_BESIDE_VALUE: u64 = 4 * 4096;
+/// Bytes that a commit, and each of its changes, makes the log longer by, beside those of the values: about four pages.
+const BYTES_BESIDE_VALUE: u64 = 4 * 4096;
+/// Bytes that giving back a slice of pages makes the log longer by, at most: the pages, and as many of those that point to them.
+const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * 4096;
 
 impl SqliteStore {
     /// Writes a batch.
@@ -29,11 +31,12 @@ impl SqliteStore {
             return Err(StoreError::io(&self.path, source));
         };
         checkpointer.succeeded()?;
-        if sync {
+        let measures_log = self.unmeasured >= self.log_limit / MEASURES;
+        if sync || measures_log {
+            // It syncs the name of a new database, and it reads.
             checkpointer.has_begun()?;
         }
-        // What is given back moves many pages.
-        if self.may_shrink || self.unmeasured >= self.log_limit / MEASURES {
+        if measures_log {
             self.bound_log().map_err(|error| store_error(&self.path, error))?;
             self.unmeasured = 0;
         }
@@ -63,7 +66,7 @@ impl SqliteStore {
         let mut summaries = self.summaries;
         self.run("BEGIN IMMEDIATE")?;
         for change in &batch.changes {
-            self.unmeasured += PAGES_BESIDE_VALUE;
+            self.unmeasured += BYTES_BESIDE_VALUE;
             match change {
                 Change::Put(space, key, value) => {
                     let row = signed(*key);
@@ -87,7 +90,9 @@ impl SqliteStore {
             }
         }
         self.set_status(batch)?;
+        self.unmeasured += BYTES_BESIDE_VALUE;
         if self.may_shrink {
+            self.unmeasured += BYTES_OF_SLICE;
             self.may_shrink = self.shrink()?;
         }
         self.run("COMMIT")?;
