@@ -44,8 +44,18 @@ impl Crawl {
         let mut frontier = Frontier::open(&dir.0, config(), START, Arc::new(parse))
             .unwrap()
             .frontier;
-        // While it reads, nothing later is moved from the log to the database.
         let reader = rusqlite::Connection::open(dir.0.join(FILE)).unwrap();
+        // The database has the first checkpoint: a store whose log was never written is another case.
+        let is_moved = || {
+            let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+            let moved = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let (is_busy, in_log, moved): (bool, i64, i64) = reader.query_row(sql, [], moved).unwrap();
+            !is_busy && in_log == moved
+        };
+        while !is_moved() {
+            std::thread::yield_now();
+        }
+        // While it reads, nothing later is moved from the log to the database.
         reader.execute_batch("BEGIN; SELECT count(*) FROM spaces").unwrap();
         crawl.note(&dir.0, b"", &frontier);
         for number in 0_u64..6 {
