@@ -3,7 +3,8 @@
 use memchr::{memchr, memchr2};
 
 use super::super::tag::Name;
-use super::{ENDS_TAG_NAME, Next, Sink, Tokenizer, is};
+use super::inside_tag::{ENDS_TAG_NAME, is};
+use super::{Next, Sink, Tokenizer};
 
 impl<'a> Tokenizer<'a> {
     /// Emits the text after a start tag that switched the tokenizer, and skips the end tag.
