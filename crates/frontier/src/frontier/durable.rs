@@ -39,6 +39,7 @@ mod seen;
 mod seen_set;
 mod shelf;
 mod sizes;
+mod sparse;
 mod state;
 mod tests;
 

@@ -10,6 +10,9 @@
 //! The result depends on the pages and their order only. All state is plain data that can be stored. The random seed of the hash map
 //! has no effect, because the map is used for look-ups only.
 
+#[cfg(feature = "durable")]
+mod stored;
+
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -54,9 +57,8 @@ pub struct ResemblanceCounts {
 /// The latest pages, in clusters.
 ///
 /// Memory: up to about 200 bytes and the URL per page kept, and tables of 16 to 32 bytes per leader, 1 MiB at the most.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Clusters {
-    #[serde(skip)]
     room: usize,
     exact: HashMap<ContentHash, Original>,
     in_order: VecDeque<ContentHash>,
@@ -72,20 +74,20 @@ pub(crate) struct Clusters {
 }
 
 /// The first page with its bytes.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug)]
 struct Original {
     url: Arc<str>,
     cluster: Cluster,
 }
 
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone)]
 struct Cluster {
     number: u64,
     first: Arc<str>,
 }
 
 /// The first page of a cluster.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug)]
 struct Leader {
     simhash: SimHash,
     cluster: Cluster,
@@ -108,25 +110,10 @@ impl Clusters {
         }
     }
 
-    /// Sets the number of pages that are remembered, after they were read from a store, and lets all pages of a cluster share the URL
-    /// of the first.
+    /// Sets the number of pages that are remembered, after they were read from a store.
     #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, room: usize) {
         self.room = room.max(1);
-        // Of a damaged store, which a repair may read.
-        self.bits = self.bits.min(BLOCK_BITS);
-        let leaders = self.leaders.iter().map(|leader| &leader.cluster);
-        let first: HashMap<u64, Arc<str>> = leaders
-            .map(|cluster| (cluster.number, Arc::clone(&cluster.first)))
-            .collect();
-        for original in self.exact.values_mut() {
-            if let Some(first) = first.get(&original.cluster.number) {
-                if original.url == *first {
-                    original.url = Arc::clone(first);
-                }
-                original.cluster.first = Arc::clone(first);
-            }
-        }
     }
 
     /// Returns about how many bytes it takes, with URLs of 100 bytes.
