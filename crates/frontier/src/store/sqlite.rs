@@ -48,8 +48,11 @@ pub(super) struct Sizes {
     pub(super) log_bytes: u64,
 }
 
+/// Half of SQLite's default: the rows of a commit have a kilobyte each, and the log takes whole pages.
+const PAGE_BYTES: u32 = 2048;
+
 pub(super) const SIZES: Sizes = Sizes {
-    page_bytes: 4096,
+    page_bytes: PAGE_BYTES,
     log_bytes: LOG_BYTES,
 };
 

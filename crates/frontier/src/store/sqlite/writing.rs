@@ -9,19 +9,19 @@ use rusqlite::{OptionalExtension, Result};
 use super::checkpointer::Checkpointer;
 use super::errors::{is_busy, store_error};
 use super::summary::Summary;
-use super::{PATIENCE, SqliteStore, bounds, empty_log_at_end, log_bytes, signed};
+use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, empty_log_at_end, log_bytes, signed};
 use crate::store::{Batch, Change, Space, StoreError, sealed};
 
 /// Free pages that a commit gives back to the disk at most.
 const SLICE: i64 = 256;
 /// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
-const SLACK: i64 = 1024;
+const SLACK: i64 = 2048;
 /// How often the length of the log is looked at while it grows to its limit. That is a call of the system.
 const MEASURES: u64 = 64;
 /// Bytes that a commit, and each of its changes, makes the log longer by, beside those of the values: about four pages.
-const BYTES_BESIDE_VALUE: u64 = 4 * 4096;
+const BYTES_BESIDE_VALUE: u64 = 4 * PAGE_BYTES as u64;
 /// Bytes that giving back a slice of pages makes the log longer by, at most: the pages, and as many of those that point to them.
-const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * 4096;
+const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * PAGE_BYTES as u64;
 
 impl SqliteStore {
     /// Writes a batch.
