@@ -90,11 +90,7 @@ fn each_library_is_used_in_its_own_modules_only() {
             "store/sqlite/writing.rs",
         ],
     );
-    only(
-        "frontier",
-        "lz4_flex::",
-        &["frontier/durable/seen_set.rs", "store/sealed.rs"],
-    );
+    only("frontier", "lz4_flex::", &["store/sealed.rs"]);
     only("frontier", "xxhash_rust::", &["store/sealed.rs"]);
     only("sieve", "log::log!", &["lines.rs"]);
     only(
