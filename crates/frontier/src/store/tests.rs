@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn a_store_answers_as_a_map_does_also_after_it_was_reopened(steps in steps(), small_pages: bool) {
         let folder = Folder::new();
-        let sizes = Sizes { page_bytes: if small_pages { 512 } else { 4096 }, ..SIZES };
+        let sizes = Sizes { page_bytes: if small_pages { 512 } else { SIZES.page_bytes }, ..SIZES };
         let mut store = Some(SqliteStore::open_sized(&folder, sizes).unwrap());
         let mut model = MemoryStore::default();
         for step in &steps {

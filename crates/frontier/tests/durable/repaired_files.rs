@@ -141,8 +141,10 @@ fn a_log_that_was_cut_off_after_its_pages_had_moved_hides_no_loss() {
     let mut files = crawl.closed();
     files.push(crawl.files[1].clone());
     let mut tally = Tally::default();
+    // The head of the log has the length of a page: <https://sqlite.org/fileformat2.html#walformat>.
+    let page_bytes = crawl.files[1].1[8..12].try_into().map(u32::from_be_bytes).unwrap() as usize;
     for frames in 0.. {
-        let end = 32 + frames * (24 + 4096);
+        let end = 32 + frames * (24 + page_bytes);
         let Some(left) = crawl.files[1].1.get(..end) else { break };
         files[1].1 = left.to_vec();
         let dir = TemporaryDir::new();

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sieve::{Filter as _, SeenSet};
+
 use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
 use super::keys::{KEY_SIZES, SharedKeys};
 use super::restore::Restored;
-use super::seen_set::{read_seen_set as decode_seen_set, with_keys};
+use super::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use super::shelf::SharedStore;
 use super::sizes::SIZES;
 use super::state::EncodedState;
 use super::{Call, PageRecord, record};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
+use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
 use crate::hosts::{HostReader, names_of};
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
@@ -166,7 +169,17 @@ fn prepared() -> Option<(Frontier, Vec<Lease>)> {
     }
     let later = START + Duration::from_secs(5);
     asked.extend(leases(&mut frontier, later));
+    classify_pages(&mut frontier);
     Some((frontier, asked))
+}
+
+/// Compares a page, one that is near it, and one without a text.
+fn classify_pages(frontier: &mut Frontier) {
+    for (content, text) in [(1, Some(0b0111)), (2, Some(0b0001)), (3, None), (4, Some(u64::MAX))] {
+        let fingerprint = Fingerprint::new(Some(ContentHash::from(content)), text.map(SimHash::from));
+        let url = format!("https://a.example/compared/{content}");
+        frontier.clusters.classify(&url, fingerprint);
+    }
 }
 
 /// Makes the calls of a row again, in a frontier that has some pages. Returns whether it could.
@@ -186,7 +199,10 @@ pub fn read_state(bytes: &[u8]) -> bool {
         state: state.to_vec(),
         seen_set: Vec::new(),
     };
-    let again = decode(&encoded, hosts).and_then(|mut frontier| encode(&mut frontier, |_| {}));
+    let again = decode(&encoded, hosts).and_then(|mut frontier| {
+        classify_pages(&mut frontier);
+        encode(&mut frontier, |_| {})
+    });
     again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
 }
 
@@ -275,5 +291,8 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
             records.push(bytes);
         }
     }
-    Some([rows, vec![with_hosts], vec![state.seen_set], records])
+    let mut sparse = SeenSet::growing(10_000, 0.01, config().hashing).ok()?;
+    sparse.insert(b"https://a.example/");
+    let sparse = encode_seen_set(&sparse).ok()?;
+    Some([rows, vec![with_hosts], vec![state.seen_set, sparse], records])
 }

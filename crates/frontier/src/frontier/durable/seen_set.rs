@@ -12,8 +12,8 @@ use super::seen::Seen;
 use super::sparse::{MOST_EXPANDED, SparseReader, SparseWriter};
 use crate::config::FrontierConfig;
 
-/// With fewer ones than one in this many bits, the [sparse](super::sparse) form is smaller: it takes a byte per one, or two.
-const SPARSE: u64 = 32;
+/// With fewer ones than one in this many bits, the [sparse](super::sparse) form is taken: with a byte per one, or two, it is half as long then.
+const SPARSE: u64 = 16;
 /// The first bytes of the sparse form. The file of a filter begins with others.
 const SPARSE_MAGIC: [u8; 4] = *b"ONES";
 /// What the plain form has beside the bits, about.
@@ -21,7 +21,7 @@ const ROOM_FOR_HEADS: usize = 4096;
 
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 ///
-/// Cost: a copy of it; while it is sparse, a pass over it, and a byte or two per one.
+/// Cost: a copy of it; while it is sparse, a pass over it, a byte or two per one, and two in 4 KiB of zeros.
 pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     let load = seen.load();
     if load.bits > 0 && load.ones == 0 {
@@ -30,7 +30,11 @@ pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     // The counters of the sieve have these counts exactly.
     let counts = Counts::default();
     if load.ones < load.bits / SPARSE {
-        let mut sparse = SparseWriter::new(SPARSE_MAGIC.to_vec());
+        // A few ones are so far from the one before that they take a second byte.
+        let length = load.ones + load.ones / 8 + load.bits / 16_000;
+        let mut code = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + ROOM_FOR_HEADS);
+        code.extend_from_slice(&SPARSE_MAGIC);
+        let mut sparse = SparseWriter::new(code);
         seen.write_to(&counts, &mut sparse)?;
         return Ok(sparse.finish());
     }

@@ -6,7 +6,7 @@
 //! | `80 00` to `ff fe`, big-endian, without the highest bit | so many zeros, then a one |
 //! | `ff ff` | 32 767 zeros |
 //!
-//! In each byte the lowest bit is the first. One more one stands behind the last byte, and ends the code.
+//! In each byte the lowest bit is the first. A last one, behind the last byte, marks the end. Fewer than 128 zeros take one byte when they are written.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -225,7 +225,20 @@ mod tests {
     }
 
     #[test]
-    fn a_code_cannot_grow_more_than_it_says() {
+    fn what_is_read_is_at_most_so_much_longer_than_its_code() {
+        let (len, code) = (1 << 20, coded(&[0; 1 << 20]));
+        assert_eq!(read(&code).unwrap().len(), len);
+        // No less either, but for the code of the end.
+        let most = code.len() as u64 * MOST_EXPANDED;
+        assert!(
+            (len as u64..=len as u64 + 2 * MOST_EXPANDED).contains(&most),
+            "{} bytes",
+            code.len()
+        );
+    }
+
+    #[test]
+    fn a_code_without_an_end_does_not_go_on() {
         let code = [[0xFF; 2]; 1_000].concat();
         let mut bytes = Vec::new();
         assert!(

@@ -13,7 +13,7 @@ use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, empty_log_at_end, log_byt
 use crate::store::{Batch, Change, Space, StoreError, sealed};
 
 /// Free pages that a commit gives back to the disk at most.
-const SLICE: i64 = 256;
+const SLICE: i64 = 512;
 /// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
 const SLACK: i64 = 2048;
 /// How often the length of the log is looked at while it grows to its limit. That is a call of the system.

@@ -1,0 +1,209 @@
+//! What is read is what was stored, and what no crawl has stored does no harm.
+
+use super::*;
+use crate::fingerprint::Fingerprint;
+
+/// SplitMix64.
+fn random(number: u64) -> u64 {
+    let mut word = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ word >> 31
+}
+
+/// New pages, pages near an earlier one or equal to it, and pages that lack one of the hashes.
+fn page(n: u64) -> (String, Fingerprint) {
+    let earlier = n - random(n) % n.min(900);
+    let (content, text) = match random(n + 1) % 8 {
+        0 => (Some(earlier), Some(random(earlier))),
+        1 | 2 => (Some(n), Some(random(earlier) ^ 1 << (n % 64) ^ 1 << (n * 7 % 64))),
+        3 => (Some(n), None),
+        4 => (None, Some(random(n))),
+        _ => (Some(n), Some(random(n))),
+    };
+    let content = content.map(|content| ContentHash::from(u128::from(content) << 64 | u128::from(random(content))));
+    (
+        format!("http://host.example/page/{n}"),
+        Fingerprint::new(content, text.map(SimHash::from)),
+    )
+}
+
+fn bytes(clusters: &Clusters) -> Vec<u8> {
+    postcard::to_allocvec(clusters).unwrap()
+}
+
+fn read(bytes: &[u8], room: usize) -> Clusters {
+    let mut clusters: Clusters = postcard::from_bytes(bytes).unwrap();
+    clusters.configure(room);
+    clusters
+}
+
+#[test]
+fn clusters_that_were_stored_find_what_they_would_have_found() {
+    // The tables grow at 1 024 leaders, and pages and leaders are forgotten from 2 000 on.
+    let room = 2_000;
+    let (mut kept, mut stored) = (Clusters::new(room), Clusters::new(room));
+    for n in 1..8_000 {
+        let (url, fingerprint) = page(n);
+        assert_eq!(
+            stored.classify(&url, fingerprint),
+            kept.classify(&url, fingerprint),
+            "page {n}"
+        );
+        if n % 501 == 0 {
+            stored = read(&bytes(&stored), room);
+            assert_eq!(bytes(&stored), bytes(&kept), "page {n}");
+        }
+    }
+    let counts = kept.counts();
+    assert_eq!(stored.counts(), counts);
+    assert!(
+        counts.exact > 500 && counts.near > 500 && counts.forgotten > 500,
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn with_less_room_than_before_the_latest_are_remembered() {
+    let mut clusters = Clusters::new(1_000);
+    for n in 1..1_000 {
+        let (url, fingerprint) = page(n);
+        clusters.classify(&url, fingerprint);
+    }
+    let mut clusters = read(&bytes(&clusters), 10);
+    clusters.classify(
+        "new",
+        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
+    );
+    assert_eq!((clusters.exact.len(), clusters.leaders.len()), (10, 10));
+    let again = clusters.classify("again", Fingerprint::new(None, Some(SimHash::from(3))));
+    assert_eq!(again.near_duplicate_of.as_deref(), Some("new"));
+}
+
+#[test]
+fn each_url_is_stored_once() {
+    let mut clusters = Clusters::new(1_000);
+    let url = |n: u64| format!("{:<80}{n:20}", random(n));
+    for n in 0..500 {
+        let fingerprint = Fingerprint::new(Some(ContentHash::from(u128::from(n))), Some(SimHash::from(random(n))));
+        clusters.classify(&url(n), fingerprint);
+    }
+    let stored = bytes(&clusters);
+    // Of a leader 10 bytes of its simhash and 2 of its number; of a page 17 of its hash, 2 of its number and 2 marks.
+    let most = 500 * (url(0).len() + 40);
+    assert!(stored.len() < most, "{} bytes", stored.len());
+    let again = read(&stored, 1_000);
+    let is_shared = |original: &Original| Arc::ptr_eq(&original.url, &original.cluster.first);
+    assert!(again.exact.values().all(is_shared), "nor is it in memory twice");
+}
+
+#[test]
+fn the_url_of_a_first_page_that_was_forgotten_is_stored_once() {
+    let mut clusters = Clusters::new(100);
+    let first = "first".repeat(100);
+    for n in 0..50 {
+        let content = ContentHash::from(u128::from(random(n)));
+        clusters.classify(
+            if n == 0 { &first } else { "near" },
+            Fingerprint::new(Some(content), Some(SimHash::from(1))),
+        );
+    }
+    // Leaders without a content hash, so that no page is forgotten.
+    for n in 1..=100 {
+        clusters.classify("other", Fingerprint::new(None, Some(SimHash::from(random(n)))));
+    }
+    assert!(clusters.find(SimHash::from(1)).is_none(), "its leader was forgotten");
+    let stored = bytes(&clusters);
+    assert!(stored.len() < 2 * first.len() + 150 * 30, "{} bytes", stored.len());
+    let again = read(&stored, 100);
+    assert_eq!(bytes(&again), stored);
+    let kept: HashSet<*const u8> = again.exact.values().map(|page| page.cluster.first.as_ptr()).collect();
+    assert_eq!((again.exact.len(), kept.len()), (50, 1), "nor is it in memory twice");
+}
+
+#[test]
+fn numbers_that_no_crawl_has_do_no_harm() {
+    let mut clusters = Clusters::new(10);
+    clusters.classify(
+        "first",
+        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
+    );
+    clusters.oldest = u64::MAX;
+    clusters.bits = u32::MAX;
+    clusters.counts = ResemblanceCounts {
+        compared: u64::MAX,
+        exact: u64::MAX,
+        near: u64::MAX,
+        forgotten: u64::MAX,
+        cut_short: u64::MAX,
+    };
+    let mut again = read(&bytes(&clusters), 1);
+    for n in 0..10 {
+        let (url, fingerprint) = page(1 + n);
+        again.classify(&url, fingerprint);
+        again.classify(&url, fingerprint);
+    }
+    assert_eq!(again.bits, BLOCK_BITS);
+}
+
+#[test]
+fn a_short_state_does_not_become_a_long_one() {
+    let mut clusters = Clusters::new(1_000);
+    for n in 0..500_u64 {
+        let fingerprint = Fingerprint::new(Some(ContentHash::from(u128::from(n))), Some(SimHash::from(random(n))));
+        clusters.classify(&"a".repeat(100_000), fingerprint);
+    }
+    let stored = bytes(&clusters);
+    assert!(stored.len() > 500 * (100_000 - MOST_SHARED), "{} bytes", stored.len());
+    let text = |shared| StoredText { shared, rest: "" }.read(&mut "a".repeat(2 * MOST_SHARED).into());
+    assert!(text(MOST_SHARED).is_some() && text(MOST_SHARED + 1).is_none());
+}
+
+#[test]
+fn leaders_that_are_not_in_order_are_an_error() {
+    let mut clusters = Clusters::new(10);
+    for n in 1..3 {
+        clusters.classify("page", Fingerprint::new(None, Some(SimHash::from(random(n)))));
+    }
+    assert_eq!(clusters.leaders.len(), 2);
+    clusters.leaders.swap(0, 1);
+    assert!(postcard::from_bytes::<Clusters>(&bytes(&clusters)).is_err());
+}
+
+#[test]
+fn a_page_whose_first_page_is_missing_is_an_error() {
+    let mut clusters = Clusters::new(10);
+    clusters.classify(
+        "first",
+        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
+    );
+    let mut stored = bytes(&clusters);
+    assert_eq!(stored.first(), Some(&1), "the number of leaders");
+    // The leader is 1 byte of a simhash, 1 of a number and 7 of a URL.
+    stored.drain(1..10);
+    stored[0] = 0;
+    assert!(postcard::from_bytes::<Clusters>(&stored).is_err());
+}
+
+#[test]
+fn texts_are_stored_without_what_they_share_with_the_one_before() {
+    let texts = [
+        "",
+        "http://é.example/",
+        "http://è.example/",
+        "http://è.example/a",
+        "http://è.exa",
+        "b",
+    ];
+    let mut last = "";
+    let stored = texts.map(|text| StoredText::of(text, &mut last));
+    // The two letters have the same first byte, which is no text.
+    assert_eq!(stored.each_ref().map(|text| text.shared), [0, 0, 7, 18, 13, 0]);
+    let mut last = "".into();
+    let read = stored.map(|text| text.read(&mut last).unwrap());
+    assert_eq!(read.each_ref().map(|text| &**text), texts);
+    let after = |shared, last: &str| StoredText { shared, rest: "c" }.read(&mut last.into());
+    assert_eq!(after(1, "b").as_deref(), Some("bc"));
+    assert_eq!(after(2, "b"), None);
+    assert_eq!(after(1, "é"), None);
+}
