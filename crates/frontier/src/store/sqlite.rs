@@ -48,8 +48,8 @@ pub(super) struct Sizes {
     pub(super) log_bytes: u64,
 }
 
-/// Half of SQLite's default: the rows of a commit have a kilobyte each, and the log takes whole pages.
-const PAGE_BYTES: u32 = 2048;
+/// Of 2 KiB, the rows of a commit would fill more, but a segment of a queue would take half as much room again.
+const PAGE_BYTES: u32 = 4096;
 
 pub(super) const SIZES: Sizes = Sizes {
     page_bytes: PAGE_BYTES,

@@ -13,9 +13,9 @@ use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, empty_log_at_end, log_byt
 use crate::store::{Batch, Change, Space, StoreError, sealed};
 
 /// Free pages that a commit gives back to the disk at most.
-const SLICE: i64 = 512;
+const SLICE: i64 = 256;
 /// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
-const SLACK: i64 = 2048;
+const SLACK: i64 = 1024;
 /// How often the length of the log is looked at while it grows to its limit. That is a call of the system.
 const MEASURES: u64 = 64;
 /// Bytes that a commit, and each of its changes, makes the log longer by, beside those of the values: about four pages.
