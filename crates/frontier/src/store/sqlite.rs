@@ -48,7 +48,7 @@ pub(super) struct Sizes {
     pub(super) log_bytes: u64,
 }
 
-/// Of 2 KiB, the rows of a commit would fill more, but a segment of a queue would take half as much room again.
+/// Pages of 2 KiB would make the log of short commits shorter, but a segment of a queue would take half as much room again.
 const PAGE_BYTES: u32 = 4096;
 
 pub(super) const SIZES: Sizes = Sizes {

@@ -12,7 +12,7 @@ use super::seen::Seen;
 use super::sparse::{MOST_EXPANDED, SparseReader, SparseWriter};
 use crate::config::FrontierConfig;
 
-/// With fewer ones than one in this many bits, the [sparse](super::sparse) form is taken: with a byte per one, or two, it is half as long then.
+/// If fewer than one in this many bits are set, the [sparse](super::sparse) form is taken. It has a byte or two per bit that is set: about half as many as the plain form, or fewer.
 const SPARSE: u64 = 16;
 /// The first bytes of the sparse form. The file of a filter begins with others.
 const SPARSE_MAGIC: [u8; 4] = *b"ONES";
@@ -21,7 +21,7 @@ const ROOM_FOR_HEADS: usize = 4096;
 
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 ///
-/// Cost: a copy of it; while it is sparse, a pass over it, a byte or two per one, and two in 4 KiB of zeros.
+/// Cost: a copy of it; while it is sparse, a pass over it, a byte or two per bit that is set, and two per 4 KiB without any.
 pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     let load = seen.load();
     if load.bits > 0 && load.ones == 0 {
@@ -30,8 +30,8 @@ pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     // The counters of the sieve have these counts exactly.
     let counts = Counts::default();
     if load.ones < load.bits / SPARSE {
-        // A few ones are so far from the one before that they take a second byte.
-        let length = load.ones + load.ones / 8 + load.bits / 16_000;
+        // At most: what is not written takes no memory.
+        let length = 2 * load.ones + load.bits / 16_000;
         let mut code = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + ROOM_FOR_HEADS);
         code.extend_from_slice(&SPARSE_MAGIC);
         let mut sparse = SparseWriter::new(code);

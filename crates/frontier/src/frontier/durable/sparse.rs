@@ -1,39 +1,39 @@
-//! Bytes with few ones, as the numbers of zeros between them.
+//! Bytes of which few bits are set, stored as the distances between these bits.
 //!
-//! | bytes | meaning |
+//! | code, in hexadecimal digits | meaning |
 //! |---|---|
-//! | `0` to `7f` | so many zeros, then a one |
-//! | `80 00` to `ff fe`, big-endian, without the highest bit | so many zeros, then a one |
-//! | `ff ff` | 32 767 zeros |
+//! | `00` to `7f` | the number of 0 bits before the next 1 bit |
+//! | `80 00` to `ff fe` | the same, in the low 15 bits, big-endian |
+//! | `ff ff` | 32 767 bits that are 0; the next code follows them |
 //!
-//! In each byte the lowest bit is the first. A last one, behind the last byte, marks the end. Fewer than 128 zeros take one byte when they are written.
+//! The lowest bit of a byte comes first. One more 1 bit, after the last byte, marks the end. The writer takes the short form where it can.
 
 use std::io::{self, BufRead, Read, Write};
 
 const LONG: u16 = 1 << 15;
-/// The zeros of a code without a one.
+/// The 0 bits of a code without a 1 bit, and more than any other code has.
 const MOST_ZEROS: u64 = (LONG - 1) as u64;
-/// Zeros that take a byte.
+/// Fewer 0 bits take one byte.
 const SHORT: u64 = 0x80;
 
-/// What was coded has at most so many times the bytes of its code.
+/// What is decoded is at most this many times as long as its code.
 pub(super) const MOST_EXPANDED: u64 = 2048;
 
-/// Codes all that is written to it.
+/// Encodes all that is written to it.
 #[derive(Debug)]
 pub(super) struct SparseWriter {
     code: Vec<u8>,
-    /// Zeros since the last one.
+    /// The 0 bits since the last 1 bit.
     zeros: u64,
 }
 
 impl SparseWriter {
-    /// Appends the code to bytes.
+    /// Appends the code to these bytes.
     pub(super) fn new(code: Vec<u8>) -> Self {
         Self { code, zeros: 0 }
     }
 
-    /// Returns the bytes, with all of the code.
+    /// Marks the end, and returns the bytes with the code.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.push_one();
         self.code
@@ -82,7 +82,7 @@ impl Write for SparseWriter {
     }
 }
 
-/// What stands behind some zeros.
+/// What follows the 0 bits of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Code,
@@ -90,7 +90,7 @@ enum Then {
     End,
 }
 
-/// Reads what was coded.
+/// Decodes what it reads.
 #[derive(Debug)]
 pub(super) struct SparseReader<R> {
     code: R,
@@ -108,24 +108,24 @@ impl<R: BufRead> SparseReader<R> {
     }
 
     fn read_code(&mut self) -> io::Result<()> {
-        let [first] = self.read_bytes()?;
-        let long = match first < SHORT as u8 {
-            true => None,
-            false => Some(u16::from_be_bytes([first, self.read_bytes::<1>()?[0]])),
-        };
-        self.zeros = long.map_or(u64::from(first), |long| u64::from(long & !LONG));
-        if long == Some(u16::MAX) {
-            return Ok(());
+        let first = self.read_byte()?;
+        self.zeros = u64::from(first);
+        if self.zeros >= SHORT {
+            let long = u16::from_be_bytes([first, self.read_byte()?]);
+            self.zeros = u64::from(long & !LONG);
+            if self.zeros == MOST_ZEROS {
+                return Ok(());
+            }
         }
         let is_last = self.code.fill_buf()?.is_empty();
         self.then = if is_last { Then::End } else { Then::One };
         Ok(())
     }
 
-    fn read_bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.code.read_exact(&mut bytes)?;
-        Ok(bytes)
+    fn read_byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        self.code.read_exact(&mut byte)?;
+        Ok(byte[0])
     }
 }
 

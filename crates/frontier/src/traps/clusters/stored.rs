@@ -13,7 +13,7 @@ use crate::fingerprint::{ContentHash, SimHash};
 
 /// The most bytes that a text can share with the one before, so that a short state does not become a long one.
 const MOST_SHARED: usize = 1024;
-/// No number of a crawl comes near it. Of a damaged store, which a repair may read, one may be larger.
+/// No number of a crawl comes near it: with a larger one, which a damaged state may have, sums would overflow.
 const MOST: u64 = u64::MAX / 2;
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +26,20 @@ struct StoredClusters<'a> {
     oldest: u64,
     bits: u32,
     counts: ResemblanceCounts,
+}
+
+impl StoredClusters<'_> {
+    fn has_possible_numbers(&self) -> bool {
+        let ResemblanceCounts {
+            compared,
+            exact,
+            near,
+            forgotten,
+            cut_short,
+        } = self.counts;
+        let numbers = [self.oldest, compared, exact, near, forgotten, cut_short];
+        self.bits <= BLOCK_BITS && numbers.iter().all(|number| *number <= MOST)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -196,17 +210,14 @@ impl<'de> Deserialize<'de> for Clusters {
     /// Reads clusters of any number of pages: [`configure`](Clusters::configure) sets how many are remembered.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stored = StoredClusters::deserialize(deserializer)?;
+        if !stored.has_possible_numbers() {
+            return Err(D::Error::custom("a number that no crawl has"));
+        }
         let mut reading = Reading {
             clusters: Self {
-                oldest: stored.oldest.min(MOST),
-                bits: stored.bits.min(BLOCK_BITS),
-                counts: ResemblanceCounts {
-                    compared: stored.counts.compared.min(MOST),
-                    exact: stored.counts.exact.min(MOST),
-                    near: stored.counts.near.min(MOST),
-                    forgotten: stored.counts.forgotten.min(MOST),
-                    cut_short: stored.counts.cut_short.min(MOST),
-                },
+                oldest: stored.oldest,
+                bits: stored.bits,
+                counts: stored.counts,
                 ..Self::new(stored.pages.len())
             },
             first_of: HashMap::with_capacity(stored.leaders.len()),

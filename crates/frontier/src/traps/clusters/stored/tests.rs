@@ -1,5 +1,6 @@
 //! What is read is what was stored, and what no crawl has stored does no harm.
 
+use super::super::Resemblance;
 use super::*;
 use crate::fingerprint::Fingerprint;
 
@@ -26,6 +27,14 @@ fn page(n: u64) -> (String, Fingerprint) {
         format!("http://host.example/page/{n}"),
         Fingerprint::new(content, text.map(SimHash::from)),
     )
+}
+
+fn both(content: u64, text: u64) -> Fingerprint {
+    Fingerprint::new(Some(ContentHash::from(u128::from(content))), Some(SimHash::from(text)))
+}
+
+fn text_only(text: u64) -> Fingerprint {
+    Fingerprint::new(None, Some(SimHash::from(text)))
 }
 
 fn bytes(clusters: &Clusters) -> Vec<u8> {
@@ -71,12 +80,9 @@ fn with_less_room_than_before_the_latest_are_remembered() {
         clusters.classify(&url, fingerprint);
     }
     let mut clusters = read(&bytes(&clusters), 10);
-    clusters.classify(
-        "new",
-        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
-    );
+    clusters.classify("new", both(1, 1));
     assert_eq!((clusters.exact.len(), clusters.leaders.len()), (10, 10));
-    let again = clusters.classify("again", Fingerprint::new(None, Some(SimHash::from(3))));
+    let again = clusters.classify("again", text_only(3));
     assert_eq!(again.near_duplicate_of.as_deref(), Some("new"));
 }
 
@@ -85,8 +91,7 @@ fn each_url_is_stored_once() {
     let mut clusters = Clusters::new(1_000);
     let url = |n: u64| format!("{:<80}{n:20}", random(n));
     for n in 0..500 {
-        let fingerprint = Fingerprint::new(Some(ContentHash::from(u128::from(n))), Some(SimHash::from(random(n))));
-        clusters.classify(&url(n), fingerprint);
+        clusters.classify(&url(n), both(n, random(n)));
     }
     let stored = bytes(&clusters);
     // Of a leader 10 bytes of its simhash and 2 of its number; of a page 17 of its hash, 2 of its number and 2 marks.
@@ -102,15 +107,11 @@ fn the_url_of_a_first_page_that_was_forgotten_is_stored_once() {
     let mut clusters = Clusters::new(100);
     let first = "first".repeat(100);
     for n in 0..50 {
-        let content = ContentHash::from(u128::from(random(n)));
-        clusters.classify(
-            if n == 0 { &first } else { "near" },
-            Fingerprint::new(Some(content), Some(SimHash::from(1))),
-        );
+        clusters.classify(if n == 0 { &first } else { "near" }, both(n, 1));
     }
     // Leaders without a content hash, so that no page is forgotten.
     for n in 1..=100 {
-        clusters.classify("other", Fingerprint::new(None, Some(SimHash::from(random(n)))));
+        clusters.classify("other", text_only(random(n)));
     }
     assert!(clusters.find(SimHash::from(1)).is_none(), "its leader was forgotten");
     let stored = bytes(&clusters);
@@ -122,39 +123,40 @@ fn the_url_of_a_first_page_that_was_forgotten_is_stored_once() {
 }
 
 #[test]
-fn numbers_that_no_crawl_has_do_no_harm() {
-    let mut clusters = Clusters::new(10);
-    clusters.classify(
-        "first",
-        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
-    );
-    clusters.oldest = u64::MAX;
-    clusters.bits = u32::MAX;
-    clusters.counts = ResemblanceCounts {
-        compared: u64::MAX,
-        exact: u64::MAX,
-        near: u64::MAX,
-        forgotten: u64::MAX,
-        cut_short: u64::MAX,
+fn numbers_that_no_crawl_has_are_an_error() {
+    let is_read = |change: fn(&mut Clusters)| {
+        let mut clusters = Clusters::new(10);
+        clusters.classify("first", both(1, 1));
+        change(&mut clusters);
+        let read = postcard::from_bytes::<Clusters>(&bytes(&clusters));
+        // With what is read, a page can be compared.
+        read.is_ok_and(|mut read| read.classify("second", both(2, u64::MAX)) == Resemblance::default())
     };
-    let mut again = read(&bytes(&clusters), 1);
-    for n in 0..10 {
-        let (url, fingerprint) = page(1 + n);
-        again.classify(&url, fingerprint);
-        again.classify(&url, fingerprint);
+    assert!(is_read(|_| {}));
+    assert!(is_read(|clusters| clusters.bits = BLOCK_BITS) && !is_read(|clusters| clusters.bits = BLOCK_BITS + 1));
+    assert!(is_read(|clusters| clusters.oldest = MOST) && !is_read(|clusters| clusters.oldest = u64::MAX));
+    let count_of: [fn(&mut ResemblanceCounts) -> &mut u64; 5] = [
+        |counts| &mut counts.compared,
+        |counts| &mut counts.exact,
+        |counts| &mut counts.near,
+        |counts| &mut counts.forgotten,
+        |counts| &mut counts.cut_short,
+    ];
+    for count_of in count_of {
+        let mut clusters = Clusters::new(10);
+        *count_of(&mut clusters.counts) = u64::MAX;
+        assert!(postcard::from_bytes::<Clusters>(&bytes(&clusters)).is_err());
     }
-    assert_eq!(again.bits, BLOCK_BITS);
 }
 
 #[test]
 fn a_short_state_does_not_become_a_long_one() {
     let mut clusters = Clusters::new(1_000);
-    for n in 0..500_u64 {
-        let fingerprint = Fingerprint::new(Some(ContentHash::from(u128::from(n))), Some(SimHash::from(random(n))));
-        clusters.classify(&"a".repeat(100_000), fingerprint);
+    for n in 0..50 {
+        clusters.classify(&"a".repeat(10_000), both(n, random(n)));
     }
     let stored = bytes(&clusters);
-    assert!(stored.len() > 500 * (100_000 - MOST_SHARED), "{} bytes", stored.len());
+    assert!(stored.len() > 50 * (10_000 - MOST_SHARED), "{} bytes", stored.len());
     let text = |shared| StoredText { shared, rest: "" }.read(&mut "a".repeat(2 * MOST_SHARED).into());
     assert!(text(MOST_SHARED).is_some() && text(MOST_SHARED + 1).is_none());
 }
@@ -163,7 +165,7 @@ fn a_short_state_does_not_become_a_long_one() {
 fn leaders_that_are_not_in_order_are_an_error() {
     let mut clusters = Clusters::new(10);
     for n in 1..3 {
-        clusters.classify("page", Fingerprint::new(None, Some(SimHash::from(random(n)))));
+        clusters.classify("page", text_only(random(n)));
     }
     assert_eq!(clusters.leaders.len(), 2);
     clusters.leaders.swap(0, 1);
@@ -173,10 +175,7 @@ fn leaders_that_are_not_in_order_are_an_error() {
 #[test]
 fn a_page_whose_first_page_is_missing_is_an_error() {
     let mut clusters = Clusters::new(10);
-    clusters.classify(
-        "first",
-        Fingerprint::new(Some(ContentHash::from(1)), Some(SimHash::from(1))),
-    );
+    clusters.classify("first", both(1, 1));
     let mut stored = bytes(&clusters);
     assert_eq!(stored.first(), Some(&1), "the number of leaders");
     // The leader is 1 byte of a simhash, 1 of a number and 7 of a URL.
