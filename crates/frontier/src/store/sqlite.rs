@@ -36,6 +36,8 @@ const KIB: i64 = 1024;
 const CACHE_KIB: i64 = 8 * KIB;
 /// A commit that looks at the log, and finds it longer than this, moves all of it into the database first.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
+/// When the log has so many bytes, the thread lets the next commit write over them.
+const LONG_LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// More than all statements that are ever prepared.
@@ -46,6 +48,7 @@ const STATEMENTS: usize = 64;
 pub(super) struct Sizes {
     pub(super) page_bytes: u32,
     pub(super) log_bytes: u64,
+    pub(super) long_log_bytes: u64,
 }
 
 /// Pages of 2 KiB would make the log of short commits shorter, but a segment of a queue would take half as much room again.
@@ -54,6 +57,7 @@ const PAGE_BYTES: u32 = 4096;
 pub(super) const SIZES: Sizes = Sizes {
     page_bytes: PAGE_BYTES,
     log_bytes: LOG_BYTES,
+    long_log_bytes: LONG_LOG_BYTES,
 };
 
 /// A store in a directory, open for writing or for reading.
@@ -108,7 +112,7 @@ impl SqliteStore {
         // has changed its folder.
         let is_new = summaries.iter().all(|summary| summary.commit == 0);
         let absolute = std::path::absolute(dir).map_err(|error| StoreError::io(dir, error))?;
-        let checkpointer = Checkpointer::start(&path, move || {
+        let checkpointer = Checkpointer::start(&path, sizes.long_log_bytes / u64::from(sizes.page_bytes), move || {
             if is_new {
                 format::sync_new_names(&absolute)?;
             }

@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     shared: Arc<Shared>,
+    /// Held while a commit writes.
+    writing: Arc<Mutex<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,13 +47,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Checkpointer {
-    /// Starts the thread, which opens a connection of its own by `begin`.
+    /// Starts the thread, which opens a connection of its own by `begin`. When the log has `long_pages` pages, it lets the next commit write
+    /// over them.
     pub(super) fn start(
         path: &Path,
+        long_pages: u64,
         begin: impl FnOnce() -> Result<Connection, StoreError> + Send + 'static,
     ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::default());
-        let (of_thread, file) = (Arc::clone(&shared), path.to_owned());
+        let writing = Arc::new(Mutex::default());
+        let (of_thread, of_commits, file) = (Arc::clone(&shared), Arc::clone(&writing), path.to_owned());
         let thread = thread::Builder::new()
             .name("checkpoints".to_owned())
             .spawn(move || {
@@ -66,7 +71,13 @@ impl Checkpointer {
                 match begun {
                     Ok(connection) => {
                         drop(state);
-                        run(&connection, &of_thread, &file);
+                        let log = Log {
+                            connection,
+                            writing: of_commits,
+                            long_pages,
+                            next_pages: long_pages,
+                        };
+                        run(log, &of_thread, &file);
                     }
                     Err(error) => state.error = Some(error),
                 }
@@ -74,6 +85,7 @@ impl Checkpointer {
             .map_err(|error| StoreError::io(path, error))?;
         Ok(Self {
             shared,
+            writing,
             thread: Some(thread),
         })
     }
@@ -106,6 +118,11 @@ impl Checkpointer {
         }
     }
 
+    /// Returns what a commit holds while it writes: the thread makes none wait but when the log is long, and then for two syncs.
+    pub(super) fn writing(&self) -> Arc<Mutex<()>> {
+        Arc::clone(&self.writing)
+    }
+
     /// Keeps the thread from making a checkpoint; waits for one that it is making.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
         lock(&self.shared.checkpoint)
@@ -123,7 +140,7 @@ impl Drop for Checkpointer {
     }
 }
 
-fn run(connection: &Connection, shared: &Shared, path: &Path) {
+fn run(mut log: Log, shared: &Shared, path: &Path) {
     let mut state = lock(&shared.state);
     loop {
         let woken = shared
@@ -137,7 +154,7 @@ fn run(connection: &Connection, shared: &Shared, path: &Path) {
         drop(state);
         let moved = {
             let _held = lock(&shared.checkpoint);
-            passive(connection)
+            log.shorten()
         };
         state = lock(&shared.state);
         if let Err(error) = moved
@@ -152,10 +169,43 @@ fn run(connection: &Connection, shared: &Shared, path: &Path) {
     }
 }
 
-/// Moves what no reader holds back; waits for nobody.
-fn passive(connection: &Connection) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
-    statement.query_row([], |_| Ok(()))
+/// The log, as the thread sees it.
+struct Log {
+    connection: Connection,
+    writing: Arc<Mutex<()>>,
+    long_pages: u64,
+    /// The pages at which the log is to begin anew.
+    next_pages: u64,
+}
+
+impl Log {
+    /// Moves what no reader holds back. If the log is long then, moves the rest while no commit writes, so that the next one begins at its
+    /// start: the memory of the system has these pages already. While commits follow each other closely, that would never happen by itself.
+    fn shorten(&mut self) -> rusqlite::Result<()> {
+        let (_, pages) = self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)")?;
+        if pages < self.next_pages {
+            return Ok(());
+        }
+        let _writing = lock(&self.writing);
+        // Commits wait for this, so it waits for no reader.
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let (is_held, pages) = self.checkpoint("PRAGMA wal_checkpoint(RESTART)")?;
+        // A reader holds the log: this is tried again when it has grown by as much once more.
+        self.next_pages = if is_held {
+            pages + self.long_pages
+        } else {
+            self.long_pages
+        };
+        Ok(())
+    }
+
+    /// Returns whether a reader was in the way, and how many pages the log has.
+    fn checkpoint(&self, sql: &str) -> rusqlite::Result<(bool, u64)> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.query_row([], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0).cast_unsigned()))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -166,14 +216,14 @@ mod tests {
     fn what_the_thread_cannot_begin_is_said_to_who_waits_for_it_and_to_the_next_commit() {
         let path = Path::new("a database");
         let refused = || Err(StoreError::damaged(Path::new("a database"), "it is a test"));
-        let waited = Checkpointer::start(path, refused).unwrap();
+        let waited = Checkpointer::start(path, 1, refused).unwrap();
         assert!(waited.has_begun().unwrap_err().to_string().contains("it is a test"));
-        let mut thread = Checkpointer::start(path, refused).unwrap();
+        let mut thread = Checkpointer::start(path, 1, refused).unwrap();
         thread.thread.take().unwrap().join().unwrap();
         assert!(thread.succeeded().unwrap_err().to_string().contains("it is a test"));
         let open = || Connection::open_in_memory().map_err(|error| store_error(Path::new("a database"), error));
-        Checkpointer::start(path, open).unwrap().has_begun().unwrap();
-        let panicked = Checkpointer::start(path, || panic!("it is a test")).unwrap();
+        Checkpointer::start(path, 1, open).unwrap().has_begun().unwrap();
+        let panicked = Checkpointer::start(path, 1, || panic!("it is a test")).unwrap();
         assert!(panicked.has_begun().unwrap_err().to_string().contains("panicked"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result};
@@ -30,6 +31,7 @@ impl SqliteStore {
             let source = io::Error::new(io::ErrorKind::PermissionDenied, "it was opened for reading only");
             return Err(StoreError::io(&self.path, source));
         };
+        let writing = checkpointer.writing();
         checkpointer.succeeded()?;
         let measures_log = self.unmeasured >= self.log_limit / MEASURES;
         if sync || measures_log {
@@ -40,7 +42,10 @@ impl SqliteStore {
             self.bound_log().map_err(|error| store_error(&self.path, error))?;
             self.unmeasured = 0;
         }
-        let summaries = self.transact(batch, sync);
+        let summaries = {
+            let _writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
+            self.transact(batch, sync)
+        };
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
         self.checkpointer.iter().for_each(Checkpointer::wake);
         Ok(())
@@ -170,7 +175,7 @@ impl SqliteStore {
         Ok(free > SLICE)
     }
 
-    /// Empties a log that is too long. The thread does not do that while commits follow each other closely: it never meets the end.
+    /// Empties a log that is too long: the thread did not come to it, or a reader held it.
     fn bound_log(&mut self) -> Result<()> {
         let bytes = log_bytes(&self.path);
         if bytes <= self.longest_log {

@@ -58,6 +58,40 @@ fn the_log_has_a_bound_unless_a_reader_holds_it() {
 }
 
 #[test]
+fn a_long_log_is_written_over_while_commits_follow_each_other() {
+    let folder = Folder::new();
+    // Commits alone would not shorten it before it has a gibibyte.
+    let sizes = Sizes {
+        log_bytes: 1 << 30,
+        long_log_bytes: 1 << 20,
+        ..SIZES
+    };
+    let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
+    let log = folder.join("frontier.sqlite-wal");
+    let bytes = || fs::metadata(&log).unwrap().len();
+    // About 50 KB each; what is there is replaced.
+    let mut commit = |n: u64| {
+        let before = bytes();
+        let change = put(Space::Segment, n % 100, &noise(50_000, n));
+        store.commit(&change, false).unwrap();
+        bytes() == before
+    };
+    let overwritten = (1..15_000).find(|&n| commit(n)).expect("the log never began anew");
+    assert!(bytes() > 1 << 20, "{} bytes", bytes());
+    // A crash leaves the old end of the log behind the new one.
+    let copy = Folder::new();
+    for file in ["frontier.sqlite", "frontier.sqlite-wal"] {
+        fs::copy(folder.join(file), copy.join(file)).unwrap();
+    }
+    let opened = SqliteStore::open(&copy).unwrap();
+    assert_eq!(opened.unread_commits(), 0);
+    let found = contents(&opened);
+    let key = (Space::Segment as u8, overwritten % 100);
+    assert_eq!(found[&key], noise(50_000, overwritten));
+    assert!(found == contents(&store));
+}
+
+#[test]
 fn a_closed_store_is_one_file_and_readable_by_ordinary_tools() {
     let folder = Folder::new();
     let mut store = SqliteStore::open(&folder).unwrap();
