@@ -36,7 +36,7 @@ const KIB: i64 = 1024;
 const CACHE_KIB: i64 = 8 * KIB;
 /// A commit that looks at the log, and finds it longer than this, moves all of it into the database first.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// When the log has so many bytes, the thread lets the next commit write over them.
+/// When the file of the log is this long, the checkpointing thread makes the next commit write at its start again.
 const LONG_LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);

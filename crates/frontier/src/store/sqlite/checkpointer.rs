@@ -47,8 +47,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Checkpointer {
-    /// Starts the thread, which opens a connection of its own by `begin`. When the log has `long_pages` pages, it lets the next commit write
-    /// over them.
+    /// Starts the thread, which opens a connection of its own by `begin`. When the log has `long_pages` pages, it makes the next commit write at its
+    /// start again.
     pub(super) fn start(
         path: &Path,
         long_pages: u64,
@@ -154,7 +154,7 @@ fn run(mut log: Log, shared: &Shared, path: &Path) {
         drop(state);
         let moved = {
             let _held = lock(&shared.checkpoint);
-            log.shorten()
+            log.move_commits()
         };
         state = lock(&shared.state);
         if let Err(error) = moved
@@ -181,7 +181,7 @@ struct Log {
 impl Log {
     /// Moves what no reader holds back. If the log is long then, moves the rest while no commit writes, so that the next one begins at its
     /// start: the memory of the system has these pages already. While commits follow each other closely, that would never happen by itself.
-    fn shorten(&mut self) -> rusqlite::Result<()> {
+    fn move_commits(&mut self) -> rusqlite::Result<()> {
         let (_, pages) = self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)")?;
         if pages < self.next_pages {
             return Ok(());
