@@ -26,6 +26,7 @@ mod log;
 mod replacing;
 pub(in crate::store) mod salvage;
 mod summary;
+mod turns;
 mod writing;
 
 pub(crate) use replacing::{Replacement, has_none};
@@ -36,7 +37,7 @@ const KIB: i64 = 1024;
 const CACHE_KIB: i64 = 8 * KIB;
 /// A commit that looks at the log, and finds it longer than this, moves all of it into the database first.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// When the file of the log is this long, the checkpointing thread makes the next commit write at its start again.
+/// When the log has this many bytes, the checkpointing thread makes the next commit write at its start again.
 const LONG_LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -265,7 +266,7 @@ impl Store for SqliteStore {
         let _held = match &self.checkpointer {
             Some(checkpointer) => {
                 checkpointer.has_begun()?;
-                Some(checkpointer.hold())
+                Some(checkpointer.hold()?)
             }
             None => None,
         };

@@ -21,10 +21,10 @@ mod files;
 mod salvage;
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "frontier-store-{}-{}",

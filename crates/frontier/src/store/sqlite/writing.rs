@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result};
@@ -27,28 +26,28 @@ const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * PAGE_BYTES as u64;
 impl SqliteStore {
     /// Writes a batch.
     pub(super) fn write(&mut self, batch: &Batch, sync: bool) -> std::result::Result<(), StoreError> {
-        let Some(checkpointer) = &self.checkpointer else {
-            let source = io::Error::new(io::ErrorKind::PermissionDenied, "it was opened for reading only");
-            return Err(StoreError::io(&self.path, source));
-        };
-        let writing = checkpointer.writing();
-        checkpointer.succeeded()?;
         let measures_log = self.unmeasured >= self.log_limit / MEASURES;
         if sync || measures_log {
             // It syncs the name of a new database, and it reads.
-            checkpointer.has_begun()?;
+            self.checkpointer()?.has_begun()?;
         }
         if measures_log {
-            self.bound_log().map_err(|error| store_error(&self.path, error))?;
+            self.bound_log()?;
             self.unmeasured = 0;
         }
-        let summaries = {
-            let _writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.transact(batch, sync)
-        };
+        let turn = self.checkpointer()?.begin_commit()?;
+        let summaries = self.transact(batch, sync);
+        drop(turn);
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
-        self.checkpointer.iter().for_each(Checkpointer::wake);
+        self.checkpointer()?.wake();
         Ok(())
+    }
+
+    fn checkpointer(&self) -> std::result::Result<&Checkpointer, StoreError> {
+        self.checkpointer.as_ref().ok_or_else(|| {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "it was opened for reading only");
+            StoreError::io(&self.path, source)
+        })
     }
 
     /// Ends all writing: what is on the disk is for the next opening to find out. The log stays as it is.
@@ -176,29 +175,37 @@ impl SqliteStore {
     }
 
     /// Empties a log that is too long: the thread did not come to it, or a reader held it.
-    fn bound_log(&mut self) -> Result<()> {
+    fn bound_log(&mut self) -> std::result::Result<(), StoreError> {
         let bytes = log_bytes(&self.path);
+        if bytes <= self.log_limit {
+            self.longest_log = self.log_limit;
+        }
         if bytes <= self.longest_log {
             return Ok(());
         }
-        let _held = self.checkpointer.as_ref().map(|checkpointer| checkpointer.hold());
-        // Waits for no reader.
-        self.connection.busy_timeout(Duration::ZERO)?;
-        let emptied = self.connection.prepare_cached("PRAGMA wal_checkpoint(TRUNCATE)");
-        let emptied = emptied.and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>(0)));
-        self.connection.busy_timeout(PATIENCE)?;
-        let kept = match emptied {
-            Ok(kept) => kept,
-            Err(error) if is_busy(&error) => true,
-            Err(error) => return Err(error),
-        };
+        let turn = self.checkpointer()?.hold()?;
+        let emptied = self.empty_log();
+        drop(turn);
         // A reader holds the log: this is tried again when it has grown by a quarter of the limit.
-        self.longest_log = if kept {
-            bytes + self.log_limit / 4
-        } else {
+        self.longest_log = if emptied.map_err(|error| store_error(&self.path, error))? {
             self.log_limit
+        } else {
+            bytes + self.log_limit / 4
         };
         Ok(())
+    }
+
+    /// Returns whether it could, which it cannot while a reader holds the log. Waits for none.
+    fn empty_log(&self) -> Result<bool> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let emptied = self.connection.prepare_cached("PRAGMA wal_checkpoint(TRUNCATE)");
+        let is_held = emptied.and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>(0)));
+        self.connection.busy_timeout(PATIENCE)?;
+        match is_held {
+            Ok(is_held) => Ok(!is_held),
+            Err(error) if is_busy(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
