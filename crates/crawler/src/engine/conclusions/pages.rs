@@ -149,14 +149,18 @@ fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> 
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
     let steps = entry.metadata.embedded.saturating_add(1);
-    let written = std::mem::take(&mut page.links).into_iter().zip(&page.link_keys);
-    let links = written.filter_map(|(link, link_key)| {
-        let url = canonicalizer.canonicalize(link.url).ok()?;
+    let written = std::mem::take(&mut page.links);
+    let (mut links, mut link_keys) = (Vec::with_capacity(written.len()), Vec::with_capacity(written.len()));
+    for (link, link_key) in written.into_iter().zip(&page.link_keys) {
+        let Ok(url) = canonicalizer.canonicalize(link.url) else {
+            continue;
+        };
         let found = Link::found(url, depth, Arc::clone(&referrer));
         let embedded = if link.embedded { steps } else { 0 };
-        Some((Link { embedded, ..found }, *link_key))
-    });
-    links.unzip()
+        links.push(Link { embedded, ..found });
+        link_keys.push(*link_key);
+    }
+    (links, link_keys)
 }
 
 fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRecord {

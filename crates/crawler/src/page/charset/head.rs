@@ -6,6 +6,7 @@
 //! their encoding later.
 
 use encoding_rs::Encoding;
+use memchr::memchr;
 
 use super::scanner::{OutOfBytes, Scanner, is_space};
 
@@ -61,7 +62,7 @@ struct Head<'a> {
 impl Head<'_> {
     fn find(&mut self) -> Result<Option<&'static Encoding>, OutOfBytes> {
         loop {
-            self.skip_to(|rest| rest.starts_with(b"<"))?;
+            self.scanner.at += memchr(b'<', self.scanner.rest()).ok_or(OutOfBytes)?;
             if self.has_ended && self.scanner.at >= UNCONDITIONAL_BYTES {
                 return Ok(None);
             }
@@ -103,10 +104,7 @@ impl Head<'_> {
         } else if name.eq_ignore_ascii_case(b"script") {
             self.skip_script()?;
         } else if matches_any(name, &RAW_TEXT) {
-            self.skip_to(|rest| {
-                rest.strip_prefix(b"</")
-                    .is_some_and(|rest| starts_with_name(rest, name))
-            })?;
+            self.skip_to_end_tag(name)?;
         }
         Ok(None)
     }
@@ -170,8 +168,9 @@ impl Head<'_> {
         }
     }
 
-    fn skip_to(&mut self, found: impl Fn(&[u8]) -> bool) -> Result<(), OutOfBytes> {
-        while !found(self.scanner.rest()) {
+    fn skip_to_end_tag(&mut self, of: &[u8]) -> Result<(), OutOfBytes> {
+        let is_end = |rest: &[u8]| rest.strip_prefix(b"</").is_some_and(|name| starts_with_name(name, of));
+        while !is_end(self.scanner.rest()) {
             self.scanner.peek()?;
             self.scanner.at += 1;
         }

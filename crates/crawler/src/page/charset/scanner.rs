@@ -8,8 +8,8 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
 }
 
-/// The name and value of an attribute, both in lower case.
-type Attribute = (Vec<u8>, Vec<u8>);
+/// The name and value of an attribute, as written.
+type Attribute<'a> = (&'a [u8], &'a [u8]);
 
 /// The bytes ran out. This ends the search, because the last declaration may be incomplete.
 pub(super) struct OutOfBytes;
@@ -23,70 +23,70 @@ impl<'a> Scanner<'a> {
         let mut content = None;
         let mut charset = None;
         while let Some((name, value)) = self.attribute()? {
-            let first = match name.as_slice() {
-                b"http-equiv" => &mut pragma,
-                b"content" => &mut content,
-                b"charset" => &mut charset,
-                _ => continue,
+            let first = if name.eq_ignore_ascii_case(b"http-equiv") {
+                &mut pragma
+            } else if name.eq_ignore_ascii_case(b"content") {
+                &mut content
+            } else if name.eq_ignore_ascii_case(b"charset") {
+                &mut charset
+            } else {
+                continue;
             };
             first.get_or_insert(value);
         }
         let declared = match charset {
             // If `charset` names an unknown encoding, `content` is not used instead.
-            Some(label) => Encoding::for_label(&label),
+            Some(label) => Encoding::for_label(label),
             None => content
-                .filter(|_| pragma.is_some_and(|pragma| pragma == b"content-type"))
-                .and_then(|content| encoding_in_content(&content)),
+                .filter(|_| pragma.is_some_and(|pragma| pragma.eq_ignore_ascii_case(b"content-type")))
+                .and_then(encoding_in_content),
         };
         Ok(declared.map(as_declared_in_ascii))
     }
 
     /// The standard's "get an attribute"; `None` at the end of the tag, where it stops.
-    pub(super) fn attribute(&mut self) -> Result<Option<Attribute>, OutOfBytes> {
-        while is_space(self.peek()?) || self.peek()? == b'/' {
-            self.at += 1;
-        }
+    pub(super) fn attribute(&mut self) -> Result<Option<Attribute<'a>>, OutOfBytes> {
+        self.skip(|byte| is_space(byte) || byte == b'/')?;
         if self.peek()? == b'>' {
             return Ok(None);
         }
-        let mut name = Vec::new();
-        loop {
-            match self.peek()? {
-                b'=' if !name.is_empty() => break,
-                b'/' | b'>' => return Ok(Some((name, Vec::new()))),
-                byte if is_space(byte) => break,
-                byte => name.push(byte.to_ascii_lowercase()),
-            }
-            self.at += 1;
+        let mut is_first = true;
+        // An equals sign may begin a name.
+        let name = self.skip(|byte| {
+            let is_in_name = !is_space(byte) && !matches!(byte, b'/' | b'>') && (is_first || byte != b'=');
+            is_first = false;
+            is_in_name
+        })?;
+        if matches!(self.peek()?, b'/' | b'>') {
+            return Ok(Some((name, b"")));
         }
-        self.skip_space()?;
+        self.skip(is_space)?;
         if self.peek()? != b'=' {
-            return Ok(Some((name, Vec::new())));
+            return Ok(Some((name, b"")));
         }
         self.at += 1;
-        self.skip_space()?;
-        let value = self.value()?;
-        Ok(Some((name, value)))
+        self.skip(is_space)?;
+        Ok(Some((name, self.value()?)))
     }
 
-    fn value(&mut self) -> Result<Vec<u8>, OutOfBytes> {
-        let quote = self.peek().map(|byte| matches!(byte, b'"' | b'\'').then_some(byte))?;
-        if quote.is_some() {
-            self.at += 1;
-        }
-        let mut value = Vec::new();
-        loop {
-            let byte = self.peek()?;
-            match quote {
-                Some(quote) if byte == quote => {
-                    self.at += 1;
-                    return Ok(value);
-                }
-                None if is_space(byte) || byte == b'>' => return Ok(value),
-                _ => value.push(byte.to_ascii_lowercase()),
+    fn value(&mut self) -> Result<&'a [u8], OutOfBytes> {
+        match self.peek()? {
+            quote @ (b'"' | b'\'') => {
+                self.at += 1;
+                let value = self.skip(|byte| byte != quote)?;
+                self.at += 1;
+                Ok(value)
             }
-            self.at += 1;
+            _ => self.skip(|byte| !is_space(byte) && byte != b'>'),
         }
+    }
+
+    /// Moves to the first byte that is not skipped, and returns those that are.
+    fn skip(&mut self, mut is_skipped: impl FnMut(u8) -> bool) -> Result<&'a [u8], OutOfBytes> {
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| !is_skipped(*byte)).ok_or(OutOfBytes)?;
+        self.at += length;
+        rest.get(..length).ok_or(OutOfBytes)
     }
 
     pub(super) fn rest(&self) -> &'a [u8] {
@@ -95,13 +95,6 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn peek(&self) -> Result<u8, OutOfBytes> {
         self.bytes.get(self.at).copied().ok_or(OutOfBytes)
-    }
-
-    fn skip_space(&mut self) -> Result<(), OutOfBytes> {
-        while is_space(self.peek()?) {
-            self.at += 1;
-        }
-        Ok(())
     }
 
     /// Moves to the last byte of the next `end`.
@@ -117,11 +110,12 @@ pub(super) fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace()
 }
 
-/// The standard's "extracting a character encoding from a `meta` element"; `content` is in lower case.
+/// The standard's "extracting a character encoding from a `meta` element".
 fn encoding_in_content(content: &[u8]) -> Option<&'static Encoding> {
     let mut rest = content;
     loop {
-        let found = rest.windows(b"charset".len()).position(|window| window == b"charset")?;
+        let mut places = rest.windows(b"charset".len());
+        let found = places.position(|window| window.eq_ignore_ascii_case(b"charset"))?;
         rest = rest.get(found + b"charset".len()..)?.trim_ascii_start();
         if let Some(value) = rest.strip_prefix(b"=") {
             return Encoding::for_label(content_value(value.trim_ascii_start())?);
