@@ -229,26 +229,28 @@ impl Filter for BloomFilter {
     }
 
     #[inline]
-    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
-        match self.sizing.layout() {
-            Layout::Blocks => {
-                let blocks = self.memory.blocks();
-                let count = blocks.len() as u64;
-                let fetch = |digest| prefetch(&blocks[blocks::index(digest, count)]);
-                self.hashing.digest_batch(keys, digests, fetch);
+    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
+        // Only blocks gain: see `prefetch`.
+        let blocks = match self.sizing.layout() {
+            Layout::Blocks => self.memory.blocks(),
+            Layout::Classic => &[],
+        };
+        let count = blocks.len() as u64;
+        self.hashing.digest_batch(keys, digests, |digest| {
+            if let Some(block) = blocks.get(blocks::index(digest, count)) {
+                prefetch(block);
             }
-            Layout::Classic => self.hashing.digest_batch(keys, digests, |_| {}),
-        }
+        })
     }
 
     #[inline]
-    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
+    fn insert_batch<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, digests: &[Digest], is_new: &mut [bool]) {
         if self.has_usual_shape() {
             let blocks = self.memory.blocks_mut();
-            self.ones += self.eight_probes.mark_all(blocks, &digests[..keys.len()], is_new);
+            self.ones += self.eight_probes.mark_all(blocks, digests, is_new);
             return;
         }
-        for ((key, digest), new) in keys.iter().zip(digests).zip(is_new) {
+        for ((key, digest), new) in keys.zip(digests).zip(is_new) {
             *new = self.insert_digest(key, *digest);
         }
     }

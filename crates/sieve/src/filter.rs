@@ -19,28 +19,33 @@ pub trait Filter {
     /// `digest` must be the digest of the same key by the same filter.
     fn insert_digest(&mut self, key: &[u8], digest: Self::Digest) -> bool;
 
-    /// Hashes a batch of keys, and starts to fetch the memory of each: the same as [`digest`](Self::digest) and
-    /// [`prefetch`](Self::prefetch) of each key.
+    /// Hashes keys as they come, and starts to fetch the memory of each: the same as [`digest`](Self::digest) and
+    /// [`prefetch`](Self::prefetch) of each key. It takes keys until they end or `digests` is full, and returns their number.
     ///
-    /// A filter overrides it to look up once what is the same for all keys. It writes as many digests as there are keys.
-    ///
-    /// # Panics
-    ///
-    /// It may panic if `digests` is shorter than `keys`.
-    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Self::Digest]) {
-        for (key, place) in keys.iter().zip(digests) {
+    /// A filter overrides it to look up once what is the same for all keys. It must not take a key that it has no room for.
+    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Self::Digest]) -> usize {
+        let mut count = 0;
+        for (place, key) in digests.iter_mut().zip(keys) {
             *place = self.digest(key);
             self.prefetch(*place);
+            count += 1;
         }
+        count
     }
 
-    /// Marks a batch of keys as seen, in order: the same as [`insert_digest`](Self::insert_digest) of each key. It writes which were new.
+    /// Marks a batch of keys as seen, in order: the same as [`insert_digest`](Self::insert_digest) of each key with its digest. It writes
+    /// which were new.
     ///
     /// # Panics
     ///
-    /// It may panic if `digests` or `is_new` is shorter than `keys`.
-    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Self::Digest], is_new: &mut [bool]) {
-        for ((key, digest), new) in keys.iter().zip(digests).zip(is_new) {
+    /// It may panic if there are not as many `keys`, `digests` and `is_new`.
+    fn insert_batch<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        digests: &[Self::Digest],
+        is_new: &mut [bool],
+    ) {
+        for ((key, digest), new) in keys.zip(digests).zip(is_new) {
             *new = self.insert_digest(key, *digest);
         }
     }

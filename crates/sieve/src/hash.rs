@@ -143,9 +143,14 @@ impl Hashing {
         }
     }
 
-    /// Hashes keys, and calls `each` with each digest at once.
+    /// Hashes keys as they come, and calls `each` with each digest at once. Returns the number of keys.
     #[inline]
-    pub(crate) fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest], each: impl Fn(Digest)) {
+    pub(crate) fn digest_batch<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        digests: &mut [Digest],
+        each: impl Fn(Digest),
+    ) -> usize {
         match *self {
             Self::Murmur3 { seed } => fill(keys, digests, each, |key| murmur3(key, seed)),
             Self::Xxh3 { seed } => fill(keys, digests, each, |key| xxh3(key, seed)),
@@ -155,12 +160,20 @@ impl Hashing {
 }
 
 #[inline]
-fn fill(keys: &[&[u8]], digests: &mut [Digest], each: impl Fn(Digest), hash: impl Fn(&[u8]) -> Digest) {
-    for (key, place) in keys.iter().zip(digests) {
+fn fill<'k>(
+    keys: impl Iterator<Item = &'k [u8]>,
+    digests: &mut [Digest],
+    each: impl Fn(Digest),
+    hash: impl Fn(&[u8]) -> Digest,
+) -> usize {
+    let mut count = 0;
+    for (place, key) in digests.iter_mut().zip(keys) {
         let digest = hash(key);
         each(digest);
         *place = digest;
+        count += 1;
     }
+    count
 }
 
 #[inline]

@@ -315,6 +315,12 @@ fn full_at(layer: &BloomFilter) -> u64 {
     layer.ones_above(layer.sizing().capacity() as f64).unwrap_or(u64::MAX)
 }
 
+/// Not inlined: a batch is hashed by one loop for each hash, and each has a call of it.
+#[inline(never)]
+fn prefetch_layers(filter: &ScalableBloomFilter, digest: Digest) {
+    filter.prefetch(digest);
+}
+
 impl Filter for ScalableBloomFilter {
     type Digest = Digest;
 
@@ -349,8 +355,10 @@ impl Filter for ScalableBloomFilter {
         true
     }
 
-    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
-        self.hashing.digest_batch(keys, digests, |digest| self.prefetch(digest));
+    #[inline]
+    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
+        self.hashing
+            .digest_batch(keys, digests, |digest| prefetch_layers(self, digest))
     }
 
     fn contains(&self, key: &[u8]) -> bool {

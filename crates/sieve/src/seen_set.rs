@@ -103,25 +103,26 @@ impl Filter for SeenSet {
     }
 
     #[inline]
-    fn digest_batch(&self, keys: &[&[u8]], digests: &mut [Digest]) {
+    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
         match self {
             Self::Fixed(filter) => filter.digest_batch(keys, digests),
             Self::Growing(filter) => filter.digest_batch(keys, digests),
             // It needs no digests.
             Self::Exact(_) => digests
                 .iter_mut()
-                .take(keys.len())
-                .for_each(|digest| *digest = Digest::default()),
+                .zip(keys)
+                .map(|(digest, _)| *digest = Digest::default())
+                .count(),
         }
     }
 
     #[inline]
-    fn insert_batch(&mut self, keys: &[&[u8]], digests: &[Digest], is_new: &mut [bool]) {
+    fn insert_batch<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, digests: &[Digest], is_new: &mut [bool]) {
         match self {
             Self::Fixed(filter) => filter.insert_batch(keys, digests, is_new),
             Self::Growing(filter) => filter.insert_batch(keys, digests, is_new),
             Self::Exact(filter) => {
-                for (key, new) in keys.iter().zip(is_new) {
+                for (key, new) in keys.zip(is_new) {
                     *new = insert_exactly(filter, key);
                 }
             }

@@ -63,10 +63,18 @@ fn batches_do_the_same<F: Filter + Clone>(filter: &F, what: &str) {
     let (mut batched, mut single) = (filter.clone(), filter.clone());
     for page in pages() {
         let keys: Vec<&[u8]> = page.iter().map(String::as_bytes).collect();
+        let mut left = keys.iter().copied();
+        let room = keys.len() / 2;
+        let taken = batched.digest_batch(left.by_ref(), &mut vec![F::Digest::default(); room]);
+        assert_eq!(
+            (taken, left.len()),
+            (room, keys.len() - room),
+            "{what}: no key is taken without room"
+        );
         let mut digests = vec![F::Digest::default(); keys.len()];
-        batched.digest_batch(&keys, &mut digests);
+        assert_eq!(batched.digest_batch(keys.iter().copied(), &mut digests), keys.len());
         let mut is_new = vec![false; keys.len()];
-        batched.insert_batch(&keys, &digests, &mut is_new);
+        batched.insert_batch(keys.iter().copied(), &digests, &mut is_new);
         let expected: Vec<bool> = keys.iter().map(|key| single.insert(key)).collect();
         assert_eq!(is_new, expected, "{what}");
     }

@@ -27,23 +27,24 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         let mut batch = [const { None }; BATCH];
         let mut digests = [F::Digest::default(); BATCH];
         let mut is_new = [false; BATCH];
-        let mut count = BATCH;
-        while count == BATCH {
-            count = 0;
-            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-            for (slot, key) in batch.iter_mut().zip(&mut keys) {
-                let Some(item) = items.next() else { break };
+        loop {
+            // Each is hashed as soon as it is there: what it points to is fetched while the one before is hashed.
+            let keys = batch.iter_mut().zip(items.by_ref());
+            let keys = keys.map(|(slot, item)| {
                 let item: &T = slot.insert(item);
-                *key = item.as_ref();
-                count += 1;
-            }
-            let keys = &keys[..count];
-            self.filter.digest_batch(keys, &mut digests);
+                item.as_ref()
+            });
+            let count = self.filter.digest_batch(keys, &mut digests);
+            let (batch, digests) = (&mut batch[..count], &digests[..count]);
             if self.needs_no_checks::<T>() {
-                self.filter.insert_batch(keys, &digests, &mut is_new);
-                self.queue_new(&mut batch[..count], &is_new, &mut report);
+                let keys = batch.iter().flatten().map(AsRef::as_ref);
+                self.filter.insert_batch(keys, digests, &mut is_new[..count]);
+                self.queue_new(batch, &is_new, &mut report);
             } else {
-                self.sift_one_by_one(&mut batch[..count], &digests, &mut report);
+                self.sift_one_by_one(batch, digests, &mut report);
+            }
+            if count < BATCH {
+                return;
             }
         }
     }
