@@ -25,7 +25,7 @@ pub(crate) struct Outputs {
     pub(crate) links: Option<PathBuf>,
     /// Write a line per refused or failed URL to this file, with the reason.
     ///
-    /// Each line has the page with the link. URLs that the crawl did not reach are included. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
+    /// Each line has the page with the link. URLs that still wait when a crawl is stopped are not among them: crawler list DIR --waiting has those of --state. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) refused: Option<PathBuf>,
     /// Add a field to the objects of --output; repeatable.
@@ -37,7 +37,7 @@ pub(crate) struct Outputs {
     select: Vec<Field>,
     /// Maximum values of one selected field on a page.
     ///
-    /// The object counts further values.
+    /// Further values are left out. The summary counts them, in the row "selected".
     #[arg(
         long,
         value_name = "N",

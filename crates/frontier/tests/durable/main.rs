@@ -24,6 +24,7 @@ mod settlements;
 mod clock;
 mod damaged_files;
 mod long_queues;
+mod not_begun;
 mod other_programs;
 mod repaired_files;
 

@@ -42,6 +42,9 @@ pub enum OpenError {
         /// The version of this crate.
         supported: u32,
     },
+    /// The crawl was ended before anything was saved, or has only just begun.
+    #[error("the crawl has saved nothing yet: ask again in a moment, or start it again in this directory")]
+    NotBegun,
     /// What was read is not what was written.
     #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
     Damaged(String),

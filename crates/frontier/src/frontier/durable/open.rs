@@ -125,8 +125,8 @@ pub(super) fn open(
 
 /// Reads a store, and leaves it as it is.
 pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, OpenError> {
-    let restored = restore(&SharedStore::new(store), parse, SIZES, false)?;
-    let restored = restored.ok_or_else(|| OpenError::Damaged("it has no checkpoint".to_owned()))?;
+    let store = SharedStore::new(store);
+    let restored = restore(&store, parse, SIZES, false)?.ok_or_else(|| no_checkpoint(&store))?;
     Ok(Opened {
         now: restored.frontier.latest,
         frontier: restored.frontier,
@@ -136,4 +136,14 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
         for_new_links: Vec::new(),
         config: restored.config,
     })
+}
+
+/// Says why a store has no checkpoint. The first commit has the first one.
+pub(super) fn no_checkpoint(store: &SharedStore) -> OpenError {
+    let store = store.lock();
+    if Space::ALL.iter().all(|space| store.last_key(*space).is_none()) {
+        OpenError::NotBegun
+    } else {
+        OpenError::Damaged("it has no checkpoint".to_owned())
+    }
 }

@@ -23,6 +23,7 @@ use std::path::Path;
 use super::super::Frontier;
 use super::checkpoint::Manifest;
 use super::error::OpenError;
+use super::open::no_checkpoint;
 use super::restore::{self, Restored};
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -127,9 +128,9 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
     let stored = restore::manifest(&**store.lock())?;
-    let (_, config) = stored.ok_or_else(|| damaged("it has no checkpoint"))?;
+    let (_, config) = stored.ok_or_else(|| no_checkpoint(&store))?;
     let restored = restore::restore(&store, &parse(&config.robots_name), SIZES, false)?;
-    let mut restored = restored.ok_or_else(|| damaged("it has no checkpoint"))?;
+    let mut restored = restored.ok_or_else(|| no_checkpoint(&store))?;
     let mut is_missing = false;
     let shelf = &restored.shelf;
     restored.frontier.sieve.queue_mut().visit_segments(&mut |number| {

@@ -1,0 +1,28 @@
+//! A directory whose crawl ended before it saved anything.
+
+use std::sync::Arc;
+
+use frontier::{Frontier, FrontierConfig, OpenError, Time};
+
+use super::{TemporaryDir, parse};
+
+#[test]
+fn a_directory_in_which_nothing_was_saved_is_not_called_damaged_and_a_crawl_begins_in_it() {
+    let dir = TemporaryDir::new();
+    let now = Time::from_millis(1_700_000_000_000);
+    let refused = FrontierConfig {
+        max_memory: Some(1),
+        ..FrontierConfig::default()
+    };
+    let open = |config| Frontier::open(&dir.0, config, now, Arc::new(parse));
+    assert!(matches!(open(refused).unwrap_err(), OpenError::Config(_)));
+    assert!(dir.0.join("frontier.sqlite").exists());
+    let read = Frontier::read(&dir.0, Arc::new(parse));
+    assert!(matches!(read.unwrap_err(), OpenError::NotBegun));
+    let repaired = Frontier::repair(&dir.0, &|_| Arc::new(parse), &mut |_| {});
+    assert!(matches!(repaired.unwrap_err(), OpenError::NotBegun));
+    let opened = open(FrontierConfig::default()).unwrap();
+    assert!(opened.attachment.is_none());
+    drop(opened);
+    assert!(Frontier::read(&dir.0, Arc::new(parse)).is_ok());
+}
