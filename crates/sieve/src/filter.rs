@@ -20,10 +20,14 @@ pub trait Filter {
     fn insert_digest(&mut self, key: &[u8], digest: Self::Digest) -> bool;
 
     /// Hashes keys as they come, and starts to fetch the memory of each: the same as [`digest`](Self::digest) and
-    /// [`prefetch`](Self::prefetch) of each key. It takes keys until they end or `digests` is full, and returns their number.
+    /// [`prefetch`](Self::prefetch) of each key. It takes keys until they end or `digests` is full, and returns their number: if that is less
+    /// than the room, the keys have ended.
     ///
     /// A filter overrides it to look up once what is the same for all keys. It must not take a key that it has no room for.
-    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Self::Digest]) -> usize {
+    fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Self::Digest]) -> usize
+    where
+        Self: Sized,
+    {
         let mut count = 0;
         for (place, key) in digests.iter_mut().zip(keys) {
             *place = self.digest(key);
@@ -36,15 +40,15 @@ pub trait Filter {
     /// Marks a batch of keys as seen, in order: the same as [`insert_digest`](Self::insert_digest) of each key with its digest. It writes
     /// which were new.
     ///
+    /// There must be as many `keys`, `digests` and `is_new`: otherwise it may mark too many or too few.
+    ///
     /// # Panics
     ///
-    /// It may panic if there are not as many `keys`, `digests` and `is_new`.
-    fn insert_batch<'k>(
-        &mut self,
-        keys: impl Iterator<Item = &'k [u8]>,
-        digests: &[Self::Digest],
-        is_new: &mut [bool],
-    ) {
+    /// It may panic if their numbers differ.
+    fn insert_batch<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, digests: &[Self::Digest], is_new: &mut [bool])
+    where
+        Self: Sized,
+    {
         for ((key, digest), new) in keys.zip(digests).zip(is_new) {
             *new = self.insert_digest(key, *digest);
         }

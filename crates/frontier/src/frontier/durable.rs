@@ -217,6 +217,7 @@ impl Frontier {
     pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open(dir)?;
         let unread_commits = store.unread_commits();
+        open::may_begin(&store, unread_commits)?;
         let opened = open::open(Box::new(store), config, now, &parse, SIZES)?;
         Ok(Opened {
             unread_commits,
@@ -229,10 +230,10 @@ impl Frontier {
     ///
     /// # Errors
     ///
-    /// A directory without a frontier, or one that cannot be read or is damaged.
+    /// A directory without a frontier, or one that cannot be read or is damaged; [`OpenError::NotBegun`] before the first is saved.
     pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
         let store = crate::store::SqliteStore::open_read_only(dir)?;
-        open::read(Box::new(store), &parse)
+        open::read(Box::new(store), &parse).map_err(|error| open::unless_log_is_damaged(error, dir))
     }
 
     /// Reads the configuration of the last run from a directory, without the rest of the state; `None` if there is no frontier.

@@ -174,6 +174,11 @@ impl SqliteStore {
         })
     }
 
+    /// Counts the commits in the log of a directory that are intact, but follow wrong bytes, so that nobody reads them.
+    pub(crate) fn unread_commits_in(dir: &Path) -> Result<u64, StoreError> {
+        log::unread_commits(&dir.join(format::FILE), SIZES.page_bytes)
+    }
+
     /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing.
     pub(crate) fn unread_commits(&self) -> u64 {
         self.unread_commits

@@ -1,5 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
+use std::path::Path;
+
 use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
@@ -12,7 +14,7 @@ use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::store::{Space, Store};
+use crate::store::{Space, SqliteStore, Store};
 use crate::time::Time;
 
 /// A frontier that was opened.
@@ -140,10 +142,37 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
 
 /// Says why a store has no checkpoint. The first commit has the first one.
 pub(super) fn no_checkpoint(store: &SharedStore) -> OpenError {
-    let store = store.lock();
-    if Space::ALL.iter().all(|space| store.last_key(*space).is_none()) {
+    if is_empty(&**store.lock()) {
         OpenError::NotBegun
     } else {
         OpenError::Damaged("it has no checkpoint".to_owned())
     }
+}
+
+/// Refuses to begin a crawl in a store that is empty only because its log cannot be read.
+pub(super) fn may_begin(store: &dyn Store, unread_commits: u64) -> Result<(), OpenError> {
+    if unread_commits > 0 && is_empty(store) {
+        return Err(log_is_damaged());
+    }
+    Ok(())
+}
+
+/// A store is also empty if all of it is in a log that cannot be read.
+pub(super) fn unless_log_is_damaged(error: OpenError, dir: &Path) -> OpenError {
+    if !matches!(error, OpenError::NotBegun) {
+        return error;
+    }
+    match SqliteStore::unread_commits_in(dir) {
+        Ok(0) => error,
+        Ok(_) => log_is_damaged(),
+        Err(unread) => unread.into(),
+    }
+}
+
+fn log_is_damaged() -> OpenError {
+    OpenError::Damaged("the log of its database begins with wrong bytes".to_owned())
+}
+
+fn is_empty(store: &dyn Store) -> bool {
+    Space::ALL.iter().all(|space| store.last_key(*space).is_none())
 }

@@ -23,7 +23,7 @@ use std::path::Path;
 use super::super::Frontier;
 use super::checkpoint::Manifest;
 use super::error::OpenError;
-use super::open::no_checkpoint;
+use super::open::{self, no_checkpoint};
 use super::restore::{self, Restored};
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -55,7 +55,7 @@ impl Frontier {
     ///
     /// # Errors
     ///
-    /// A directory without a database, in use, of another version, or on a disk that is full or cannot be read. The directory is then as
+    /// A directory without a database, in which nothing was saved, in use, of another version, or on a disk that is full or cannot be read. It is then as
     /// it was, or the next call finishes what was begun.
     pub fn repair(
         dir: &Path,
@@ -64,9 +64,10 @@ impl Frontier {
     ) -> Result<RepairReport, OpenError> {
         let replacement = Replacement::begin(dir)?;
         // Where the log cannot be read, the check says so.
-        let log_commits_unread = replacement.unread_commits().unwrap_or_default();
+        let log_commits_unread = SqliteStore::unread_commits_in(dir).unwrap_or_default();
         let head = replacement.check_head().map_err(OpenError::from);
-        let why = match head.and_then(|()| check(dir, parse)) {
+        let checked = head.and_then(|()| check(dir, parse));
+        let why = match checked.map_err(|error| open::unless_log_is_damaged(error, dir)) {
             Ok(()) => {
                 return Ok(RepairReport {
                     log_commits_unread,

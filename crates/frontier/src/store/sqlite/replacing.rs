@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::SqliteStore;
 use super::format::{self, BESIDE, FILE};
-use super::{SIZES, SqliteStore, log};
 use crate::store::StoreError;
 use crate::store::lock::DirectoryLock;
 
@@ -68,11 +68,6 @@ impl Replacement {
             true => Err(StoreError::NotAStore { path }),
             false => Ok(()),
         }
-    }
-
-    /// Counts the commits in the log that are intact, but follow wrong bytes, so that nobody reads them.
-    pub(crate) fn unread_commits(&self) -> Result<u64, StoreError> {
-        log::unread_commits(&self.dir.join(FILE), SIZES.page_bytes)
     }
 
     /// Makes an empty store, for what takes the place of the database.

@@ -1,6 +1,6 @@
 //! Whose turn it is: commits and checkpoints of one database, from two threads.
 //!
-//! One commit and one checkpoint may work at a time. A checkpoint that needs the log to rest stops commits: the one that is writing ends, and
+//! One commit and one checkpoint may work at a time; the store, which a commit borrows mutably, sees to the first. A checkpoint that needs the log to rest stops commits: the one that is writing ends, and
 //! no other begins. So it has its turn even if commits follow each other without a pause, which a lock alone does not promise.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
