@@ -315,12 +315,6 @@ fn full_at(layer: &BloomFilter) -> u64 {
     layer.ones_above(layer.sizing().capacity() as f64).unwrap_or(u64::MAX)
 }
 
-/// Not inlined: a batch is hashed by one loop for each hash, and each has a call of it.
-#[inline(never)]
-fn prefetch_layers(filter: &ScalableBloomFilter, digest: Digest) {
-    filter.prefetch(digest);
-}
-
 impl Filter for ScalableBloomFilter {
     type Digest = Digest;
 
@@ -329,7 +323,8 @@ impl Filter for ScalableBloomFilter {
         self.hashing.digest(key)
     }
 
-    #[inline]
+    // Not inlined: it would stand in the loop of each hash, and in callers that mostly have a plain filter.
+    #[inline(never)]
     fn prefetch(&self, digest: Digest) {
         self.newest.prefetch(digest);
         for layer in &self.older {
@@ -357,8 +352,7 @@ impl Filter for ScalableBloomFilter {
 
     #[inline]
     fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
-        self.hashing
-            .digest_batch(keys, digests, |digest| prefetch_layers(self, digest))
+        self.hashing.digest_batch(keys, digests, |digest| self.prefetch(digest))
     }
 
     fn contains(&self, key: &[u8]) -> bool {

@@ -60,11 +60,6 @@ fn insert_into_layers(filter: &mut ScalableBloomFilter, key: &[u8], digest: Dige
     filter.insert_digest(key, digest)
 }
 
-#[inline(never)]
-fn prefetch_layers(filter: &ScalableBloomFilter, digest: Digest) {
-    filter.prefetch(digest);
-}
-
 /// An exact filter needs the key, not its digest.
 #[inline(never)]
 fn insert_exactly(filter: &mut ExactFilter, key: &[u8]) -> bool {
@@ -87,7 +82,7 @@ impl Filter for SeenSet {
     fn prefetch(&self, digest: Digest) {
         match self {
             Self::Fixed(filter) => filter.prefetch(digest),
-            Self::Growing(filter) => prefetch_layers(filter, digest),
+            Self::Growing(filter) => filter.prefetch(digest),
             Self::Exact(_) => {}
         }
     }
