@@ -50,7 +50,13 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
         );
     }
-    if crawl.is_drained() && crawl.config().options().refresh.is_none() {
+    if crawl.is_drained() && report.has_failed_pages() {
+        log::info!(
+            target: "crawler::state",
+            state:% = shown, queued;
+            "the crawl in {shown} has ended: pages that got no answer are tried again"
+        );
+    } else if crawl.is_drained() && crawl.config().options().refresh.is_none() {
         log::info!(
             target: "crawler::state",
             state:% = shown, queued;
@@ -65,10 +71,18 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     }
 }
 
-/// Logs that the same command continues a crawl that did not end by itself.
+/// Logs what the same command does: it continues a crawl that did not end by itself, and tries again what got no answer.
 pub(crate) fn can_continue(summary: &Summary, state: &Path) {
     let (shown, queued) = (state.display(), summary.report.queued_pages);
     let how = match summary.ending {
+        Ending::Drained if summary.report.has_failed_pages() && !summary.missing().is_empty() => {
+            log::info!(
+                target: "crawler::state",
+                state:% = shown, queued;
+                "the crawl is saved in {shown}: the same command tries again what got no answer"
+            );
+            return;
+        }
         Ending::Drained => return,
         Ending::BudgetSpent => "the same command with a higher --max-pages",
         _ => "the same command",
@@ -245,6 +259,7 @@ struct SummaryFields<'a> {
     refreshed: u64,
     refreshed_unchanged: u64,
     refreshed_gone: u64,
+    refreshed_failed: u64,
     links_offered: u64,
     links_queued: u64,
     links_seen: u64,
@@ -305,6 +320,7 @@ impl<'a> SummaryFields<'a> {
             refreshed: summary.refreshed.pages,
             refreshed_unchanged: summary.refreshed.unchanged,
             refreshed_gone: summary.refreshed.gone,
+            refreshed_failed: summary.refreshed.failed,
             links_offered: report.links.offered(),
             links_queued: report.links.queued,
             links_seen: report.links.seen,

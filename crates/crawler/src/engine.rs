@@ -142,7 +142,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Starts the requests that can start now, and returns what to wait for.
     fn start_requests(&mut self) -> Result<Next, CrawlError> {
-        let has_more = self.refresh_when_due()?;
+        let has_more = self.queue_again_when_due()?;
         let next = match self.lease()? {
             Next::Wait(_) if has_more => Next::LeaseMore,
             next => next,
@@ -196,7 +196,7 @@ impl<S: Fetcher> Crawl<S> {
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
                 Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,
-                Leasing::Drained if self.refresh()? => {}
+                Leasing::Drained if self.queue_again()? => {}
                 Leasing::Drained => return Ok(Next::End(Ending::Drained)),
             }
         }

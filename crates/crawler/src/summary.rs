@@ -139,6 +139,8 @@ pub struct RefreshCounts {
     pub unchanged: u64,
     /// Pages among them that are gone: 404 or 410.
     pub gone: u64,
+    /// Pages among them that answered with another status of 400 or more.
+    pub failed: u64,
 }
 
 /// Counts of the requested sitemaps, and of the URLs in them.
@@ -238,9 +240,15 @@ impl Summary {
         ] {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
             let links = of(&report.links) + of(&report.sitemaps);
-            if links > 0 {
-                missing.push(Missing::Refused { why, links, option });
+            if links == 0 {
+                continue;
             }
+            // All of them have been asked again since.
+            let is_lifted = why == Refusal::HostDown && report.origins_given_up == 0;
+            missing.push(match is_lifted {
+                true => Missing::RefusedEarlier { why, links },
+                false => Missing::Refused { why, links, option },
+            });
         }
         missing
     }

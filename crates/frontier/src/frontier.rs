@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use sieve::{SeenSet, Sieve};
 
+use again::RecordsRead;
+
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::Purpose;
 use crate::hosts::{HostQueues, HostRules, LeasedEntry};
@@ -111,9 +113,7 @@ pub struct Frontier {
     /// The latest time of a call.
     #[cfg(feature = "durable")]
     latest: Time,
-    /// The row of records up to which pages were queued again.
-    #[cfg(feature = "durable")]
-    refreshed_row: u64,
+    records_read: RecordsRead,
     #[cfg(feature = "durable")]
     repairs: RepairLosses,
     /// Links that earlier runs have refused, by limits that were lifted since.
@@ -172,8 +172,7 @@ impl Frontier {
             durable: None,
             #[cfg(feature = "durable")]
             latest: Time::EPOCH,
-            #[cfg(feature = "durable")]
-            refreshed_row: 0,
+            records_read: RecordsRead::default(),
             #[cfg(feature = "durable")]
             repairs: RepairLosses::default(),
             #[cfg(feature = "durable")]

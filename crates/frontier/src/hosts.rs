@@ -219,6 +219,13 @@ impl HostQueues {
         is_over
     }
 
+    /// Takes back that a page of a host was counted.
+    pub(crate) fn uncount_page(&mut self, key: &HostKey, now: Time) {
+        if self.hosts.contains(key.as_str()) {
+            self.change(key, now, |host, _| host.uncount_page());
+        }
+    }
+
     /// Queues an entry that was admitted, or a retry.
     pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
         // All entries of a host share one copy of its name.

@@ -26,9 +26,11 @@ pub struct PageCounts {
     pub redirected: u64,
     /// Pages whose answer is final and no page: HTTP 4xx.
     pub rejected: u64,
-    /// Pages that failed in all their attempts, with or without an answer.
+    /// Pages that failed in all their attempts, with or without an answer. One that is queued again counts no longer.
     pub gave_up: u64,
-    /// Pages that were dropped from the queue because their origin was given up.
+    /// Pages among them that were fetched before: it was a [refresh](crate::Frontier::queue_again) that failed.
+    pub gave_up_again: u64,
+    /// Pages that were dropped from the queue because their origin was given up. One that is queued again counts no longer.
     pub lost_with_host: u64,
     /// Answers to pages that were [queued again](crate::Frontier::queue_again) after their fetch: they are not among the others. Unit:
     /// answers.
@@ -40,7 +42,7 @@ pub struct PageCounts {
 impl PageCounts {
     /// Returns the pages that count against the budget.
     pub(crate) fn spent(&self) -> u64 {
-        self.done + self.rejected + self.gave_up
+        self.done + self.rejected + self.gave_up.saturating_sub(self.gave_up_again)
     }
 }
 
@@ -177,6 +179,14 @@ impl fmt::Display for MemoryReport {
             write!(f, "; {:.1} MiB of {:.1} MiB", mib(self.total()), mib(bound))?;
         }
         write!(f, "; {} hosts on disk", self.hosts_on_disk)
+    }
+}
+
+impl Report {
+    /// Returns whether pages have failed, or were dropped because their origin was given up or its robots.txt could not be fetched.
+    pub fn has_failed_pages(&self) -> bool {
+        let is_closed = self.not_fetched.contains_key(&NotFetched::RobotsUnreachable);
+        self.pages.gave_up > 0 || self.pages.lost_with_host > 0 || is_closed
     }
 }
 

@@ -68,10 +68,10 @@ impl<'a> Status<'a> {
         let refreshed = &summary.refreshed;
         if refreshed.pages > 0 {
             let (pages, unchanged) = (counted(refreshed.pages, "page"), grouped(refreshed.unchanged));
-            let gone = grouped(refreshed.gone);
+            let (gone, failed) = (grouped(refreshed.gone), grouped(refreshed.failed));
             rows.add(
                 "refreshed",
-                format!("{pages}, {unchanged} of them unchanged, {gone} gone"),
+                format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status"),
             );
         }
         rows.add("redirects", grouped(report.pages.redirected));

@@ -29,12 +29,17 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
-    pub(super) fn refresh_when_due(&mut self) -> Result<bool, CrawlError> {
+    pub(super) fn queue_again_when_due(&mut self) -> Result<bool, CrawlError> {
         Ok(false)
     }
 
-    pub(super) fn refresh(&mut self) -> Result<bool, CrawlError> {
-        self.refresh_when_due()
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
+        Ok(())
+    }
+
+    pub(super) fn queue_again(&mut self) -> Result<bool, CrawlError> {
+        self.queue_again_when_due()
     }
 
     pub(super) fn has_offered_seeds(&self) -> bool {

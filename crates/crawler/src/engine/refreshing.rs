@@ -1,10 +1,12 @@
-//! Pages that were fetched long ago are fetched again.
+//! Pages that were fetched long ago are fetched again, and at the begin of a run those that got no answer in the one before.
 
 use std::time::Duration;
 
 use frontier::Time;
+use frontier::durable::Requeued;
 
 use super::Crawl;
+use super::stop::Stop;
 use crate::error::CrawlError;
 use crate::fetch::Fetcher;
 
@@ -14,21 +16,83 @@ const PAGES_AT_ONCE: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Fetcher> Crawl<S> {
-    /// Queues pages again that have come of age, if it is time to look for them. Returns whether there are more.
-    pub(super) fn refresh_when_due(&mut self) -> Result<bool, CrawlError> {
-        if self.is_refresh_due() && self.ending.is_none() {
-            self.refresh()?;
+    /// Queues pages again that got no answer in an earlier run, if the crawl had ended. If the queue is full, the others follow later.
+    pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
+        let Some(saving) = &mut self.saving else { return Ok(()) };
+        saving.next_retry = Some(Time::EPOCH);
+        let mut queued = 0;
+        while *self.stop.borrow() == Stop::No {
+            let pages = self.retry()?;
+            if pages == Requeued::default() {
+                break;
+            }
+            queued += pages.queued;
+            self.save()?;
+        }
+        if queued > 0 {
+            self.counts.forget_failures_of_origins();
+            log::info!(
+                target: "crawler::state",
+                retried = queued;
+                "pages that got no answer in an earlier run: {queued} are queued again"
+            );
+        }
+        Ok(())
+    }
+
+    /// Queues more pages again that got no answer in an earlier run, and returns which.
+    fn retry(&mut self) -> Result<Requeued, CrawlError> {
+        let now = self.clock.now();
+        let Some(saving) = self.saving.as_mut().filter(|saving| saving.next_retry.is_some()) else {
+            return Ok(Requeued::default());
+        };
+        let retried = self.frontier.retry_unanswered(PAGES_AT_ONCE, now)?;
+        let has_moved = retried.pages != Requeued::default();
+        saving.next_retry = match (retried.has_more, has_moved) {
+            (false, _) => None,
+            (true, true) => Some(now),
+            // The queue is full.
+            (true, false) => Some(now + PAUSE),
+        };
+        self.counts.will_be_fetched(&retried.pages);
+        Ok(retried.pages)
+    }
+
+    /// Queues pages again that have come of age, or got no answer in an earlier run, if it is time to look for them. Returns whether there
+    /// are more.
+    pub(super) fn queue_again_when_due(&mut self) -> Result<bool, CrawlError> {
+        if self.ending.is_none() {
+            if self.is_retry_due() {
+                self.retry()?;
+            }
+            if self.is_refresh_due() {
+                self.refresh()?;
+            }
         }
         Ok(self.is_refresh_due())
     }
 
+    /// Queues pages again because nothing else is left. Returns whether it did.
+    pub(super) fn queue_again(&mut self) -> Result<bool, CrawlError> {
+        if self.retry()? != Requeued::default() {
+            return Ok(true);
+        }
+        self.refresh()
+    }
+
+    fn is_retry_due(&self) -> bool {
+        let next = self.saving.as_ref().and_then(|saving| saving.next_retry);
+        next.is_some_and(|time| time <= self.clock.now())
+    }
+
     fn is_refresh_due(&self) -> bool {
         let saving = self.saving.as_ref();
-        saving.is_some_and(|saving| saving.next_refresh <= self.clock.now())
+        // A retry may find the same pages.
+        saving.is_some_and(|saving| saving.next_retry.is_none() && saving.next_refresh <= self.clock.now())
     }
 
     /// Queues pages again that have come of age. Returns whether there were any.
-    pub(super) fn refresh(&mut self) -> Result<bool, CrawlError> {
+    fn refresh(&mut self) -> Result<bool, CrawlError> {
         let Some(saving) = &mut self.saving else {
             return Ok(false);
         };
@@ -38,11 +102,13 @@ impl<S: Fetcher> Crawl<S> {
         };
         let now = self.clock.now();
         let refreshed = self.frontier.refresh(age, PAGES_AT_ONCE, now)?;
-        let is_full = refreshed.queued + refreshed.refused == 0;
+        let pages = refreshed.pages;
+        let is_full = pages.queued + pages.refused == 0;
         saving.next_refresh = match refreshed.next {
             Some(time) if time > now || !is_full => time,
             _ => now + PAUSE,
         };
-        Ok(refreshed.queued > 0)
+        self.counts.will_be_fetched(&pages);
+        Ok(pages.queued > 0)
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Saving {
     has_unsynced: bool,
     /// When pages of age are looked for next.
     pub(super) next_refresh: Time,
+    /// When more pages are looked for that got no answer in an earlier run; `None` if there are no more.
+    pub(super) next_retry: Option<Time>,
     /// When the first change since the last commit was seen.
     changed: Option<Instant>,
     buffer: Vec<u8>,

@@ -48,6 +48,8 @@ impl<S: Fetcher> Crawl<S> {
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
     /// has done it.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
+        // Before the seeds, which may be of origins that were given up.
+        self.begin_retry()?;
         let config = Arc::clone(&self.config);
         let has_new_seeds = !self.has_offered_seeds();
         for seed in config.seeds().iter().filter(|_| has_new_seeds) {

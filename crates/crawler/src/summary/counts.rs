@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "durable")]
+use frontier::durable::Requeued;
 use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
 use super::{Ending, RefreshCounts, SitemapCounts, Summary};
@@ -99,6 +101,45 @@ impl Counts {
         }
     }
 
+    /// Takes back failures of pages that are fetched again.
+    #[cfg(feature = "durable")]
+    pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
+        let has_answer = |kind| matches!(kind, FailureKind::Status | FailureKind::Throttled);
+        let first = pages.failed.iter().map(|(kind, pages)| (*kind, *pages, false));
+        let refreshes = pages.failed_refreshes.iter().map(|(kind, pages)| (*kind, *pages, true));
+        for (kind, pages, is_refresh) in first.chain(refreshes) {
+            if kind == FailureKind::Status {
+                self.gave_up_answered = self.gave_up_answered.saturating_sub(pages);
+            }
+            match has_answer(kind) {
+                false => self.uncount_failed(kind, pages),
+                // Counted with its answer, except that of a refresh.
+                true if !is_refresh => self.uncount_failed(FailureKind::Status, pages),
+                true => {}
+            }
+        }
+        for (cause, pages) in &pages.dropped {
+            self.uncount_failed(*cause, *pages);
+        }
+    }
+
+    #[cfg(feature = "durable")]
+    fn uncount_failed(&mut self, kind: FailureKind, pages: u64) {
+        let left = self.failed.get(&kind).map_or(0, |failed| failed.saturating_sub(pages));
+        match left {
+            0 => self.failed.remove(&kind),
+            left => self.failed.insert(kind, left),
+        };
+    }
+
+    /// Forgets which origins were given up, and what failed first: a new run asks again.
+    #[cfg(feature = "durable")]
+    pub(crate) fn forget_failures_of_origins(&mut self) {
+        self.given_up_origins.clear();
+        self.given_up_causes.clear();
+        self.first_failure = None;
+    }
+
     /// Returns the number of pages that failed.
     pub(crate) fn failed_pages(&self) -> u64 {
         self.failed.values().sum()
@@ -161,7 +202,11 @@ impl Counts {
         if let Some(is_unchanged) = record.unchanged {
             self.refreshed.pages += 1;
             self.refreshed.unchanged += u64::from(is_unchanged);
-            self.refreshed.gone += u64::from(matches!(record.status, 404 | 410));
+            match record.status {
+                404 | 410 => self.refreshed.gone += 1,
+                400.. => self.refreshed.failed += 1,
+                _ => {}
+            }
             return;
         }
         *self.by_status.entry(record.status).or_default() += 1;

@@ -69,11 +69,11 @@ impl Summary {
         let refreshed = &self.refreshed;
         if refreshed.pages > 0 {
             let (pages, unchanged) = (Counted(refreshed.pages, "page"), Grouped(refreshed.unchanged));
-            let gone = Grouped(refreshed.gone);
+            let (gone, failed) = (Grouped(refreshed.gone), Grouped(refreshed.failed));
             row(
                 f,
                 "refreshed",
-                format_args!("{pages}, {unchanged} of them unchanged, {gone} gone"),
+                format_args!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status"),
             )?;
         }
         row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;

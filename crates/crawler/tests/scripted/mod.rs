@@ -86,10 +86,25 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
     /// Crawls to the end, prepared by a function: observers, a recrawl, a stop.
     #[track_caller]
     pub(crate) fn crawl_with(self, options: CrawlOptions, prepare: impl FnOnce(Crawl<Self>) -> Crawl<Self>) -> Run {
-        let reports = Arc::new(Mutex::new(Reports::default()));
-        let (book, log) = (Arc::clone(&reports), Arc::clone(&self.log));
+        let log = Arc::clone(&self.log);
         let crawl = Crawl::with_fetcher(CrawlConfig::new(options).unwrap(), self).unwrap();
-        let crawl = prepare(crawl).observe(move |event: &Event<'_>| book.lock().unwrap().note(event));
+        Self::run(prepare(crawl), &log)
+    }
+
+    /// Crawls to the end, with a state directory.
+    #[cfg(feature = "durable")]
+    #[track_caller]
+    pub(crate) fn crawl_in(self, state: &std::path::Path, options: CrawlOptions) -> Run {
+        let log = Arc::clone(&self.log);
+        let config = CrawlConfig::new(options).unwrap();
+        Self::run(Crawl::open_with_fetcher(config, self, state).unwrap(), &log)
+    }
+
+    #[track_caller]
+    fn run(crawl: Crawl<Self>, log: &Log) -> Run {
+        let reports = Arc::new(Mutex::new(Reports::default()));
+        let book = Arc::clone(&reports);
+        let crawl = crawl.observe(move |event: &Event<'_>| book.lock().unwrap().note(event));
         let summary = paused_runtime().block_on(crawl.run()).unwrap();
         let requests = std::mem::take(&mut log.requests.lock().unwrap().0);
         let second = |request: &Received| (request.at.as_secs(), request.url.clone());

@@ -1,63 +1,118 @@
 //! Fetching pages again that have ended: past the seen-set, as retries go.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Frontier, FrontierError};
 use crate::entry::Entry;
+use crate::lease::NotFetched;
 use crate::link::{Link, PreviousFetch};
 use crate::settlement::Verdict;
 use crate::time::Time;
 
+/// How the last fetch of a page has ended that is queued again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum LastEnd {
+    /// It has an answer, which counts until the next one.
+    Answered,
+    /// It failed in all attempts. The next fetch counts in its place.
+    GaveUp,
+    /// It left the queue without a request, for this reason. The next fetch counts in its place.
+    NotFetched(NotFetched),
+}
+
+/// How far the records have been read for pages to queue again: by age, and for want of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct RecordsRead {
+    /// The row up to which all pages were queued that were old enough.
+    pub(super) by_age: u64,
+    /// The row up to which all pages were queued that had no answer, and the row up to which the last retry goes.
+    pub(super) unanswered: u64,
+    pub(super) retry_until: u64,
+}
+
 impl Frontier {
     /// Queues pages again that were fetched in this crawl, each with its validators in [`Link::previous`], for conditional requests. It
-    /// goes past the seen-set. Returns [`Queued`](Verdict::Queued) or why a page is refused: out of the scope, the queue is full, or its
-    /// origin was given up. The page budgets do not count it again, and it is not compared with other pages.
+    /// goes past the seen-set. Returns [`Queued`](Verdict::Queued) or why a page is refused: out of the scope, or the queue is full. The
+    /// page budgets do not count it again, and it is not compared with other pages.
     ///
-    /// A page that waits or is in flight must not be among them: it would be fetched twice. `Frontier::refresh` knows by itself which
-    /// pages are due.
+    /// If their origin was given up, or its robots.txt could not be fetched, it is asked again as one that was never away.
+    ///
+    /// A page that waits or is in flight must not be among them: it would be fetched twice. `Frontier::refresh` and
+    /// `Frontier::retry_unanswered` know by themselves which pages are due.
     ///
     /// # Errors
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn queue_again(&mut self, pages: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        #[cfg(feature = "durable")]
-        let row = self.refreshed_row;
-        #[cfg(not(feature = "durable"))]
-        let row = 0;
-        self.queue_again_until(pages, row, now)
+        let pages: Vec<_> = pages.iter().map(as_fetched).collect();
+        let ends = vec![LastEnd::Answered; pages.len()];
+        self.queue_again_until(&pages, &ends, self.records_read, now)
     }
 
-    /// Queues pages again, and notes that those with a record up to this row were.
+    /// Queues pages again, each with the end of its last fetch, and notes how far the records have been read for it. A page that was
+    /// fetched before has a previous fetch of this crawl; any other counts as never fetched.
     pub(super) fn queue_again_until(
         &mut self,
         pages: &[Link],
-        row: u64,
+        ends: &[LastEnd],
+        read: RecordsRead,
         now: Time,
     ) -> Result<Vec<Verdict>, FrontierError> {
         self.commit(|frontier| {
-            let verdicts: Vec<_> = pages.iter().map(|page| frontier.queue_one_again(page, now)).collect();
+            let pairs = pages.iter().zip(ends);
+            let verdicts: Vec<_> = pairs
+                .map(|(page, end)| frontier.queue_one_again(page, *end, now))
+                .collect();
+            frontier.records_read = read;
             #[cfg(feature = "durable")]
-            {
-                frontier.refreshed_row = row;
-                frontier.record_queue_again(pages, &verdicts, now)?;
-            }
-            #[cfg(not(feature = "durable"))]
-            let _ = row;
+            frontier.record_queue_again(pages, ends, &verdicts, now)?;
             Ok(verdicts)
         })
     }
 
-    fn queue_one_again(&mut self, page: &Link, now: Time) -> Verdict {
+    fn queue_one_again(&mut self, page: &Link, end: LastEnd, now: Time) -> Verdict {
         let admitted = self.scope.judge(page);
         if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(page)) {
             return Verdict::Refused(refusal);
         }
-        let mut entry = Entry::of(page);
-        let previous = entry.metadata.previous.as_deref().cloned().unwrap_or_default();
-        let previous = PreviousFetch {
-            is_of_this_crawl: true,
-            ..previous
-        };
-        entry.metadata.previous = Some(previous.into());
+        let entry = Entry::of(page);
+        match end {
+            LastEnd::Answered => {}
+            LastEnd::GaveUp => {
+                self.pages.gave_up = self.pages.gave_up.saturating_sub(1);
+                if entry.is_refresh() {
+                    self.pages.gave_up_again = self.pages.gave_up_again.saturating_sub(1);
+                } else {
+                    self.hosts().uncount_page(&entry.queue, now);
+                }
+            }
+            LastEnd::NotFetched(NotFetched::HostDown) => {
+                self.pages.lost_with_host = self.pages.lost_with_host.saturating_sub(1);
+            }
+            LastEnd::NotFetched(why) => {
+                if let Some(pages) = self.not_fetched.get_mut(&why) {
+                    *pages = pages.saturating_sub(1);
+                }
+                self.not_fetched.retain(|_, pages| *pages > 0);
+            }
+        }
+        self.hosts().reopen(&entry.queue, &entry.url, now);
         self.hosts().enqueue(entry, now);
         Verdict::Queued
+    }
+}
+
+/// Returns the link to a page that was fetched in this crawl.
+fn as_fetched(page: &Link) -> Link {
+    let previous = page.previous.as_deref().cloned().unwrap_or_default();
+    Link {
+        previous: Some(
+            PreviousFetch {
+                is_of_this_crawl: true,
+                ..previous
+            }
+            .into(),
+        ),
+        ..page.clone()
     }
 }

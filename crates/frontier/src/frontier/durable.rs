@@ -15,6 +15,7 @@
 
 mod calls;
 mod checkpoint;
+mod due;
 mod error;
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -34,6 +35,7 @@ mod removal;
 mod repair;
 mod replay;
 mod restore;
+mod retry;
 mod saving;
 mod seen;
 mod seen_set;
@@ -50,12 +52,15 @@ use std::time::Duration;
 pub use crate::store::{LockHolder, StoreError};
 use calls::Call;
 use checkpoint::Checkpointer;
+pub use due::Requeued;
 pub use error::OpenError;
 pub(super) use lifted::RefusedEarlier;
 pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
 pub use refresh::Refreshed;
 pub use repair::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
+use retry::LastRecords;
+pub use retry::Retried;
 pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
 use sizes::{SIZES, Sizes};
@@ -88,6 +93,8 @@ pub(crate) struct Durable {
     attachment: Vec<u8>,
     next_row: u64,
     checkpointer: Checkpointer,
+    /// For a retry that is not at its end.
+    last_records: LastRecords,
     sync_interval: Duration,
     last_sync: Time,
 }
@@ -104,6 +111,7 @@ impl Durable {
             attachment: Vec::new(),
             next_row: 1,
             checkpointer: Checkpointer::new(sizes),
+            last_records: LastRecords::default(),
             sync_interval: DEFAULT_SYNC_INTERVAL,
             last_sync: now,
         }

@@ -282,7 +282,9 @@ impl Frontier {
     }
 
     fn abandon(&mut self, entry: &Entry) -> Fate {
-        self.pages.gave_up += u64::from(entry.purpose == Purpose::Page);
+        let is_page = entry.purpose == Purpose::Page;
+        self.pages.gave_up += u64::from(is_page);
+        self.pages.gave_up_again += u64::from(is_page && entry.is_refresh());
         Fate::GaveUp
     }
 }

@@ -237,6 +237,15 @@ impl Host {
         true
     }
 
+    /// Makes an origin askable again. Returns whether it was given up.
+    pub(crate) fn reopen(&mut self, id: OriginId) -> bool {
+        let was_given_up = self.origin(id).reopen();
+        if was_given_up && let Some(rare) = &mut self.rare {
+            rare.origins_given_up = rare.origins_given_up.saturating_sub(1);
+        }
+        was_given_up
+    }
+
     /// Finds the entry with a key. Cost: a scan of the whole queue.
     pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostRules) -> Option<Entry> {
         let in_origin = |origin: &OriginQueue| {

@@ -168,6 +168,18 @@ impl HostQueues {
         self.get(key).is_some_and(|host| host.gave_up(url))
     }
 
+    /// Makes an origin askable again that was given up, or closed because its robots.txt could not be fetched. Its failures are forgotten.
+    pub(crate) fn reopen(&mut self, key: &HostKey, url: &str, now: Time) {
+        let id = OriginId::of(url);
+        let is_shut = |host: &Host| host.find(id).is_some_and(OriginQueue::is_shut);
+        if !self.get(key).is_some_and(|host| is_shut(&host)) {
+            return;
+        }
+        let mut was_given_up = false;
+        self.change_origin(key, id, now, |host| was_given_up = host.reopen(id));
+        self.given_up -= u64::from(was_given_up).min(self.given_up);
+    }
+
     /// Gives up an origin, and drops its queue.
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);

@@ -13,16 +13,15 @@ impl HostQueues {
         self.rules.max_queued.saturating_sub(HostQueues::len(self))
     }
 
-    /// Checks whether a page may be queued that was fetched before. No budget counts it again.
+    /// Checks whether a page may be queued whose last fetch has ended. No budget counts it again.
     pub(crate) fn admit_again(&self, page: &Link) -> Result<(), Refusal> {
         if HostQueues::len(self) >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
-        match self.hosts.get(page.url.host_str()) {
-            Some(host) if host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
-            None if self.hosts.len() >= self.rules.max_hosts => Err(Refusal::TooManyHosts),
-            _ => Ok(()),
+        if !self.hosts.contains(page.url.host_str()) && self.hosts.len() >= self.rules.max_hosts {
+            return Err(Refusal::TooManyHosts);
         }
+        Ok(())
     }
 }
 

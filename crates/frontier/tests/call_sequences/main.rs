@@ -84,6 +84,9 @@ impl Watched {
                     let pages = [self.ended.remove(which % self.ended.len())];
                     let verdicts = self.frontier.queue_again(&pages, self.now).unwrap();
                     self.note_links(&pages, &verdicts);
+                    if verdicts == [Verdict::Queued] {
+                        self.given_up.remove(pages[0].url.origin().as_str());
+                    }
                 }
             }
             Call::Again(which) => self.settle_in_vain(self.settled.get(which).cloned()),

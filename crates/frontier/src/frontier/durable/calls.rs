@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::super::again::{LastEnd, RecordsRead};
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, NotFetched};
@@ -80,8 +81,9 @@ pub(super) enum Call<'a> {
     QueueAgain {
         #[serde(borrow)]
         pages: StoredLinks<'a>,
-        /// The row of records up to which this was done.
-        row: u64,
+        /// How the last fetch of each has ended.
+        ends: Vec<LastEnd>,
+        read: RecordsRead,
         now: Time,
     },
 }

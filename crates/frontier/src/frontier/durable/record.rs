@@ -1,19 +1,23 @@
-//! Records: what became of each page, in order, for people and tools. The frontier itself never reads them.
+//! Records: what became of each page, in order, for people and tools. The frontier itself reads them only for what to fetch again.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::super::FrontierError;
+use super::super::again::LastEnd;
 use super::OpenError;
 use crate::entry::{Entry, Purpose};
 use crate::failure::FailureKind;
 use crate::fingerprint::ContentHash;
 use crate::lease::{Dropped, NotFetched};
-use crate::link::Validators;
+use crate::link::{Link, PreviousFetch, Validators};
 use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
 use crate::store::{MAX_KEY, Space, Store, StoreError};
 use crate::time::Time;
+use crate::url::CanonicalUrl;
 
 /// What became of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +42,11 @@ pub struct PageRecord<'a> {
     pub referrer: Option<Cow<'a, str>>,
     /// Steps in a row that load it as a part of another resource; 0 for a page.
     pub embedded: u8,
-    /// The validators of the version that was fetched, if the settlement [named them](Settlement::with_version).
+    /// The failure of its origin, or of the robots.txt, if the page left the queue for it.
+    pub cause: Option<FailureKind>,
+    /// Whether the page was fetched before in this crawl, and this was a refresh.
+    pub is_refresh: bool,
+    /// The validators of the last version that was fetched, if the settlement [named them](Settlement::with_version).
     pub validators: Validators,
     /// The hash of its bytes, if the settlement named it.
     pub content: Option<ContentHash>,
@@ -63,8 +71,38 @@ pub enum PageEnd {
     NotFetched(NotFetched),
 }
 
+impl PageEnd {
+    /// Returns whether the page has no answer, or no whole one, and another request may have one.
+    pub fn is_unanswered(self) -> bool {
+        match self {
+            Self::Done | Self::Redirected | Self::Rejected => false,
+            Self::GaveUp(kind) => !matches!(
+                kind,
+                FailureKind::Status | FailureKind::Redirect | FailureKind::AddressForbidden
+            ),
+            Self::NotFetched(why) => matches!(why, NotFetched::HostDown | NotFetched::RobotsUnreachable),
+        }
+    }
+
+    /// Returns whether it is an answer that says what the page is.
+    fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Redirected | Self::Rejected)
+    }
+
+    /// Returns what the end means for the next fetch; `None` if there is none.
+    fn last_end(self) -> Option<LastEnd> {
+        match self {
+            Self::Done | Self::Redirected | Self::Rejected => Some(LastEnd::Answered),
+            Self::GaveUp(_) => Some(LastEnd::GaveUp),
+            Self::NotFetched(why) => self.is_unanswered().then_some(LastEnd::NotFetched(why)),
+        }
+    }
+}
+
 impl<'a> PageRecord<'a> {
+    /// Returns a record without an answer: it has the version of an earlier one.
     fn new(entry: &'a Entry, end: PageEnd, time: Time) -> Self {
+        let earlier = entry.metadata.previous.as_deref().filter(|_| entry.is_refresh());
         Self {
             url: Cow::Borrowed(&entry.url),
             key: entry.key.as_deref().map(Cow::Borrowed),
@@ -75,15 +113,20 @@ impl<'a> PageRecord<'a> {
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.as_deref().map(Cow::Borrowed),
             embedded: entry.metadata.embedded,
-            validators: Validators::default(),
-            content: None,
+            cause: None,
+            is_refresh: entry.is_refresh(),
+            validators: earlier.map_or_else(Validators::default, |earlier| earlier.validators.clone()),
+            content: earlier.and_then(|earlier| earlier.content),
             is_superseded: false,
         }
     }
 
     /// Returns the record of an entry that was dropped.
     pub(super) fn dropped(dropped: &'a Dropped, now: Time) -> Self {
-        Self::new(&dropped.entry, PageEnd::NotFetched(dropped.why), now)
+        Self {
+            cause: dropped.cause.as_ref().map(|cause| cause.kind),
+            ..Self::new(&dropped.entry, PageEnd::NotFetched(dropped.why), now)
+        }
     }
 
     /// Returns the record of a settled page; `None` if it is queued again, or no page.
@@ -103,13 +146,51 @@ impl<'a> PageRecord<'a> {
             (_, Outcome::Failed { failure, .. }) => PageEnd::GaveUp(failure.kind),
         };
         let leads_to_itself = end == PageEnd::Redirected && entry.same_key_target(&settlement.links).is_some();
-        Some(Self {
+        let record = Self {
             status: settlement.status,
-            validators: settlement.validators.clone(),
-            content: settlement.content,
             is_superseded: leads_to_itself && settled.verdicts == [Verdict::Queued],
             ..Self::new(entry, end, now)
+        };
+        if !end.is_final() {
+            return Some(record);
+        }
+        Some(Self {
+            validators: settlement.validators.clone(),
+            content: settlement.content,
+            ..record
         })
+    }
+
+    /// Returns the key that the page is deduplicated on.
+    pub(super) fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or(&self.url)
+    }
+
+    /// Returns the link to fetch the page again, and how its last fetch has ended; `None` if it has not met its end yet, or no other fetch
+    /// would end otherwise.
+    pub(super) fn again(&self) -> Option<(Link, LastEnd)> {
+        let last = self.end.last_end().filter(|_| !self.is_superseded)?;
+        let url = Url::parse(&self.url).ok()?;
+        // What has failed until now counts as never fetched.
+        let was_fetched = self.is_refresh || self.end.is_final();
+        let previous = was_fetched.then(|| {
+            Arc::new(PreviousFetch {
+                validators: self.validators.clone(),
+                content: self.content,
+                is_of_this_crawl: true,
+                ..PreviousFetch::default()
+            })
+        });
+        let url = CanonicalUrl::new(url, self.key.as_deref().map(Into::into));
+        let link = Link {
+            referrer: self.referrer.as_deref().map(Into::into),
+            depth: self.depth,
+            embedded: self.embedded,
+            seed: self.referrer.is_none() && self.depth == 0,
+            previous,
+            ..Link::seed(url)
+        };
+        Some((link, last))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::again::LastEnd;
 use super::super::{Frontier, FrontierError};
 use super::calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use super::record::{self, PageRecord};
@@ -120,13 +121,17 @@ impl Frontier {
     pub(in super::super) fn record_queue_again(
         &mut self,
         pages: &[Link],
+        ends: &[LastEnd],
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
-        let row = self.refreshed_row;
+        let read = self.records_read;
+        let queued = ends.iter().zip(verdicts);
+        let queued = queued.filter(|(_, verdict)| **verdict == Verdict::Queued);
         self.record(now, true, || Call::QueueAgain {
             pages: StoredLinks::new(pages, verdicts),
-            row,
+            ends: queued.map(|(end, _)| *end).collect(),
+            read,
             now,
         })
     }

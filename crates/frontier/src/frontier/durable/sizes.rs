@@ -27,6 +27,8 @@ pub(super) struct Sizes {
     pub(super) resident_bytes: u64,
     /// The bytes of new segments that wait in memory while the calls of the journal are made again.
     pub(super) fresh_bytes: usize,
+    /// The pages without an answer whose last records are known at once: 16 bytes and more each.
+    pub(super) retried_at_once: usize,
 }
 
 pub(super) const SIZES: Sizes = Sizes {
@@ -43,4 +45,5 @@ pub(super) const SIZES: Sizes = Sizes {
     young_at_once: 32,
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,
+    retried_at_once: 1 << 18,
 };

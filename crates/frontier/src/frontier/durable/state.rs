@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sieve::{SeenSet, Sieve};
 
 use super::super::Frontier;
+use super::super::again::RecordsRead;
 use super::error::StateError;
 use super::lifted::RefusedEarlier;
 use super::seen::Seen;
@@ -58,7 +59,7 @@ struct StateRef<'a> {
     hash: KeyedHash,
     next_segment: u64,
     latest: Time,
-    refreshed_row: u64,
+    records_read: RecordsRead,
     repairs: RepairLosses,
     refused_earlier: &'a BTreeMap<Refusal, RefusedEarlier>,
 }
@@ -81,7 +82,7 @@ struct State {
     hash: KeyedHash,
     next_segment: u64,
     latest: Time,
-    refreshed_row: u64,
+    records_read: RecordsRead,
     repairs: RepairLosses,
     refused_earlier: BTreeMap<Refusal, RefusedEarlier>,
 }
@@ -114,7 +115,7 @@ impl Frontier {
             hash: self.hash,
             next_segment,
             latest: self.latest,
-            refreshed_row: self.refreshed_row,
+            records_read: self.records_read,
             repairs: self.repairs,
             refused_earlier: &self.refused_earlier,
         })?;
@@ -163,7 +164,7 @@ impl Frontier {
         frontier.redirects = state.redirects;
         frontier.hash = state.hash;
         frontier.latest = state.latest;
-        frontier.refreshed_row = state.refreshed_row;
+        frontier.records_read = state.records_read;
         frontier.repairs = state.repairs;
         frontier.refused_earlier = state.refused_earlier;
         Ok((frontier, shelf))

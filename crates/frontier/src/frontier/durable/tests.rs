@@ -18,6 +18,7 @@ mod refresh;
 mod removal;
 mod repair;
 mod repaired_recall;
+mod retry;
 mod run;
 mod segments;
 mod stored_seen_set;

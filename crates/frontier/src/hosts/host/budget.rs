@@ -57,6 +57,11 @@ impl Host {
         is_spent && u64::from(self.queued_pages) + self.postponed() > 0
     }
 
+    /// Takes back that a page was counted: it is fetched again.
+    pub(crate) fn uncount_page(&mut self) {
+        self.settled_pages = self.settled_pages.saturating_sub(1);
+    }
+
     /// Returns whether pages are queued, and the budget is spent: it was changed.
     #[cfg(feature = "durable")]
     pub(crate) fn exceeds_budget(&self, rules: &HostRules) -> bool {

@@ -82,9 +82,9 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     fetch_all(&mut frontier, on_day(1));
 
     let refreshed = frontier.refresh(DAY * 2, 100, on_day(1)).unwrap();
-    assert_eq!((refreshed.queued, refreshed.next), (0, Some(on_day(2))));
+    assert_eq!((refreshed.pages.queued, refreshed.next), (0, Some(on_day(2))));
     let refreshed = frontier.refresh(DAY * 2, 100, on_day(2)).unwrap();
-    assert_eq!((refreshed.queued, refreshed.next), (3, Some(on_day(3))));
+    assert_eq!((refreshed.pages.queued, refreshed.next), (3, Some(on_day(3))));
     let again = fetch_all(&mut frontier, on_day(2));
     let mut urls: Vec<_> = again.iter().map(|entry| entry.url.to_string()).collect();
     urls.sort();
@@ -100,16 +100,16 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
         assert_eq!(previous.content, Some(ContentHash::from(7)));
     }
     assert_eq!(
-        frontier.refresh(DAY * 2, 100, on_day(2)).unwrap().queued,
+        frontier.refresh(DAY * 2, 100, on_day(2)).unwrap().pages.queued,
         0,
         "a second time"
     );
     let report = frontier.report();
     assert_eq!((report.pages.done, report.pages.refreshed), (5, 3));
     // Their second fetch comes of age, too.
-    assert_eq!(frontier.refresh(DAY * 2, 100, on_day(3)).unwrap().queued, 2);
+    assert_eq!(frontier.refresh(DAY * 2, 100, on_day(3)).unwrap().pages.queued, 2);
     let refreshed = frontier.refresh(DAY * 2, 100, on_day(4)).unwrap();
-    assert_eq!((refreshed.queued, refreshed.next), (3, None));
+    assert_eq!((refreshed.pages.queued, refreshed.next), (3, None));
 }
 
 #[test]
@@ -188,9 +188,10 @@ fn what_is_gone_or_failed_is_asked_again_and_what_was_never_asked_is_not() {
     );
     assert_eq!(paths.len(), again.len(), "one of them twice");
     let after = frontier.report().pages;
+    // The page that had failed is fetched for the first time now.
     assert_eq!(
-        (after.done, after.rejected, after.redirected),
-        (before.done, before.rejected, before.redirected)
+        (after.done, after.rejected, after.redirected, after.gave_up),
+        (before.done + 1, before.rejected, before.redirected, before.gave_up - 1)
     );
 }
 
@@ -230,12 +231,12 @@ fn pages_that_are_fetched_again_spend_no_budget_and_wait_while_the_queue_is_full
     for day in 1..4 {
         let refreshed = frontier.refresh(DAY, 100, on_day(day)).unwrap();
         assert_eq!(
-            (refreshed.queued, refreshed.refused, refreshed.next),
+            (refreshed.pages.queued, refreshed.pages.refused, refreshed.next),
             (3, 0, Some(on_day(day)))
         );
         let refreshed = frontier.refresh(DAY, 100, on_day(day)).unwrap();
         assert_eq!(
-            (refreshed.queued, refreshed.next),
+            (refreshed.pages.queued, refreshed.next),
             (0, Some(on_day(day))),
             "the queue is full"
         );

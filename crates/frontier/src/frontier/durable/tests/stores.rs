@@ -34,6 +34,7 @@ pub(super) const SMALL: Sizes = Sizes {
     },
     resident_bytes: 1_500,
     fresh_bytes: 300,
+    retried_at_once: 2,
 };
 
 /// As [`SMALL`], but all hosts are in memory.

@@ -1,0 +1,523 @@
+//! Pages without an answer are tried again: each once, whatever is killed between, and what was counted of them is taken back.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::record;
+use super::common::{START, config, failure, url};
+use super::stores::{Recorder, SMALL, open_sized, open_store};
+use crate::config::{FrontierConfig, RetryPolicy};
+use crate::{
+    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Refusal, RobotsOutcome, Settlement,
+    Task, Time, Validators, Verdict,
+};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// One attempt for each page, and half a minute for each origin.
+fn impatient() -> FrontierConfig {
+    FrontierConfig {
+        per_host: NonZeroU32::new(8).unwrap(),
+        retries: RetryPolicy {
+            max_attempts: NonZeroU32::MIN,
+            max_robots_attempts: NonZeroU32::MIN,
+            max_host_downtime: Duration::from_secs(30),
+            jitter_percent: 0,
+            ..RetryPolicy::default()
+        },
+        ..config()
+    }
+}
+
+fn asking_robots() -> FrontierConfig {
+    FrontierConfig {
+        ask_robots: true,
+        ..impatient()
+    }
+}
+
+fn page(host: usize, n: usize) -> String {
+    format!("http://host{host}.example/{n}")
+}
+
+fn offer(frontier: &mut Frontier, urls: &[String], now: Time) -> Vec<Verdict> {
+    let link = |text: &String| Link::found(url(text), 2, "http://host0.example/".into());
+    frontier.offer(&urls.iter().map(link).collect::<Vec<_>>(), now).unwrap()
+}
+
+fn settle(frontier: &mut Frontier, lease: &Lease, kind: Option<FailureKind>, now: Time) {
+    let failed = |kind| Outcome::failed(failure(kind));
+    let settlement = match lease.task() {
+        Task::Page(page) => version_of(page.settle(kind.map_or(Outcome::Done, failed)), lease),
+        Task::Robots(robots) => robots.settle(kind.map_or(RobotsOutcome::Unavailable, |kind| RobotsOutcome::Failed {
+            failure: failure(kind),
+            retry_after: None,
+        })),
+        other => panic!("{other:?}"),
+    };
+    frontier.settle(&[settlement], now).unwrap();
+}
+
+fn version_of(settlement: Settlement, lease: &Lease) -> Settlement {
+    let etag = Some(lease.entry.url.to_string());
+    let validators = Validators {
+        etag,
+        last_modified: None,
+    };
+    settlement.with_version(validators, Some(7.into()))
+}
+
+/// Fetches everything, each request with the failure that `failure_of` says. Returns the requests for pages.
+fn crawl(
+    frontier: &mut Frontier,
+    now: &mut Time,
+    mut failure_of: impl FnMut(&Lease) -> Option<FailureKind>,
+) -> Vec<Lease> {
+    let mut leased = Vec::new();
+    loop {
+        match frontier.lease(*now, 8).unwrap() {
+            Leasing::Ready(leases) => {
+                for lease in leases {
+                    settle(frontier, &lease, failure_of(&lease), *now);
+                    if matches!(lease.task(), Task::Page(_)) {
+                        leased.push(lease);
+                    }
+                }
+            }
+            Leasing::Dropped(_) => {}
+            Leasing::NotUntil(time) => *now = time,
+            Leasing::Drained => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    frontier.persist(b"", *now).unwrap();
+    leased
+}
+
+/// Returns the last record of each page, and the number of its records.
+fn ends(recorder: &Recorder) -> BTreeMap<String, (PageEnd, usize)> {
+    let mut ends = BTreeMap::new();
+    record::visit(&recorder.image(), &mut |record| {
+        let times = ends.get(&*record.url).map_or(0, |(_, times)| *times);
+        ends.insert(record.url.to_string(), (record.end, times + 1));
+    })
+    .unwrap();
+    ends
+}
+
+fn unanswered(recorder: &Recorder) -> Vec<String> {
+    let ends = ends(recorder).into_iter();
+    ends.filter(|(_, (end, _))| end.is_unanswered())
+        .map(|(url, _)| url)
+        .collect()
+}
+
+fn waiting(frontier: &Frontier) -> Vec<String> {
+    let mut urls = Vec::new();
+    frontier
+        .visit_waiting(&mut |entry| {
+            urls.push(entry.url.to_string());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    urls.sort();
+    urls
+}
+
+/// What a report says of pages must be what the last records say.
+fn check_counts(frontier: &Frontier, recorder: &Recorder) {
+    let (mut done, mut gave_up, mut lost, mut closed) = (0, 0, 0, 0);
+    for (end, _) in ends(recorder).values() {
+        match end {
+            PageEnd::Done => done += 1,
+            PageEnd::GaveUp(_) => gave_up += 1,
+            PageEnd::NotFetched(NotFetched::HostDown) => lost += 1,
+            PageEnd::NotFetched(NotFetched::RobotsUnreachable) => closed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    let report = frontier.report();
+    let pages = report.pages;
+    assert_eq!((pages.gave_up, pages.lost_with_host), (gave_up, lost));
+    let closed_then = report.not_fetched.get(&NotFetched::RobotsUnreachable);
+    assert_eq!(closed_then.copied().unwrap_or_default(), closed);
+    // A page that was fetched and failed later counts as both.
+    assert!(
+        pages.done >= done && pages.done <= done + gave_up + lost + closed,
+        "{pages:?}"
+    );
+}
+
+/// Queues all pages again that have no answer, in small steps.
+fn retry(frontier: &mut Frontier, now: Time) -> (u64, BTreeMap<FailureKind, u64>) {
+    let (mut queued, mut dropped) = (0, BTreeMap::new());
+    loop {
+        let retried = frontier.retry_unanswered(3, now).unwrap();
+        queued += retried.pages.queued;
+        for (kind, pages) in retried.pages.dropped {
+            *dropped.entry(kind).or_default() += pages;
+        }
+        frontier.persist(b"", now).unwrap();
+        if !retried.has_more {
+            return (queued, dropped);
+        }
+    }
+}
+
+#[test]
+fn an_origin_that_was_given_up_is_asked_again_with_all_its_pages_also_from_disk() {
+    for resident_bytes in [1, u64::MAX] {
+        let recorder = Recorder::default();
+        let sizes = super::Sizes {
+            resident_bytes,
+            ..SMALL
+        };
+        let open = |now| {
+            open_sized(recorder.clone(), asking_robots(), now, sizes)
+                .unwrap()
+                .frontier
+        };
+        let (mut frontier, mut now) = (open(START), START);
+        let pages: Vec<_> = (0..5).flat_map(|host| (0..4).map(move |n| page(host, n))).collect();
+        offer(&mut frontier, &pages, now);
+        let is_down = |lease: &Lease| lease.entry.url.contains("host3").then_some(FailureKind::Connect);
+        crawl(&mut frontier, &mut now, is_down);
+        let report = frontier.report();
+        assert_eq!((report.pages.lost_with_host, report.origins_given_up), (4, 1));
+        assert_eq!(
+            offer(&mut frontier, &[page(3, 9)], now),
+            [Verdict::Refused(Refusal::HostDown)]
+        );
+
+        frontier = open(now + DAY);
+        now = now + DAY;
+        assert_eq!(retry(&mut frontier, now), (4, [(FailureKind::Connect, 4)].into()));
+        let report = frontier.report();
+        assert_eq!((report.pages.lost_with_host, report.origins_given_up), (0, 0));
+        assert!(frontier.host_reports().all(|host| !host.given_up));
+        frontier = open(now);
+        assert_eq!(frontier.report().origins_given_up, 0, "after the calls were made again");
+        assert_eq!(offer(&mut frontier, &[page(3, 9)], now), [Verdict::Queued]);
+        let mut asked: Vec<_> = crawl(&mut frontier, &mut now, |_| None)
+            .iter()
+            .map(|lease| lease.entry.url.to_string())
+            .collect();
+        asked.sort();
+        assert_eq!(asked, [page(3, 0), page(3, 1), page(3, 2), page(3, 3), page(3, 9)]);
+        assert_eq!(frontier.report().pages.done, 21);
+        check_counts(&frontier, &recorder);
+        // The origin has as much time as one that was never away.
+        let before = now;
+        offer(&mut frontier, &[page(3, 10)], now + DAY * 2);
+        now = now + DAY * 2;
+        crawl(&mut frontier, &mut now, is_down);
+        assert_eq!(now.since(before + DAY * 2), Duration::from_secs(30));
+        assert_eq!(retry(&mut frontier, now).0, 1);
+    }
+}
+
+#[test]
+fn pages_of_an_origin_that_throttled_or_whose_robots_txt_failed_are_tried_again_at_once() {
+    for kind in [FailureKind::Throttled, FailureKind::Status] {
+        let recorder = Recorder::default();
+        let mut frontier = open_store(recorder.clone(), asking_robots(), START).unwrap().frontier;
+        let mut now = START;
+        offer(&mut frontier, &[page(0, 0), page(0, 1), page(1, 0)], now);
+        let asked = crawl(&mut frontier, &mut now, |lease| {
+            lease.entry.url.contains("host0").then_some(kind)
+        });
+        assert_eq!(asked.len(), 1);
+        assert_eq!(unanswered(&recorder), [page(0, 0), page(0, 1)], "{kind:?}");
+        assert_eq!(retry(&mut frontier, now).0, 2);
+        let mut asked_again = 0;
+        let asked = crawl(&mut frontier, &mut now, |_| {
+            asked_again += 1;
+            (kind == FailureKind::Throttled && asked_again == 1).then_some(kind)
+        });
+        assert_eq!(asked.len(), 2, "{kind:?}: an answer is enough");
+        assert!(frontier.report().not_fetched.is_empty());
+        check_counts(&frontier, &recorder);
+        assert_eq!(retry(&mut frontier, now).0, 0);
+    }
+}
+
+#[test]
+fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
+    let recorder = Recorder::default();
+    let config = FrontierConfig {
+        max_pages_per_host: Some(4),
+        ..impatient()
+    };
+    let mut frontier = open_store(recorder, config, START).unwrap().frontier;
+    let mut now = START;
+    offer(&mut frontier, &[page(0, 0), page(0, 1), page(0, 2)], now);
+    let kinds = [
+        Some(FailureKind::Status),
+        Some(FailureKind::Timeout),
+        Some(FailureKind::Redirect),
+    ];
+    crawl(&mut frontier, &mut now, |lease| {
+        kinds[lease.entry.path()[1..].parse::<usize>().unwrap()]
+    });
+    assert_eq!(frontier.report().pages.gave_up, 3);
+    offer(&mut frontier, &[page(0, 3)], now);
+    assert_eq!(
+        frontier.retry_unanswered(9, now).unwrap(),
+        super::super::Retried::default()
+    );
+    crawl(&mut frontier, &mut now, |_| None);
+    // The budget of the host is spent, and a page that had failed is not counted twice.
+    assert_eq!(
+        offer(&mut frontier, &[page(0, 4)], now),
+        [Verdict::Refused(Refusal::HostBudget)]
+    );
+    let retried = frontier.retry_unanswered(9, now).unwrap();
+    assert_eq!(retried.pages.failed, [(FailureKind::Timeout, 1)].into());
+    assert!(!retried.has_more);
+    assert_eq!(waiting(&frontier), [page(0, 1)]);
+    assert_eq!(offer(&mut frontier, &[page(0, 5)], now), [Verdict::Queued]);
+    let asked = crawl(&mut frontier, &mut now, |_| None);
+    assert_eq!(asked.len(), 1, "only one is left of the budget");
+    let report = frontier.report();
+    assert_eq!((report.pages.gave_up, report.pages.done), (2, 2));
+}
+
+#[test]
+fn a_refresh_that_failed_is_tried_again_with_the_version_of_the_last_fetch() {
+    let recorder = Recorder::default();
+    let mut frontier = open_store(recorder.clone(), impatient(), START).unwrap().frontier;
+    let mut now = START;
+    offer(&mut frontier, &[page(0, 0), page(1, 0)], now);
+    crawl(&mut frontier, &mut now, |_| None);
+    now = now + DAY;
+    frontier.refresh(DAY, 100, now).unwrap();
+    crawl(&mut frontier, &mut now, |lease| {
+        lease.entry.url.contains("host0").then_some(FailureKind::Timeout)
+    });
+    let pages = frontier.report().pages;
+    assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
+    let retried = frontier.retry_unanswered(9, now).unwrap();
+    assert_eq!(retried.pages.failed_refreshes, [(FailureKind::Timeout, 1)].into());
+    let asked = crawl(&mut frontier, &mut now, |_| None);
+    let [lease] = &asked[..] else { panic!("{asked:?}") };
+    let previous = lease.entry.metadata.previous.as_deref().unwrap();
+    assert!(lease.entry.is_refresh() && previous.content == Some(7.into()));
+    assert_eq!(previous.validators.etag, Some(page(0, 0)));
+    let pages = frontier.report().pages;
+    assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 0, 0));
+    assert_eq!(pages.refreshed, 2);
+    check_counts(&frontier, &recorder);
+}
+
+#[test]
+fn a_refresh_that_fails_spends_no_budget() {
+    let config = FrontierConfig {
+        max_pages: Some(3),
+        ..impatient()
+    };
+    let mut frontier = open_store(Recorder::default(), config, START).unwrap().frontier;
+    let mut now = START;
+    offer(&mut frontier, &[page(0, 0), page(1, 0)], now);
+    crawl(&mut frontier, &mut now, |_| None);
+    now = now + DAY;
+    frontier.refresh(DAY, 100, now).unwrap();
+    crawl(&mut frontier, &mut now, |_| Some(FailureKind::Timeout));
+    offer(&mut frontier, &[page(2, 0)], now);
+    assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 1);
+}
+
+#[test]
+fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_row_is_queued_once() {
+    let recorder = Recorder::default();
+    let mut now = START;
+    let mut frontier = open_store(recorder.clone(), impatient(), now).unwrap().frontier;
+    let near = Link::found(url(&page(0, 0)), 1, "http://host0.example/".into());
+    frontier.offer(std::slice::from_ref(&near), now).unwrap();
+    offer(&mut frontier, &[page(0, 1)], now);
+    let fails = |_: &Lease| Some(FailureKind::Other);
+    loop {
+        match frontier.lease(now, 8).unwrap() {
+            Leasing::Ready(leases) => leases
+                .iter()
+                .for_each(|lease| settle(&mut frontier, lease, fails(lease), now)),
+            Leasing::Drained if frontier.report().pages.gave_up == 2 => {
+                frontier.queue_again(std::slice::from_ref(&near), now).unwrap();
+            }
+            _ => break,
+        }
+    }
+    frontier.persist(b"", now).unwrap();
+    assert_eq!(ends(&recorder)[&page(0, 0)].1, 2);
+    let mut config = impatient();
+    config.scope.max_depth = Some(1);
+    frontier = open_store(recorder.clone(), config.clone(), now).unwrap().frontier;
+    let retried = frontier.retry_unanswered(9, now).unwrap();
+    assert_eq!((retried.pages.queued, retried.pages.refused), (1, 1));
+    frontier.persist(b"", now).unwrap();
+    frontier = open_store(recorder, config, now).unwrap().frontier;
+    assert_eq!(waiting(&frontier), [page(0, 0)]);
+    assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 1);
+}
+
+#[test]
+fn an_old_page_of_an_origin_that_was_given_up_is_fetched_again_while_the_crawl_runs() {
+    let recorder = Recorder::default();
+    let mut frontier = open_store(recorder.clone(), impatient(), START).unwrap().frontier;
+    let mut now = START;
+    offer(&mut frontier, &[page(0, 0), page(0, 1)], now);
+    crawl(&mut frontier, &mut now, |_| None);
+    now = now + DAY;
+    assert_eq!(frontier.refresh(DAY, 100, now).unwrap().pages.queued, 2);
+    crawl(&mut frontier, &mut now, |_| Some(FailureKind::Connect));
+    assert_eq!(frontier.report().origins_given_up, 1);
+    now = now + DAY;
+    assert_eq!(frontier.refresh(DAY, 100, now).unwrap().pages.queued, 2);
+    let asked = crawl(&mut frontier, &mut now, |_| None);
+    assert!(asked.iter().all(|lease| {
+        let previous = lease.entry.metadata.previous.as_deref().unwrap();
+        previous.validators.etag.as_deref() == Some(&*lease.entry.url)
+    }));
+    assert_eq!((asked.len(), frontier.report().origins_given_up), (2, 0));
+    check_counts(&frontier, &recorder);
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Kill,
+    Persist,
+    /// Retries up to so many pages.
+    Retry(usize),
+    /// Queues up to so many pages that have an end.
+    Refresh(usize),
+    /// Leases so many, and settles each as failed or not.
+    Fetch(Vec<Option<FailureKind>>),
+}
+
+fn happenings() -> impl Strategy<Value = Happening> {
+    let kind = prop_oneof![
+        3 => Just(None),
+        3 => Just(Some(FailureKind::Timeout)),
+        2 => Just(Some(FailureKind::Connect)),
+        1 => Just(Some(FailureKind::Status)),
+    ];
+    prop_oneof![
+        1 => Just(Happening::Kill),
+        2 => Just(Happening::Persist),
+        3 => (1_usize..4).prop_map(Happening::Retry),
+        1 => (1_usize..6).prop_map(Happening::Refresh),
+        3 => prop::collection::vec(kind, 1..5).prop_map(Happening::Fetch),
+    ]
+}
+
+/// A frontier with the requests of this run, and the time.
+struct Run {
+    recorder: Recorder,
+    frontier: Frontier,
+    now: Time,
+    leases: Vec<Lease>,
+}
+
+impl Run {
+    fn open(recorder: Recorder, now: Time) -> Self {
+        let frontier = open_store(recorder.clone(), asking_robots(), now).unwrap().frontier;
+        Self {
+            recorder,
+            frontier,
+            now,
+            leases: Vec::new(),
+        }
+    }
+
+    fn kill(self) -> Self {
+        Self::open(self.recorder, self.now + Duration::from_secs(1))
+    }
+
+    fn fetch(&mut self, kinds: &[Option<FailureKind>]) {
+        match self.frontier.lease(self.now, kinds.len()).unwrap() {
+            Leasing::Ready(leases) => self.leases.extend(leases),
+            Leasing::NotUntil(time) => self.now = time,
+            _ => {}
+        }
+        for (lease, kind) in self.leases.drain(..).zip(kinds) {
+            settle(&mut self.frontier, &lease, *kind, self.now);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn over_any_failures_and_kills_each_page_without_an_answer_is_fetched_once_more(
+        first in prop::collection::vec(happenings(), 0..60),
+        between in prop::collection::vec(happenings(), 0..40),
+        with_refresh in any::<bool>(),
+    ) {
+        let recorder = Recorder::default();
+        let mut run = Run::open(recorder.clone(), START);
+        let pages: Vec<_> = (0..3).flat_map(|host| (0..5).map(move |n| page(host, n))).collect();
+        offer(&mut run.frontier, &pages, START);
+        run.frontier.persist(b"", START).unwrap();
+        for happening in first {
+            match happening {
+                Happening::Kill => run = run.kill(),
+                Happening::Persist => run.frontier.persist(b"", run.now).unwrap(),
+                Happening::Fetch(kinds) => run.fetch(&kinds),
+                Happening::Refresh(up_to) => {
+                    run.frontier.refresh(Duration::ZERO, up_to, run.now).unwrap();
+                }
+                // Not before the end of the first crawl.
+                Happening::Retry(_) => {}
+            }
+        }
+        run = run.kill();
+        crawl(&mut run.frontier, &mut run.now, |lease| lease.entry.url.contains("host1").then_some(FailureKind::Connect));
+        check_counts(&run.frontier, &recorder);
+        let before = ends(&recorder);
+        prop_assert_eq!(before.len(), pages.len());
+        let again = unanswered(&recorder);
+
+        for happening in between {
+            match happening {
+                Happening::Kill => run = run.kill(),
+                Happening::Persist => run.frontier.persist(b"", run.now).unwrap(),
+                Happening::Fetch(kinds) => {
+                    // Only answers: a page that fails again may be tried once more.
+                    let kinds: Vec<_> = kinds.iter().map(|_| None).collect();
+                    run.fetch(&kinds);
+                }
+                // Not before the end of the retry.
+                Happening::Refresh(_) => {}
+                Happening::Retry(up_to) => {
+                    run.frontier.retry_unanswered(up_to, run.now).unwrap();
+                }
+            }
+        }
+        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {
+            run.frontier.persist(b"", run.now).unwrap();
+        }
+        crawl(&mut run.frontier, &mut run.now, |_| None);
+        // A kill may have undone the last step of a retry that had fetched all the others.
+        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {}
+        crawl(&mut run.frontier, &mut run.now, |_| None);
+        prop_assert_eq!(unanswered(&recorder), Vec::<String>::new());
+        for (page, (_, times)) in ends(&recorder) {
+            let more = times - before[&page].1;
+            prop_assert_eq!(more, usize::from(again.contains(&page)), "{}", page);
+        }
+        check_counts(&run.frontier, &recorder);
+        prop_assert_eq!(run.frontier.report().origins_given_up, 0);
+        if with_refresh {
+            run.now = run.now + DAY;
+            run = run.kill();
+            run.frontier.refresh(DAY, 100, run.now).unwrap();
+            let mut sorted = pages.clone();
+            sorted.sort();
+            prop_assert_eq!(waiting(&run.frontier), sorted, "each page comes of age once");
+        }
+    }
+}
