@@ -19,6 +19,7 @@ mod removal;
 mod repair;
 mod repaired_recall;
 mod retry;
+mod retry_kills;
 mod run;
 mod segments;
 mod stored_seen_set;

@@ -1,0 +1,147 @@
+//! Pages without an answer are tried again once each, over any failures and kills.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::common::START;
+use super::retry::{DAY, asking_robots, check_counts, crawl, ends, offer, page, settle, unanswered, waiting};
+use super::stores::{Recorder, open_store};
+use crate::{FailureKind, Frontier, Lease, Leasing, Time};
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Kill,
+    Persist,
+    /// Retries up to so many pages.
+    Retry(usize),
+    /// Queues up to so many pages that have an end.
+    Refresh(usize),
+    /// Leases so many, and settles each as failed or not.
+    Fetch(Vec<Option<FailureKind>>),
+}
+
+fn happenings() -> impl Strategy<Value = Happening> {
+    let kind = prop_oneof![
+        3 => Just(None),
+        3 => Just(Some(FailureKind::Timeout)),
+        2 => Just(Some(FailureKind::Connect)),
+        1 => Just(Some(FailureKind::Status)),
+    ];
+    prop_oneof![
+        1 => Just(Happening::Kill),
+        2 => Just(Happening::Persist),
+        3 => (1_usize..4).prop_map(Happening::Retry),
+        1 => (1_usize..6).prop_map(Happening::Refresh),
+        3 => prop::collection::vec(kind, 1..5).prop_map(Happening::Fetch),
+    ]
+}
+
+/// A frontier with the requests of this run, and the time.
+struct Run {
+    recorder: Recorder,
+    frontier: Frontier,
+    now: Time,
+    leases: Vec<Lease>,
+}
+
+impl Run {
+    fn open(recorder: Recorder, now: Time) -> Self {
+        let frontier = open_store(recorder.clone(), asking_robots(), now).unwrap().frontier;
+        Self {
+            recorder,
+            frontier,
+            now,
+            leases: Vec::new(),
+        }
+    }
+
+    fn kill(self) -> Self {
+        Self::open(self.recorder, self.now + Duration::from_secs(1))
+    }
+
+    fn fetch(&mut self, kinds: &[Option<FailureKind>]) {
+        match self.frontier.lease(self.now, kinds.len()).unwrap() {
+            Leasing::Ready(leases) => self.leases.extend(leases),
+            Leasing::NotUntil(time) => self.now = time,
+            _ => {}
+        }
+        for (lease, kind) in self.leases.drain(..).zip(kinds) {
+            settle(&mut self.frontier, &lease, *kind, self.now);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn over_any_failures_and_kills_each_page_without_an_answer_is_fetched_once_more(
+        first in prop::collection::vec(happenings(), 0..60),
+        between in prop::collection::vec(happenings(), 0..40),
+        with_refresh in any::<bool>(),
+    ) {
+        let recorder = Recorder::default();
+        let mut run = Run::open(recorder.clone(), START);
+        let pages: Vec<_> = (0..3).flat_map(|host| (0..5).map(move |n| page(host, n))).collect();
+        offer(&mut run.frontier, &pages, START);
+        run.frontier.persist(b"", START).unwrap();
+        for happening in first {
+            match happening {
+                Happening::Kill => run = run.kill(),
+                Happening::Persist => run.frontier.persist(b"", run.now).unwrap(),
+                Happening::Fetch(kinds) => run.fetch(&kinds),
+                Happening::Refresh(up_to) => {
+                    run.frontier.refresh(Duration::ZERO, up_to, run.now).unwrap();
+                }
+                // Not before the end of the first crawl.
+                Happening::Retry(_) => {}
+            }
+        }
+        run = run.kill();
+        crawl(&mut run.frontier, &mut run.now, |lease| lease.entry.url.contains("host1").then_some(FailureKind::Connect));
+        check_counts(&run.frontier, &recorder);
+        let before = ends(&recorder);
+        prop_assert_eq!(before.len(), pages.len());
+        let again = unanswered(&recorder);
+
+        for happening in between {
+            match happening {
+                Happening::Kill => run = run.kill(),
+                Happening::Persist => run.frontier.persist(b"", run.now).unwrap(),
+                Happening::Fetch(kinds) => {
+                    // Only answers: a page that fails again may be tried once more.
+                    let kinds: Vec<_> = kinds.iter().map(|_| None).collect();
+                    run.fetch(&kinds);
+                }
+                // Not before the end of the retry.
+                Happening::Refresh(_) => {}
+                Happening::Retry(up_to) => {
+                    run.frontier.retry_unanswered(up_to, run.now).unwrap();
+                }
+            }
+        }
+        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {
+            run.frontier.persist(b"", run.now).unwrap();
+        }
+        crawl(&mut run.frontier, &mut run.now, |_| None);
+        // A kill may have undone the last step of a retry that had fetched all the others.
+        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {}
+        crawl(&mut run.frontier, &mut run.now, |_| None);
+        prop_assert_eq!(unanswered(&recorder), Vec::<String>::new());
+        for (page, (_, times)) in ends(&recorder) {
+            let more = times - before[&page].1;
+            prop_assert_eq!(more, usize::from(again.contains(&page)), "{}", page);
+        }
+        check_counts(&run.frontier, &recorder);
+        prop_assert_eq!(run.frontier.report().origins_given_up, 0);
+        if with_refresh {
+            run.now = run.now + DAY;
+            run = run.kill();
+            run.frontier.refresh(DAY, 100, run.now).unwrap();
+            let mut sorted = pages.clone();
+            sorted.sort();
+            prop_assert_eq!(waiting(&run.frontier), sorted, "each page comes of age once");
+        }
+    }
+}
