@@ -287,6 +287,10 @@ fn runs() -> Vec<Output> {
     .concat();
     let begun = crawler(&with_state).output().unwrap();
     break_log(Path::new(&state));
+    let ended_state = file("ended-state");
+    let _ = fs::remove_dir_all(&ended_state);
+    let without_answer = [&json[..], &["--state", &ended_state, "http://127.0.0.1:1/"]].concat();
+    let unanswered = crawler(&without_answer).output().unwrap();
     let started: Vec<Child> = [
         [
             &saturated[..],
@@ -303,12 +307,13 @@ fn runs() -> Vec<Output> {
         .concat(),
         [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),
         with_state,
+        without_answer,
     ]
     .into_iter()
     .map(|arguments| crawler(&arguments).spawn().unwrap())
     .collect();
     let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
-    ended.chain([begun, signalled()]).collect()
+    ended.chain([begun, unanswered, signalled()]).collect()
 }
 
 /// Leaves a log with a wrong byte before commits that are intact.

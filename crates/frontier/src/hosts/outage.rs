@@ -24,7 +24,7 @@ pub(crate) struct OriginHealth {
     silences: u32,
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
-    /// The start and the probes of the last incident, if only robots.txt was answered since.
+    /// The start and the probes of the last incident, if only its robots.txt was answered since.
     unproven: Option<(Time, u32)>,
     /// The end of the last incident. Failures of requests that started earlier belong to it.
     back_at: Time,
@@ -140,6 +140,10 @@ impl OriginHealth {
     ) -> Incident {
         if self.is_away() || failed.started < self.back_at {
             return self.failed(failed, patience);
+        }
+        if self.unproven.is_some() {
+            // It answers, as its robots.txt says, and no page of it does. Another incident would end as the last one did.
+            return Incident::None;
         }
         self.silences = self.silences.saturating_add(1);
         if !self.silent.contains(&page) {
