@@ -47,6 +47,10 @@ pub fn resolve(base: Option<&Url>, text: &str, encode_query: EncodingOverride<'_
 
 /// Returns a reference to another host with no more than two slashes before it.
 fn with_two_slashes<'a>(base: Option<&Url>, text: &'a str) -> Cow<'a, str> {
+    // Most references begin with a letter, a digit or a dot.
+    if text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') {
+        return Cow::Borrowed(text);
+    }
     // Controls and spaces before a URL do not count, tabs and newlines nowhere.
     let mut slashes = 0;
     let host = text
@@ -82,7 +86,9 @@ fn has_drive_letter(url: &Url) -> bool {
         };
         letter.is_ascii_alphabetic() && matches!(sign, b':' | b'|')
     };
-    has_slashes(url.scheme()) && url.path().split('/').any(is_drive)
+    let path = url.path();
+    // Most paths have neither sign, and are not split.
+    path.contains([':', '|']) && has_slashes(url.scheme()) && path.split('/').any(is_drive)
 }
 
 fn with_path(mut url: Url, path: &str) -> Url {
