@@ -7,6 +7,7 @@ mod fetch_task;
 mod ledger;
 #[cfg(not(feature = "durable"))]
 mod not_saving;
+mod open_seeds;
 mod preparing;
 #[cfg(feature = "durable")]
 mod refreshing;
@@ -30,6 +31,7 @@ use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
 use crate::engine::conclusions::Conclusion;
 use crate::engine::ledger::Ledger;
+use crate::engine::open_seeds::OpenSeeds;
 use crate::engine::stop::Stop;
 pub use crate::engine::stop::StopHandle;
 use crate::error::CrawlError;
@@ -54,6 +56,7 @@ pub struct Crawl<S = HttpFetcher> {
     fetcher: Arc<S>,
     frontier: Frontier,
     seen_links: Arc<SeenLinkCache>,
+    open_seeds: OpenSeeds,
     /// The lines per referrer of the previous crawl.
     previous_children: Children,
     ledger: Ledger,
@@ -215,6 +218,7 @@ impl<S: Fetcher> Crawl<S> {
             self.offer_previous_in_new_reach()?;
         }
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {
+            self.open_seeds.settled(&report.entry, settlement.links(), &settled);
             self.notify(&Event::Offered {
                 links: settlement.links(),
                 verdicts: &settled.verdicts,

@@ -27,8 +27,9 @@ pub(crate) struct Page {
     pub(crate) links: Vec<FoundLink>,
     /// The key of each link in the cache of seen links.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache says that the frontier has seen them.
+    /// How many links were left out, because the cache says that the frontier has seen them, or refused them as out of reach.
     pub(crate) known: usize,
+    pub(crate) out_of_reach: usize,
     /// How many links were dropped, because the page has more than `max_links`.
     pub(crate) links_dropped: usize,
     /// How many links are not followed, because the page or the link has `nofollow`.
@@ -97,6 +98,7 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             link_keys: vec![LinkKey::NONE; extracted.links.len()],
             extracted,
             known: 0,
+            out_of_reach: 0,
         };
         return Page {
             fingerprint: Fingerprint::new(content, None),
@@ -137,10 +139,10 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let written = found.links.into_iter().zip(new.link_keys);
     let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
     let (links, link_keys) = followed.into_iter().unzip();
-    let (known, mut links_nofollow) = if robots.nofollow {
-        (0, new.known)
+    let (known, out_of_reach, mut links_nofollow) = if robots.nofollow {
+        (0, 0, new.known + new.out_of_reach)
     } else {
-        (new.known, 0)
+        (new.known, new.out_of_reach, 0)
     };
     links_nofollow += unfollowed.len();
     if !config.options().needs_all_links() {
@@ -151,6 +153,7 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
         links,
         link_keys,
         known,
+        out_of_reach,
         unfollowed: unfollowed.into_iter().map(|(link, _)| link).collect(),
         links_dropped: found.dropped,
         title: found.title,

@@ -130,10 +130,19 @@ fn totals(summary: &Summary) -> String {
     )
 }
 
-/// With `report_links` every link of every page is offered.
-fn run(test_pages: &[TestPage], max_links: usize, max_depth: Option<u32>, report_links: bool) -> Run {
+/// With `report_links` every link of every page is offered. After so many redirects, a second seed leads to `other.example`, which is then in
+/// reach.
+fn run(
+    test_pages: &[TestPage],
+    max_links: usize,
+    max_depth: Option<u32>,
+    redirects: Option<usize>,
+    report_links: bool,
+) -> Run {
+    let mut seeds = vec!["http://site.example/".to_owned()];
+    seeds.extend(redirects.map(|_| "http://elsewhere.example/0".to_owned()));
     let options = CrawlOptions {
-        seeds: vec!["http://site.example/".to_owned()],
+        seeds,
         concurrency: NonZeroUsize::MIN,
         max_links_per_page: max_links,
         report_links,
@@ -150,6 +159,13 @@ fn run(test_pages: &[TestPage], max_links: usize, max_depth: Option<u32>, report
     };
     let test_pages = test_pages.to_vec();
     let run = Scripted::new(move |call| {
+        if call.url().starts_with("http://elsewhere.example/") && !call.is_robots() {
+            let step: usize = call.path()[1..].parse().unwrap();
+            return Ok(scripted::redirect(&match redirects {
+                Some(last) if step < last => format!("/{}", step + 1),
+                _ => "http://other.example/x2".to_owned(),
+            }));
+        }
         let test_page = test_pages.iter().find(|test_page| test_page.path == call.path());
         Ok(test_page.map_or_else(|| scripted::status(404), TestPage::answer))
     })
@@ -172,9 +188,10 @@ proptest! {
         test_pages in PATHS.map(|path| test_page(path).boxed()).to_vec(),
         max_links in prop_oneof![Just(1000_usize), 1_usize..6],
         max_depth in prop::option::weighted(0.3, 0_u32..4),
+        redirects in prop::option::of(0_usize..5),
     ) {
-        let (requested, pages, totals, offered) = run(&test_pages, max_links, max_depth, true);
-        let (requested_with_cache, pages_with_cache, totals_with_cache, offered_with_cache) = run(&test_pages, max_links, max_depth, false);
+        let (requested, pages, totals, offered) = run(&test_pages, max_links, max_depth, redirects, true);
+        let (requested_with_cache, pages_with_cache, totals_with_cache, offered_with_cache) = run(&test_pages, max_links, max_depth, redirects, false);
         prop_assert_eq!(requested, requested_with_cache);
         prop_assert_eq!(pages, pages_with_cache);
         prop_assert_eq!(totals, totals_with_cache);
@@ -191,11 +208,33 @@ fn links_of_a_menu_are_offered_once() {
         nofollow: false,
         latin: false,
     });
-    let (_, pages, _, offered) = run(&test_pages, 1000, None, false);
+    let (_, pages, _, offered) = run(&test_pages, 1000, None, None, false);
     // The seed, two links of the first page, and two of the first page in the other directory.
     assert_eq!(pages.len(), 3);
     assert!(pages.iter().all(|(_, found, _)| *found == 2), "{pages:?}");
     assert_eq!(offered, 1 + 2 + 2, "{pages:?}");
+}
+
+#[test]
+fn links_out_of_reach_are_offered_once_after_the_last_seed_has_its_answer() {
+    let test_pages = PATHS.map(|path| TestPage {
+        path,
+        links: [5, 6, 28].map(|spelling| (spelling, false)).to_vec(),
+        base: None,
+        nofollow: false,
+        latin: false,
+    });
+    let (_, pages, totals, offered) = run(&test_pages, 1000, None, None, false);
+    assert!(totals.contains("OtherHost: 3"), "counted once per page: {totals}");
+    // As for a menu: the seed, three links of the first page, and three of the first page in the other directory.
+    assert_eq!((pages.len(), offered), (3, 1 + 3 + 3));
+    // In these crawls the last page is fetched before and after the seed.
+    let (_, pages, _, offered) = run(&test_pages, 1000, None, Some(4), false);
+    assert!(
+        pages.iter().any(|(url, ..)| url == "http://other.example/x1"),
+        "{pages:?}"
+    );
+    assert!(offered > 1 + 3 + 3);
 }
 
 #[test]
@@ -211,12 +250,132 @@ fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
     // authority state"): it depends on more than the directory.
     let test_pages = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
     for report_links in [true, false] {
-        let (requested, ..) = run(&test_pages, 1000, None, report_links);
+        let (requested, ..) = run(&test_pages, 1000, None, None, report_links);
         for url in ["http://site.example/a/x1?q=1", "http://site.example/a/x2?q=1"] {
             assert!(
                 requested.iter().any(|requested| requested == url),
                 "with all links offered: {report_links}: {url} is not among {requested:?}"
             );
         }
+    }
+}
+
+#[test]
+fn links_out_of_reach_on_a_page_with_nofollow_count_as_not_followed() {
+    let page = |path, nofollow| TestPage {
+        path,
+        links: [6, 12, 28].map(|spelling| (spelling, false)).to_vec(),
+        base: None,
+        nofollow,
+        latin: false,
+    };
+    for report_links in [true, false] {
+        let (_, pages, totals, _) = run(&[page("/", false), page("/x1", true)], 1000, None, None, report_links);
+        assert_eq!(pages.len(), 2);
+        // Two URLs, of which one is out of reach.
+        assert!(
+            totals.contains("OtherHost: 1") && totals.ends_with(" 2 0 0 0"),
+            "{totals}"
+        );
+    }
+}
+
+/// Pages of `site.example` that each link to the next and to `other.example`, which the seed `late.example` brings into reach.
+#[cfg(feature = "durable")]
+mod later_seeds {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crawler::{FetchError, Request};
+    use scripted::{Call, Reply};
+
+    const PAGES: usize = 12;
+
+    fn options(max_pages: Option<u64>) -> CrawlOptions {
+        CrawlOptions {
+            seeds: vec!["http://site.example/0".to_owned(), "http://late.example/".to_owned()],
+            concurrency: 2.try_into().unwrap(),
+            frontier: FrontierConfig {
+                exact: true,
+                delay: Duration::ZERO,
+                ask_robots: false,
+                max_pages,
+                ..FrontierConfig::default()
+            },
+            ..CrawlOptions::default()
+        }
+    }
+
+    fn site_page(call: &Call<'_>) -> Reply {
+        if !call.url().starts_with("http://site.example/") {
+            return Ok(scripted::page("<p>no link</p>"));
+        }
+        let number: usize = call.path()[1..].parse().unwrap();
+        let next = if number < PAGES { number + 1 } else { PAGES };
+        let body = format!("<a href=/{next}>x</a><a href=http://other.example/found>x</a>");
+        Ok(scripted::page(body))
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("crawler-later-seeds-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
+    fn takes_a_while(_: &Request, _: &Reply) -> Duration {
+        Duration::from_millis(300)
+    }
+
+    #[test]
+    fn a_seed_of_an_earlier_run_brings_links_into_reach_that_were_out_of_it() {
+        let folder = folder("earlier");
+        let first = Scripted::new(|call| match call.request.url.host_str() {
+            Some("late.example") => Err(FetchError::Other("not now".to_owned())),
+            _ => site_page(call),
+        });
+        first.taking(takes_a_while).crawl_in(&folder, options(Some(1)));
+        let second = Scripted::new(|call| match (call.request.url.host_str(), call.earlier) {
+            (Some("late.example"), 0) => Err(FetchError::Other("not yet".to_owned())),
+            (Some("late.example"), _) => Ok(scripted::redirect("http://other.example/")),
+            _ => site_page(call),
+        });
+        let second = second.taking(takes_a_while).crawl_in(&folder, options(None));
+        let place = |url: &str| second.urls().iter().rposition(|asked| *asked == url);
+        let redirected = place("http://late.example/").unwrap();
+        let before = place("http://site.example/3").unwrap();
+        assert!(before < redirected, "{:?}", second.urls());
+        assert!(place("http://other.example/found").is_some(), "{:?}", second.urls());
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_seed_that_redirects_when_it_is_fetched_again_brings_links_into_reach() {
+        let folder = folder("again");
+        let options = CrawlOptions {
+            refresh: Some(Duration::from_secs(2)),
+            ..options(None)
+        };
+        let crawl = Scripted::new(|call| match (call.request.url.host_str(), call.earlier) {
+            (Some("late.example"), 0) => Ok(scripted::page("<p>no redirect yet</p>")),
+            (Some("late.example"), _) => Ok(scripted::redirect("http://other.example/")),
+            (Some("site.example"), 2..) => Ok(scripted::status(304)),
+            _ => site_page(call),
+        });
+        let config = crawler::CrawlConfig::new(options).unwrap();
+        let crawl = crawler::Crawl::open_with_fetcher(config, crawl.taking(takes_a_while), &folder).unwrap();
+        let found = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let note = std::sync::Arc::clone(&found);
+        let crawl = crawl.on_event(move |event| {
+            if let crawler::Event::Page(page) = event
+                && page.url == "http://other.example/found"
+            {
+                note.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        });
+        // It refreshes for ever.
+        let run = async { tokio::time::timeout(Duration::from_secs(60), crawl.run()).await };
+        let _ = scripted::paused_runtime().block_on(run);
+        assert!(found.load(std::sync::atomic::Ordering::Relaxed));
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

@@ -138,6 +138,7 @@ pub struct Settlement {
     pub(crate) end: End,
     pub(crate) links: Vec<Link>,
     pub(crate) links_known: u64,
+    pub(crate) links_out_of_reach: u64,
     /// Whether the page had links that a journal did not store.
     pub(crate) had_other_links: bool,
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -162,6 +163,7 @@ impl Settlement {
             end,
             links: Vec::new(),
             links_known: 0,
+            links_out_of_reach: 0,
             had_other_links: false,
             fingerprint: None,
             status: None,
@@ -180,6 +182,13 @@ impl Settlement {
     /// offered them before. A link that is seen stays seen, so a cache of such links is safe.
     pub fn with_known_links(mut self, count: u64) -> Self {
         self.links_known = count;
+        self
+    }
+
+    /// Counts links of the page that you omit because they were refused as out of [reach](crate::scope::Reach) when you offered them before.
+    /// They stay so only while no seed is queued or in flight: the target of a redirected seed extends the reach.
+    pub fn with_links_out_of_reach(mut self, count: u64) -> Self {
+        self.links_out_of_reach = count;
         self
     }
 

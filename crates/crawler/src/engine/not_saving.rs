@@ -42,6 +42,10 @@ impl<S: Fetcher> Crawl<S> {
         self.queue_again_when_due()
     }
 
+    pub(super) fn has_offered_some_seeds(&self) -> bool {
+        self.saving.is_some()
+    }
+
     pub(super) fn has_offered_seeds(&self) -> bool {
         self.saving.is_some()
     }

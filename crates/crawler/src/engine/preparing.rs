@@ -8,6 +8,7 @@ use frontier::{Frontier, FrontierConfig, Report};
 use super::Crawl;
 use super::clock::Clock;
 use super::ledger::Ledger;
+use super::open_seeds::OpenSeeds;
 use super::seeding::Recrawl;
 use super::stop::{Stop, StopHandle};
 use crate::config::CrawlConfig;
@@ -73,6 +74,7 @@ impl<S: Fetcher> Crawl<S> {
             fetcher: Arc::new(fetcher),
             frontier,
             seen_links: Arc::default(),
+            open_seeds: OpenSeeds::default(),
             previous_children: Children::default(),
             ledger: Ledger::default(),
             recrawl: None,

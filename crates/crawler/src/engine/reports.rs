@@ -38,7 +38,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Reports a page. Its record and its links are reported once, after the last attempt.
     fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_final: bool) {
         let mut links = page.links;
-        self.remember_seen_links(&page.link_keys, &settled.verdicts);
+        self.remember_links(&page.link_keys, &settled.verdicts);
         link_graph::set_verdicts(&mut links, &settled.verdicts);
         let earlier = &mut self.ledger.earlier;
         let new = earlier.count_new_links(&entry.url, is_final, &settled.verdicts, &mut links);
@@ -121,6 +121,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Reports entries that left the queue without a request.
     pub(super) fn report_dropped(&mut self, dropped: Vec<Dropped>) {
         for Dropped { entry, why, cause, .. } in dropped {
+            self.open_seeds.ended(&entry);
             self.ledger.earlier.forget(&entry.url);
             match entry.purpose {
                 Purpose::Sitemap(_) => {
@@ -137,11 +138,18 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Puts links that the frontier has seen into the cache, so that later pages do not offer them again.
-    fn remember_seen_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
-        let written = link_keys.iter().zip(verdicts);
-        let seen = written.filter(|(_, verdict)| matches!(verdict, Verdict::Queued | Verdict::Seen));
-        seen.for_each(|(link_key, _)| self.seen_links.remember(*link_key));
+    /// Puts links into the cache that the frontier has seen, or that are out of reach for ever, so that later pages do not offer them again.
+    fn remember_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
+        let reach_is_final = self.open_seeds.are_none();
+        for (link_key, verdict) in link_keys.iter().zip(verdicts) {
+            match verdict {
+                Verdict::Queued | Verdict::Seen => self.seen_links.remember(*link_key),
+                Verdict::Refused(why) if reach_is_final && why.is_out_of_reach() => {
+                    self.seen_links.remember(link_key.out_of_reach());
+                }
+                Verdict::Refused(_) => {}
+            }
+        }
         if let Some(grown) = self.seen_links.grown() {
             self.seen_links = std::sync::Arc::new(grown);
         }

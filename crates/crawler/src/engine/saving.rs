@@ -191,6 +191,11 @@ impl<S: Fetcher> Crawl<S> {
         self.saved_outputs().iter().find(|output| output.name == name)
     }
 
+    /// Returns whether earlier runs have offered any seeds.
+    pub(super) fn has_offered_some_seeds(&self) -> bool {
+        self.is_continued()
+    }
+
     /// Returns whether earlier runs have offered the seeds.
     pub(super) fn has_offered_seeds(&self) -> bool {
         let saving = self.saving.as_ref();

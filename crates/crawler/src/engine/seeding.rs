@@ -6,6 +6,7 @@ use frontier::{CanonicalUrl, FrontierError, Link};
 
 use super::Crawl;
 use crate::engine::conclusions::sitemaps::well_known;
+use crate::engine::open_seeds::OpenSeeds;
 use crate::engine::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
@@ -48,14 +49,19 @@ impl<S: Fetcher> Crawl<S> {
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
     /// has done it.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
+        if self.has_only_new_seeds() {
+            self.open_seeds = OpenSeeds::none();
+        }
         // Before the seeds, which may be of origins that were given up.
         self.begin_retry()?;
         let config = Arc::clone(&self.config);
         let has_new_seeds = !self.has_offered_seeds();
         for seed in config.seeds().iter().filter(|_| has_new_seeds) {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
+            let link = [Link::seed(seed.clone())];
+            self.open_seeds.offered(&link, &[verdict]);
             self.notify(&Event::Offered {
-                links: &[Link::seed(seed.clone())],
+                links: &link,
                 verdicts: &[verdict],
             });
         }
@@ -67,6 +73,14 @@ impl<S: Fetcher> Crawl<S> {
             self.offer_well_known_sitemaps()?;
         }
         Ok(())
+    }
+
+    /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, those of an earlier run, or those that a
+    /// seen-set had dropped.
+    fn has_only_new_seeds(&self) -> bool {
+        let options = self.config.options();
+        let is_first_run = self.frontier.is_drained() && !self.has_offered_some_seeds();
+        is_first_run && options.refresh.is_none() && !self.is_recrawl && !options.frontier.recall
     }
 
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.

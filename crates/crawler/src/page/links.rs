@@ -219,8 +219,9 @@ pub(crate) struct NewLinks {
     pub(crate) extracted: Extracted,
     /// The key of each link, in the same order.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache has them. Each URL counts once.
+    /// How many links were left out, because the cache has them as seen, and as out of reach. Each URL counts once.
     pub(crate) known: usize,
+    pub(crate) out_of_reach: usize,
 }
 
 /// Does what [`extract`] does, but leaves out links whose text is in the cache. The tree extractor leaves out none.
@@ -257,6 +258,7 @@ fn all_links(html: &str, encoding: &'static Encoding, page_url: &Url, options: &
         link_keys: vec![LinkKey::NONE; extracted.links.len()],
         extracted,
         known: 0,
+        out_of_reach: 0,
     }
 }
 

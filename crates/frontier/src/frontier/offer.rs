@@ -9,7 +9,7 @@ use crate::entry::Entry;
 use crate::hosts::Arrival;
 use crate::link::Link;
 use crate::scope::Refusal;
-use crate::settlement::Verdict;
+use crate::settlement::{Settlement, Verdict};
 use crate::time::Time;
 
 impl Frontier {
@@ -67,9 +67,12 @@ impl Frontier {
         counts.count(verdict);
     }
 
-    /// Counts links that the caller omitted because they are known to be seen.
-    pub(super) fn count_known(&mut self, links: u64) {
-        self.links.count_others(None, links);
+    /// Counts links that the caller omitted because they are known to be seen, or out of reach.
+    pub(super) fn count_omitted(&mut self, settlement: &Settlement) {
+        self.links.count_others(None, settlement.links_known);
+        if let Some(refusal) = self.scope.out_of_reach().filter(|_| settlement.links_out_of_reach > 0) {
+            self.links.count_others(Some(refusal), settlement.links_out_of_reach);
+        }
     }
 
     /// Queues a sitemap, unless it was seen. Sitemaps have a seen-set of their own, which is exact.

@@ -117,7 +117,7 @@ impl Frontier {
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
             None => self.offer_links(links, from.is_postponed, now),
         };
-        self.count_known(settlement.links_known);
+        self.count_omitted(settlement);
         settled.notices.extend(from.notices);
         if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
             let lost = self.redirects.closed_by(&entry.url, target.url.url().as_str());
@@ -148,7 +148,8 @@ impl Frontier {
         let resemblance = self.clusters.classify(&entry.url, fingerprint);
         settled.duplicate_of = resemblance.duplicate_of;
         settled.near_duplicate_of = resemblance.near_duplicate_of;
-        let leads_on = !settlement.links.is_empty() || settlement.links_known > 0 || settlement.had_other_links;
+        let has_omitted = settlement.links_known > 0 || settlement.links_out_of_reach > 0;
+        let leads_on = !settlement.links.is_empty() || has_omitted || settlement.had_other_links;
         let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();

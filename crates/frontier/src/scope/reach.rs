@@ -45,16 +45,29 @@ impl Reached {
 
     /// Checks whether a URL is in reach.
     pub(super) fn judge(&self, url: &CanonicalUrl) -> Result<(), Refusal> {
-        let (inside, refusal) = match self {
-            Self::Hosts(hosts) => (hosts.contains(url.host_str()), Refusal::OtherHost),
-            Self::Sites(sites) => (sites.contains(site(url.host_str())), Refusal::OtherSite),
+        let is_inside = match self {
+            Self::Hosts(hosts) => hosts.contains(url.host_str()),
+            Self::Sites(sites) => sites.contains(site(url.host_str())),
             Self::Directories(directories) => {
                 let open = directories.get(url.host_str());
-                (open.is_some_and(|open| open.cover(&path(url))), Refusal::OutsidePrefix)
+                open.is_some_and(|open| open.cover(&path(url)))
             }
-            Self::Everywhere => return Ok(()),
+            Self::Everywhere => true,
         };
-        if inside { Ok(()) } else { Err(refusal) }
+        match self.refusal().filter(|_| !is_inside) {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how URLs out of reach are refused; `None` if there are none.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Hosts(_) => Some(Refusal::OtherHost),
+            Self::Sites(_) => Some(Refusal::OtherSite),
+            Self::Directories(_) => Some(Refusal::OutsidePrefix),
+            Self::Everywhere => None,
+        }
     }
 
     /// Returns whether anything on the host of a URL is in reach.

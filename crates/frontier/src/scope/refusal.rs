@@ -57,7 +57,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns whether the URL is out of reach. Then no link to it was ever queued.
-    pub(crate) fn is_out_of_reach(self) -> bool {
+    pub fn is_out_of_reach(self) -> bool {
         matches!(self, Self::OtherHost | Self::OtherSite | Self::OutsidePrefix)
     }
 

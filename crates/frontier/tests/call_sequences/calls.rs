@@ -110,7 +110,7 @@ pub(crate) fn ends() -> impl Strategy<Value = End> {
         how(),
         prop::option::of(prop_oneof![0_u64..10, Just(86_400)]),
         prop::collection::vec(target(), 0..8),
-        0_u64..2,
+        0_u64..4,
         prop::option::of(0_u8..4),
         prop::option::of(0_u8..4),
     )

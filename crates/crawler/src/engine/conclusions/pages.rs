@@ -52,7 +52,7 @@ pub(super) fn conclude(
     let is_redirect = outcome == Outcome::Redirected;
     let canonicalizer = &config.options().canonicalizer;
     let options = config.options();
-    let (found, known) = (fetched.page.links.len(), fetched.page.known);
+    let (found, known, out_of_reach) = (fetched.page.links.len(), fetched.page.known, fetched.page.out_of_reach);
     let mut records = Vec::new();
     let (links, link_keys): (Vec<_>, Vec<_>) = match &fetched.result {
         Ok(answer) if is_redirect => redirect_target(entry, answer, canonicalizer)
@@ -88,7 +88,7 @@ pub(super) fn conclude(
         Ok(answer) if is_redirect => (None, links.is_empty().then(|| bad_redirect(answer))),
         Ok(answer) => {
             let mut record = record(entry, answer, page, started);
-            record.links_found += found + known;
+            record.links_found += found + known + out_of_reach;
             if record.selected.is_none() && !config.options().fields.is_empty() {
                 record.selected = Some(Selected::without_values(&config.options().fields));
             }
@@ -102,7 +102,11 @@ pub(super) fn conclude(
         Outcome::NotFetched(why) => Some(*why),
         _ => None,
     };
-    let settlement = task.settle(outcome).with_links(links).with_known_links(known as u64);
+    let settlement = task
+        .settle(outcome)
+        .with_links(links)
+        .with_known_links(known as u64)
+        .with_links_out_of_reach(out_of_reach as u64);
     let settlement = match &fetched.result {
         Ok(answer) => {
             let truncation = answer.truncation.map(TruncationReason::name);

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::assets::{self, Asset, AssetSink};
 use super::resolve::{Resolver, without_fragment};
-use super::seen_cache::PassThroughHasher;
+use super::seen_cache::{KnownLink, PassThroughHasher};
 use super::tag::{Attribute, Element, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
 
@@ -70,6 +70,8 @@ pub(super) struct Collector<'a> {
     /// The cache of seen links, and the URL hashes of this page's links that it has. None of these is in `links`.
     known_links: Option<&'a SeenLinkCache>,
     known: HashSet<u64, PassThroughHasher>,
+    /// How many of those are out of reach.
+    out_of_reach: usize,
     /// The index in `links` of each URL hash. Empty without a cache.
     targets: HashMap<u64, usize, PassThroughHasher>,
     /// Links that cannot be crawled.
@@ -98,6 +100,7 @@ impl<'a> Collector<'a> {
             links: IndexMap::new(),
             known_links,
             known: HashSet::default(),
+            out_of_reach: 0,
             targets: HashMap::default(),
             uncrawlable: HashSet::new(),
             bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
@@ -116,7 +119,8 @@ impl<'a> Collector<'a> {
     pub(super) fn into_new_links(self) -> NewLinks {
         NewLinks {
             link_keys: self.links.values().map(|info| info.link_key).collect(),
-            known: self.known.len(),
+            known: self.known.len() - self.out_of_reach,
+            out_of_reach: self.out_of_reach,
             extracted: self.into_extracted(),
         }
     }
@@ -138,7 +142,8 @@ impl<'a> Collector<'a> {
     }
 
     /// Adds a link to follow that the cache has; false if the page is full.
-    pub(super) fn visit_known(&mut self, target: u64) -> bool {
+    pub(super) fn visit_known(&mut self, link: KnownLink) -> bool {
+        let target = link.target;
         self.base_used = true;
         let found = self.targets.get(&target).and_then(|at| self.links.get_index_mut(*at));
         if let Some((_, info)) = found {
@@ -150,6 +155,7 @@ impl<'a> Collector<'a> {
                 return false;
             }
             self.known.insert(target);
+            self.out_of_reach += usize::from(link.is_out_of_reach);
         }
         true
     }

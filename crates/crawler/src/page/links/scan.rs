@@ -172,8 +172,8 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
             .known
             .filter(|_| !nofollow)
             .and_then(|(known, directory)| known.spelling(directory, target));
-        let taken = match spelling.and_then(|spelling| self.known?.0.target(spelling)) {
-            Some(target) => self.collector.visit_known(target),
+        let taken = match spelling.and_then(|spelling| self.known?.0.find(spelling)) {
+            Some(link) => self.collector.visit_known(link),
             None => self.collector.visit_anchor(attributes, spelling),
         };
         if taken {

@@ -293,6 +293,7 @@ pub(super) struct StoredSettlement<'a> {
     #[serde(borrow)]
     pub(super) links: StoredLinks<'a>,
     links_known: u64,
+    links_out_of_reach: u64,
     fingerprint: Option<Fingerprint>,
     pub(super) fate: Fate,
 }
@@ -352,6 +353,7 @@ impl<'a> StoredSettlement<'a> {
             },
             links,
             links_known: settlement.links_known,
+            links_out_of_reach: settlement.links_out_of_reach,
             fingerprint: settlement.fingerprint,
             fate: settled.fate,
         }
@@ -383,6 +385,7 @@ impl<'a> StoredSettlement<'a> {
             end,
             links,
             links_known: self.links_known,
+            links_out_of_reach: self.links_out_of_reach,
             had_other_links: !others.is_empty(),
             fingerprint: self.fingerprint,
             status: None,
