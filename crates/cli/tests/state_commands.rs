@@ -10,6 +10,7 @@ mod pages_server;
 #[expect(dead_code, reason = "some of it is for other tests")]
 mod program;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -116,6 +117,41 @@ fn pairs(expected: &[(&str, Value)]) -> Vec<(String, Value)> {
     owned.collect()
 }
 
+/// The fields that `docs/state-json.md` has under a heading.
+fn documented(heading: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-json.md")).unwrap();
+    let (_, below) = text.split_once(&format!("\n## `{heading}`\n")).unwrap();
+    let section = below.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let firsts = rows.map(|row| row.split(" |").next().unwrap());
+    firsts
+        .flat_map(|first| first.split("`, `").map(|name| name.trim_matches('`').to_owned()))
+        .collect()
+}
+
+fn fields_of<'v>(values: impl IntoIterator<Item = &'v Value>) -> BTreeSet<String> {
+    let objects = values.into_iter().map(|value| value.as_object().unwrap());
+    objects.flat_map(|object| object.keys().cloned()).collect()
+}
+
+/// Checks that the documentation has all fields of these answers.
+fn check_fields(state: &str, whys: &[Value]) {
+    assert_eq!(fields_of([&status(state)]), documented("status"));
+    let whys = fields_of(whys);
+    assert!(whys.is_subset(&documented("why")), "{whys:?}");
+    let all: BTreeSet<_> = whys
+        .union(&["key", "false_positive_rate"].map(str::to_owned).into())
+        .cloned()
+        .collect();
+    assert_eq!(all, documented("why"), "no answer of this test has these two");
+    let lists = ["--done", "--failed", "--not-fetched", "--waiting"];
+    let lines = lists.map(|which| succeeds(&["list", state, which]).stdout).concat();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut listed = fields_of(&lines);
+    listed.insert("key".to_owned());
+    assert_eq!(listed, documented("list"));
+}
+
 /// Checks what is the same while the crawl runs and after it was killed.
 #[track_caller]
 fn check_the_middle(state: &str, seed: &str) {
@@ -158,6 +194,7 @@ fn check_the_middle(state: &str, seed: &str) {
         (&"refused".into(), &"other_host".into())
     );
 
+    check_fields(state, &[root, missing, why_at("private/x", 0), later, other]);
     let statuses = pairs(&[("/", 200.into()), ("/a", 200.into())]);
     assert_eq!(listed(state, "--done", "status"), statuses);
     assert_eq!(listed(state, "--failed", "status"), pairs(&[("/missing", 404.into())]));
@@ -449,4 +486,25 @@ fn secrets_are_not_kept_for_resume_which_says_so() {
     fails(&["resume", &format!("{state}/nothing")], 1, &["holds no crawl"]);
     fails(&["resume", folder.to_str().unwrap()], 1, &["holds no crawl"]);
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn status_and_the_log_say_that_the_same_command_tries_again_what_got_no_answer() {
+    let folder = folder("state-unanswered");
+    let state = state_in(&folder);
+    let arguments = ["--max-first-downtime", "0.1", "--state", &state, "http://127.0.0.1:1/"];
+    fails(&arguments, 1, &["the same command tries again what got no answer"]);
+    let text = succeeds(&["status", &state]).stdout;
+    assert!(
+        text.contains("ended: the same command tries again what got no answer"),
+        "{text}"
+    );
+    fails(
+        &arguments,
+        1,
+        &[
+            "has ended: pages that got no answer are tried again",
+            "earlier run: 1 are queued again",
+        ],
+    );
 }

@@ -79,7 +79,7 @@ pub(crate) struct Which {
     /// Pages that were fetched, or answered with a redirect, in order; once for each fetch.
     #[arg(long)]
     pub(crate) done: bool,
-    /// Pages that failed for good, or answered 4xx, in order.
+    /// Pages that failed for good, or answered 4xx, in order; once for each time, also if they were fetched later.
     #[arg(long)]
     pub(crate) failed: bool,
     /// Pages that left the queue without a request, in order.
