@@ -138,6 +138,16 @@ impl<T> PackedQueue<T> {
 
     #[inline]
     fn take_in(&mut self, key: &[u8]) {
+        if self.packing.is_front_coded() || !self.tail.has_room(key.len()) {
+            return self.take_in_with_care(key);
+        }
+        self.len += 1;
+        self.tail.write_plain(key);
+    }
+
+    /// Takes in a key that is not just copied into the tail. It is apart, so that the usual push is a few instructions.
+    #[inline(never)]
+    fn take_in_with_care(&mut self, key: &[u8]) {
         if !self.tail.has_room(key.len()) {
             if key.len() > MAX_KEY {
                 return self.put_long(key);

@@ -109,12 +109,17 @@ impl Segment {
     }
 
     #[inline]
-    fn write_varint(&mut self, mut number: usize) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
+    fn write_varint(&mut self, number: usize) {
+        match number {
+            0..0x80 => self.bytes.push(number as u8),
+            0x80..0x4000 => self
+                .bytes
+                .extend_from_slice(&[number as u8 | 0x80, (number >> 7) as u8]),
+            // A segment has room for no number of more than three bytes.
+            _ => self
+                .bytes
+                .extend_from_slice(&[number as u8 | 0x80, (number >> 7) as u8 | 0x80, (number >> 14) as u8]),
         }
-        self.bytes.push(number as u8);
     }
 
     #[inline]
