@@ -50,7 +50,7 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
         );
     }
-    if crawl.is_drained() && report.has_failed_pages() {
+    if crawl.is_drained() && crawl.has_unanswered() {
         log::info!(
             target: "crawler::state",
             state:% = shown, queued;
@@ -75,7 +75,7 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
 pub(crate) fn can_continue(summary: &Summary, state: &Path) {
     let (shown, queued) = (state.display(), summary.report.queued_pages);
     let how = match summary.ending {
-        Ending::Drained if summary.report.has_failed_pages() && !summary.missing().is_empty() => {
+        Ending::Drained if summary.has_unanswered() => {
             log::info!(
                 target: "crawler::state",
                 state:% = shown, queued;

@@ -253,6 +253,17 @@ impl Summary {
         missing
     }
 
+    /// Returns whether pages have no answer, or no whole one: a later run over the same state directory tries them again.
+    pub fn has_unanswered(&self) -> bool {
+        let is_unanswered = |one: &Missing| {
+            matches!(
+                one,
+                Missing::GivenUp { .. } | Missing::Failed { .. } | Missing::RobotsUnreachable { .. }
+            )
+        };
+        self.missing().iter().any(is_unanswered)
+    }
+
     /// Returns the losses by the seen-set: the reasons among [`missing`](Self::missing) that a larger or a growing capacity prevents.
     pub fn lost_by_seen_set(&self) -> Vec<Missing> {
         let mut lost = self.missing();

@@ -152,6 +152,24 @@ fn pages_that_are_never_answered_cost_few_requests_each_if_the_robots_txt_of_the
 }
 
 #[test]
+fn a_host_that_falls_silent_after_its_robots_txt_ended_an_outage_is_given_up_too() {
+    let page = links((0..1000).map(|n| format!("/{n}")));
+    let run = run_with(8, move |url, now| match (url, now) {
+        ("http://a.example/", _) => body(&page),
+        (ROBOTS, 0..10) => body(""),
+        (_, 0..3) => body(""),
+        (_, 3) => refused(),
+        _ => Err(FetchError::Timeout),
+    });
+    assert_eq!(run.notices().last(), Some(&"given up"));
+    let pages = &run.summary.report.pages;
+    assert!(pages.lost_with_host > 500, "{pages:?}");
+    assert_eq!(pages.done + pages.gave_up + pages.lost_with_host, 1001);
+    let silent = run.asked.iter().filter(|(at, _)| *at >= 10).count();
+    assert!(silent < 200, "{silent} requests to a silent host");
+}
+
+#[test]
 fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes() {
     let page = links((0..1000).map(|n| format!("/{n}")));
     let run = run(move |url, now| match url {

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crawler::{CrawlOptions, Ending, FailureKind, FetchError, Missing, Request};
+use crawler::{CrawlOptions, Ending, FailureKind, FetchError, Missing, Request, TruncationReason};
 use frontier::{NotFetched, Reach, Refusal};
 use scripted::{Call, Reply, Run, Scripted, refused};
 
@@ -248,4 +248,67 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
     assert_eq!(next.reports.pages[0].unchanged, Some(true));
     assert_eq!(next.summary.failed_pages(), 0);
     assert!(next.summary.missing().is_empty(), "{:?}", next.summary.missing());
+}
+
+/// Pages 0 to 8 of `a.example`, none of which is answered.
+fn nine_without_answer(call: &Call<'_>) -> Reply {
+    match call.url() {
+        "http://a.example/" => Ok(scripted::page(
+            (0..9).map(|n| format!("<a href=/{n}>x</a>")).collect::<String>(),
+        )),
+        _ => Err(FetchError::Other("not now".to_owned())),
+    }
+}
+
+#[test]
+fn new_seeds_have_room_while_many_pages_are_tried_again() {
+    let folder = Folder::new("seed");
+    folder.run(options(), nine_without_answer);
+    let mut small = options();
+    small.frontier.max_queued = 2;
+    small.seeds.push("http://d.example/".to_owned());
+    let second = folder.run(small, |_| Ok(scripted::page("<p>text</p>")));
+    assert!(pages(&second).contains(&"http://d.example/"), "{:?}", second.asked);
+    assert_eq!(second.summary.pages, 11);
+    assert!(second.summary.missing().is_empty(), "{:?}", second.summary.missing());
+}
+
+#[test]
+fn a_down_host_with_more_pages_than_the_queue_takes_is_crawled_when_it_is_up_and_named_once_while_it_is_not() {
+    let folder = Folder::new("many");
+    let down = |call: &Call<'_>| match call.url() {
+        "http://a.example/" => Ok(scripted::page(
+            (0..60)
+                .map(|n| format!("<a href=http://b.example/{n}>x</a>"))
+                .collect::<String>(),
+        )),
+        _ => without_b(call),
+    };
+    folder.run(options(), down);
+    let mut small = options();
+    small.frontier.max_queued = 10;
+    let still = folder.run(small.clone(), down).summary;
+    assert_eq!(still.failed, [(FailureKind::Connect, 60)].into());
+    assert_eq!(still.given_up_origins, ["http://b.example"]);
+    assert!(still.elapsed < Duration::from_secs(100), "{:?}", still.elapsed);
+    let up = folder.run(small, |_| Ok(scripted::page("<p>text</p>"))).summary;
+    assert_eq!((up.pages, up.failed_pages()), (61, 0));
+    assert!(up.missing().is_empty(), "{:?}", up.missing());
+}
+
+#[test]
+fn a_page_with_a_part_of_its_body_counts_once_when_it_is_whole() {
+    let folder = Folder::new("part");
+    let in_part = |call: &Call<'_>| {
+        let mut reply = answer(call)?;
+        if call.url() == "http://a.example/1" {
+            reply.truncation = Some(TruncationReason::Connection);
+        }
+        Ok(reply)
+    };
+    let first = folder.run(options(), in_part).summary;
+    assert_eq!(first.bodies_truncated, [(TruncationReason::Connection, 1)].into());
+    let second = folder.run(options(), answer).summary;
+    assert_eq!((second.pages, second.by_status), (6, [(200, 6)].into()));
+    assert!(second.bodies_truncated.is_empty());
 }

@@ -153,17 +153,12 @@ impl<'a> Status<'a> {
         match self.holder {
             LockHolder::Process(Some(process)) => format!("running, process {process}"),
             _ if self.is_running() => "running".to_owned(),
-            _ if self.crawl.summary.ending == Ending::Drained && self.has_unanswered() => {
+            _ if self.crawl.summary.ending == Ending::Drained && self.crawl.summary.has_unanswered() => {
                 "ended: the same command tries again what got no answer".to_owned()
             }
             _ if self.crawl.summary.ending == Ending::Drained => "ended: nothing is left to fetch".to_owned(),
             _ => "not running: the same command continues it".to_owned(),
         }
-    }
-
-    fn has_unanswered(&self) -> bool {
-        let summary = &self.crawl.summary;
-        summary.report.has_failed_pages() && !summary.missing().is_empty()
     }
 
     fn saved(&self) -> String {

@@ -38,6 +38,11 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn queue_retried(&mut self) -> Result<(), CrawlError> {
+        Ok(())
+    }
+
     pub(super) fn queue_again(&mut self) -> Result<bool, CrawlError> {
         self.queue_again_when_due()
     }

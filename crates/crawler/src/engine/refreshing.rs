@@ -16,10 +16,21 @@ const PAGES_AT_ONCE: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Fetcher> Crawl<S> {
-    /// Queues pages again that got no answer in an earlier run, if the crawl had ended. If the queue is full, the others follow later.
+    /// Asks origins again that gave no answer in an earlier run, if the crawl had ended. Their pages are queued by [`queue_retried`](Self::queue_retried).
     pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
         let Some(saving) = &mut self.saving else { return Ok(()) };
-        saving.next_retry = Some(Time::EPOCH);
+        let has_ended = self.frontier.is_drained();
+        if self.frontier.begin_retry(self.clock.now())? {
+            saving.next_retry = Some(Time::EPOCH);
+        }
+        if has_ended {
+            self.counts.forget_failures_of_origins();
+        }
+        Ok(())
+    }
+
+    /// Queues pages again that got no answer in an earlier run. If they are many, the others follow later.
+    pub(super) fn queue_retried(&mut self) -> Result<(), CrawlError> {
         let mut queued = 0;
         while *self.stop.borrow() == Stop::No {
             let pages = self.retry()?;
@@ -30,7 +41,6 @@ impl<S: Fetcher> Crawl<S> {
             self.save()?;
         }
         if queued > 0 {
-            self.counts.forget_failures_of_origins();
             log::info!(
                 target: "crawler::state",
                 retried = queued;
@@ -51,7 +61,7 @@ impl<S: Fetcher> Crawl<S> {
         saving.next_retry = match (retried.has_more, has_moved) {
             (false, _) => None,
             (true, true) => Some(now),
-            // The queue is full.
+            // The queue has no room for them.
             (true, false) => Some(now + PAUSE),
         };
         self.counts.will_be_fetched(&retried.pages);

@@ -16,6 +16,7 @@ use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
+use crate::summary::Ending;
 
 /// The file in the state directory with what the fetcher keeps, such as cookies.
 const KEPT: &str = crate::state::FETCHER_FILE;
@@ -174,6 +175,14 @@ impl<S: Fetcher> Crawl<S> {
     /// fields: pages that are queued are not checked again, and links that were refused are not offered again.
     pub fn options_for_new_links(&self) -> &[&'static str] {
         self.saving.as_ref().map_or(&[], |saving| &saving.for_new_links)
+    }
+
+    /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Self::is_drained).
+    pub fn has_unanswered(&self) -> bool {
+        let counts = self.counts.clone();
+        counts
+            .into_summary(Ending::Drained, self.frontier.report())
+            .has_unanswered()
     }
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.

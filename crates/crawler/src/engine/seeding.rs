@@ -72,7 +72,7 @@ impl<S: Fetcher> Crawl<S> {
         if has_new_seeds {
             self.offer_well_known_sitemaps()?;
         }
-        Ok(())
+        self.queue_retried()
     }
 
     /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, those of an earlier run, or those that a

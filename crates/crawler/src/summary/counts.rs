@@ -118,8 +118,39 @@ impl Counts {
                 true => {}
             }
         }
+        for (status, pages) in &pages.answers {
+            self.uncount_answer(*status, *pages);
+        }
+        let in_part = pages.failed.get(&FailureKind::Incomplete).copied().unwrap_or_default();
+        self.uncount_truncated(in_part);
         for (cause, pages) in &pages.dropped {
             self.uncount_failed(*cause, *pages);
+        }
+    }
+
+    #[cfg(feature = "durable")]
+    fn uncount_answer(&mut self, status: u16, pages: u64) {
+        if (200..300).contains(&status) {
+            self.pages = self.pages.saturating_sub(pages);
+        }
+        let left = self.by_status.get(&status).map_or(0, |all| all.saturating_sub(pages));
+        match left {
+            0 => self.by_status.remove(&status),
+            left => self.by_status.insert(status, left),
+        };
+    }
+
+    /// Takes back bodies that broke off.
+    #[cfg(feature = "durable")]
+    fn uncount_truncated(&mut self, mut bodies: u64) {
+        for reason in [TruncationReason::Connection, TruncationReason::Time] {
+            let of_reason = self.bodies_truncated.get(&reason).copied().unwrap_or_default();
+            let taken = of_reason.min(bodies);
+            bodies -= taken;
+            match of_reason - taken {
+                0 => self.bodies_truncated.remove(&reason),
+                left => self.bodies_truncated.insert(reason, left),
+            };
         }
     }
 
@@ -186,7 +217,8 @@ impl Counts {
             }
             Notice::GivenUp { origin, cause, .. } => {
                 self.given_up_causes.insert(cause.kind);
-                if self.given_up_origins.len() < NAMES_SHOWN {
+                let is_shown = self.given_up_origins.iter().any(|shown| shown == origin.as_str());
+                if !is_shown && self.given_up_origins.len() < NAMES_SHOWN {
                     self.given_up_origins.push(origin.to_string());
                 }
             }

@@ -20,14 +20,42 @@ pub(super) enum LastEnd {
     NotFetched(NotFetched),
 }
 
+/// A place in the records: the next record to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) row: u64,
+    /// How many records of that row were read.
+    pub(super) records: u64,
+}
+
+#[cfg(feature = "durable")]
+impl Place {
+    pub(super) fn after_row(row: u64) -> Self {
+        Self {
+            row: row.saturating_add(1),
+            records: 0,
+        }
+    }
+}
+
 /// How far the records have been read for pages to queue again: by age, and for want of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct RecordsRead {
-    /// The row up to which all pages were queued that were old enough.
-    pub(super) by_age: u64,
-    /// The row up to which all pages were queued that had no answer, and the row up to which the last retry goes.
-    pub(super) unanswered: u64,
-    pub(super) retry_until: u64,
+    /// All pages before it were queued that were old enough.
+    pub(super) by_age: Place,
+    /// All pages before it were queued that had no answer.
+    pub(super) unanswered: Place,
+    /// The row before which the last retry ends.
+    pub(super) retry_end: u64,
+}
+
+/// What happens to the origin of a page that is queued again, if it was given up or closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ShutOrigin {
+    /// It is asked again.
+    Reopen,
+    /// It stays as it is, and one that was given up refuses the page.
+    Keep,
 }
 
 impl Frontier {
@@ -46,7 +74,7 @@ impl Frontier {
     pub fn queue_again(&mut self, pages: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
         let pages: Vec<_> = pages.iter().map(as_fetched).collect();
         let ends = vec![LastEnd::Answered; pages.len()];
-        self.queue_again_until(&pages, &ends, self.records_read, now)
+        self.queue_again_until(&pages, &ends, ShutOrigin::Reopen, self.records_read, now)
     }
 
     /// Queues pages again, each with the end of its last fetch, and notes how far the records have been read for it. A page that was
@@ -55,24 +83,26 @@ impl Frontier {
         &mut self,
         pages: &[Link],
         ends: &[LastEnd],
+        shut: ShutOrigin,
         read: RecordsRead,
         now: Time,
     ) -> Result<Vec<Verdict>, FrontierError> {
         self.commit(|frontier| {
             let pairs = pages.iter().zip(ends);
             let verdicts: Vec<_> = pairs
-                .map(|(page, end)| frontier.queue_one_again(page, *end, now))
+                .map(|(page, end)| frontier.queue_one_again(page, *end, shut, now))
                 .collect();
             frontier.records_read = read;
             #[cfg(feature = "durable")]
-            frontier.record_queue_again(pages, ends, &verdicts, now)?;
+            frontier.record_queue_again(pages, ends, shut, &verdicts, now)?;
             Ok(verdicts)
         })
     }
 
-    fn queue_one_again(&mut self, page: &Link, end: LastEnd, now: Time) -> Verdict {
+    fn queue_one_again(&mut self, page: &Link, end: LastEnd, shut: ShutOrigin, now: Time) -> Verdict {
         let admitted = self.scope.judge(page);
-        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(page)) {
+        let is_kept = shut == ShutOrigin::Keep;
+        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(page, is_kept)) {
             return Verdict::Refused(refusal);
         }
         let entry = Entry::of(page);
@@ -96,8 +126,14 @@ impl Frontier {
                 self.not_fetched.retain(|_, pages| *pages > 0);
             }
         }
-        self.hosts().reopen(&entry.queue, &entry.url, now);
+        if shut == ShutOrigin::Reopen {
+            self.hosts().reopen(&entry.queue, &entry.url, now);
+        }
+        let (host, is_refresh) = (entry.queue.clone(), entry.is_refresh());
         self.hosts().enqueue(entry, now);
+        if !is_refresh && self.sieve.queue().exceeds_budget(&host) {
+            self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
+        }
         Verdict::Queued
     }
 }

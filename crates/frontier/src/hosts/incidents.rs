@@ -6,6 +6,8 @@ use super::host::Host;
 use super::jitter::jitter_thousandths;
 use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
+#[cfg(feature = "durable")]
+use super::table::Facts;
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
@@ -178,6 +180,19 @@ impl HostQueues {
         let mut was_given_up = false;
         self.change_origin(key, id, now, |host| was_given_up = host.reopen(id));
         self.given_up -= u64::from(was_given_up).min(self.given_up);
+    }
+
+    /// Does the same for all such origins. Cost: a look at all hosts, and at the evicted ones with such an origin.
+    #[cfg(feature = "durable")]
+    pub(crate) fn reopen_all(&mut self, now: Time) {
+        let mut shut = Vec::new();
+        for (key, host) in self.hosts.iter_if(Facts::is_shut) {
+            let of_host = host.origins().iter().filter(|origin| origin.is_shut());
+            shut.extend(of_host.map(|origin| (key.clone(), origin.id.text(key))));
+        }
+        for (key, origin) in shut {
+            self.reopen(&key, &origin, now);
+        }
     }
 
     /// Gives up an origin, and drops its queue.

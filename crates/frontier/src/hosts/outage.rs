@@ -141,8 +141,9 @@ impl OriginHealth {
         if self.is_away() || failed.started < self.back_at {
             return self.failed(failed, patience);
         }
-        if self.unproven.is_some() {
-            // It answers, as its robots.txt says, and no page of it does. Another incident would end as the last one did.
+        let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
+        if self.unproven.is_some() && is_soon {
+            // Its robots.txt was answered just now, and no page is. Another incident would end as the last one did.
             return Incident::None;
         }
         self.silences = self.silences.saturating_add(1);

@@ -5,6 +5,7 @@ use crate::entry::Entry;
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
+use crate::url::HostKey;
 
 impl HostQueues {
     /// Returns how many more entries may be queued.
@@ -13,15 +14,28 @@ impl HostQueues {
         self.rules.max_queued.saturating_sub(HostQueues::len(self))
     }
 
-    /// Checks whether a page may be queued whose last fetch has ended. No budget counts it again.
-    pub(crate) fn admit_again(&self, page: &Link) -> Result<(), Refusal> {
+    /// Returns how many more entries a retry may queue: the other half is for what its pages lead to.
+    #[cfg(feature = "durable")]
+    pub(crate) fn room_for_retries(&self) -> u64 {
+        self.rules.max_queued.div_ceil(2).saturating_sub(HostQueues::len(self))
+    }
+
+    /// Checks whether a page may be queued whose last fetch has ended.
+    pub(crate) fn admit_again(&self, page: &Link, is_refused_if_given_up: bool) -> Result<(), Refusal> {
         if HostQueues::len(self) >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
-        if !self.hosts.contains(page.url.host_str()) && self.hosts.len() >= self.rules.max_hosts {
-            return Err(Refusal::TooManyHosts);
+        match self.hosts.get(page.url.host_str()) {
+            Some(host) if is_refused_if_given_up && host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
+            None if self.hosts.len() >= self.rules.max_hosts => Err(Refusal::TooManyHosts),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns whether pages of a host are queued, and its budget is spent.
+    pub(crate) fn exceeds_budget(&self, key: &HostKey) -> bool {
+        let is_bounded = self.rules.max_pages_per_host.is_some();
+        is_bounded && self.get(key).is_some_and(|host| host.exceeds_budget(&self.rules))
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::super::again::{LastEnd, RecordsRead};
+use super::super::again::{LastEnd, RecordsRead, ShutOrigin};
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, NotFetched};
@@ -78,11 +78,17 @@ pub(super) enum Call<'a> {
         links: Vec<SpooledLink<'a>>,
         now: Time,
     },
+    /// A retry of pages without an answer begins, which ends before this row of records.
+    BeginRetry {
+        end: u64,
+        now: Time,
+    },
     QueueAgain {
         #[serde(borrow)]
         pages: StoredLinks<'a>,
         /// How the last fetch of each has ended.
         ends: Vec<LastEnd>,
+        shut: ShutOrigin,
         read: RecordsRead,
         now: Time,
     },

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use super::super::again::{LastEnd, RecordsRead};
+use super::super::again::{RecordsRead, ShutOrigin};
 use super::super::{Frontier, FrontierError};
-use super::record::{PageEnd, PageRecord};
+use super::record::{self, PageEnd, PageRecord};
 use crate::failure::FailureKind;
 use crate::lease::NotFetched;
-use crate::link::Link;
+use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::store::{Space, Store, StoreError};
 use crate::time::Time;
@@ -19,83 +19,87 @@ use crate::time::Time;
 pub struct Requeued {
     /// Pages that were queued again.
     pub queued: u64,
-    /// Pages that were not: they are out of the scope now.
+    /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
     pub refused: u64,
     /// Those of the queued ones that had failed in all attempts and were never fetched, by the last failure. They do not count as failed
     /// any longer.
     pub failed: BTreeMap<FailureKind, u64>,
+    /// The HTTP statuses of those among them that had an answer, such as a part of a body.
+    pub answers: BTreeMap<u16, u64>,
     /// Those that were fetched before, and had failed when they were fetched again.
     pub failed_refreshes: BTreeMap<FailureKind, u64>,
     /// Those that were dropped because their origin was given up, by the failure of the origin.
     pub dropped: BTreeMap<FailureKind, u64>,
 }
 
-/// The failure of the last fetch.
-#[derive(Debug)]
-enum LastFailure {
-    /// Of a page that was never fetched.
-    Page(FailureKind),
-    Refresh(FailureKind),
-    Origin(FailureKind),
-}
-
-/// Pages of some records, each with the end of its last fetch.
+/// The last records of pages that are due.
 #[derive(Debug, Default)]
-pub(super) struct DuePages {
-    pages: Vec<Link>,
-    ends: Vec<LastEnd>,
-    failures: Vec<Option<LastFailure>>,
-}
+pub(super) struct DuePages(Vec<PageRecord<'static>>);
 
 impl DuePages {
     pub(super) fn len(&self) -> usize {
-        self.pages.len()
+        self.0.len()
     }
 
-    pub(super) fn add(&mut self, record: &PageRecord<'_>) {
-        let Some((page, end)) = record.again() else { return };
-        self.pages.push(page);
-        self.ends.push(end);
-        self.failures.push(match record.end {
-            PageEnd::GaveUp(kind) if record.is_refresh => Some(LastFailure::Refresh(kind)),
-            PageEnd::GaveUp(kind) => Some(LastFailure::Page(kind)),
-            PageEnd::NotFetched(NotFetched::HostDown) => {
-                Some(LastFailure::Origin(record.cause.unwrap_or(FailureKind::HostDown)))
-            }
-            _ => None,
-        });
+    /// Adds a page, unless no other fetch would end otherwise.
+    pub(super) fn add(&mut self, record: PageRecord<'_>) {
+        if record.again().is_some() {
+            self.0.push(record.into_owned());
+        }
     }
 
     pub(super) fn append(&mut self, mut other: Self) {
-        self.pages.append(&mut other.pages);
-        self.ends.append(&mut other.ends);
-        self.failures.append(&mut other.failures);
+        self.0.append(&mut other.0);
+    }
+}
+
+impl Requeued {
+    fn count(&mut self, record: &PageRecord<'_>) {
+        self.queued += 1;
+        let failures = match record.end {
+            PageEnd::GaveUp(kind) if record.is_refresh => self.failed_refreshes.entry(kind),
+            PageEnd::GaveUp(kind) => {
+                if let Some(status) = record.status {
+                    *self.answers.entry(status).or_default() += 1;
+                }
+                self.failed.entry(kind)
+            }
+            PageEnd::NotFetched(NotFetched::HostDown) => {
+                self.dropped.entry(record.cause.unwrap_or(FailureKind::HostDown))
+            }
+            _ => return,
+        };
+        *failures.or_default() += 1;
     }
 }
 
 impl Frontier {
-    /// Queues pages again, and notes how far the records have been read for it.
+    /// Queues pages again, and notes how far the records have been read for it. A page that cannot be queued now, but may be later, has
+    /// another record then.
     pub(super) fn queue_due(
         &mut self,
         due: &DuePages,
+        shut: ShutOrigin,
         read: RecordsRead,
         now: Time,
     ) -> Result<Requeued, FrontierError> {
-        let verdicts = self.queue_again_until(&due.pages, &due.ends, read, now)?;
+        let (pages, ends): (Vec<_>, Vec<_>) = due.0.iter().filter_map(PageRecord::again).unzip();
+        let verdicts = self.queue_again_until(&pages, &ends, shut, read, now)?;
         let mut requeued = Requeued::default();
-        for (verdict, failure) in verdicts.into_iter().zip(&due.failures) {
-            if verdict != Verdict::Queued {
-                requeued.refused += 1;
+        for (verdict, record) in verdicts.into_iter().zip(&due.0) {
+            let Verdict::Refused(why) = verdict else {
+                requeued.count(record);
                 continue;
-            }
-            requeued.queued += 1;
-            let count = match failure {
-                None => continue,
-                Some(LastFailure::Page(kind)) => requeued.failed.entry(*kind),
-                Some(LastFailure::Refresh(kind)) => requeued.failed_refreshes.entry(*kind),
-                Some(LastFailure::Origin(kind)) => requeued.dropped.entry(*kind),
             };
-            *count.or_default() += 1;
+            requeued.refused += 1;
+            let may_be_queued_later = matches!(why, Refusal::QueueFull | Refusal::TooManyHosts | Refusal::HostDown);
+            if let (true, Some(durable)) = (may_be_queued_later, &mut self.durable) {
+                let again = PageRecord {
+                    time: now,
+                    ..record.clone()
+                };
+                record::add(&mut durable.records, &again)?;
+            }
         }
         Ok(requeued)
     }

@@ -161,6 +161,27 @@ impl<'a> PageRecord<'a> {
         })
     }
 
+    /// Returns the same record of its own.
+    pub(super) fn into_owned(self) -> PageRecord<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        PageRecord {
+            url: owned(self.url),
+            key: self.key.map(owned),
+            referrer: self.referrer.map(owned),
+            end: self.end,
+            status: self.status,
+            time: self.time,
+            depth: self.depth,
+            attempts: self.attempts,
+            embedded: self.embedded,
+            cause: self.cause,
+            is_refresh: self.is_refresh,
+            validators: self.validators,
+            content: self.content,
+            is_superseded: self.is_superseded,
+        }
+    }
+
     /// Returns the key that the page is deduplicated on.
     pub(super) fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.url)

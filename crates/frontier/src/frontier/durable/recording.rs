@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::again::LastEnd;
+use super::super::again::{LastEnd, ShutOrigin};
 use super::super::{Frontier, FrontierError};
 use super::calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use super::record::{self, PageRecord};
@@ -122,6 +122,7 @@ impl Frontier {
         &mut self,
         pages: &[Link],
         ends: &[LastEnd],
+        shut: ShutOrigin,
         verdicts: &[Verdict],
         now: Time,
     ) -> Result<(), FrontierError> {
@@ -131,9 +132,14 @@ impl Frontier {
         self.record(now, true, || Call::QueueAgain {
             pages: StoredLinks::new(pages, verdicts),
             ends: queued.map(|(end, _)| *end).collect(),
+            shut,
             read,
             now,
         })
+    }
+
+    pub(super) fn record_retry(&mut self, end: u64, now: Time) -> Result<(), FrontierError> {
+        self.record(now, true, || Call::BeginRetry { end, now })
     }
 
     pub(in super::super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {

@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::super::again::{Place, ShutOrigin};
 use super::super::{Frontier, FrontierError};
 use super::due::{DuePages, Requeued, read_rows};
 use super::record;
@@ -25,15 +26,15 @@ pub struct Refreshed {
 
 /// The next row of records.
 enum Next {
-    /// It is old, and these of its pages are fetched again.
-    Old(u64, DuePages),
+    /// It is old, and these of its pages are fetched again, up to a place.
+    Old(Place, DuePages),
     /// It is of this time.
     Young(Time),
     End,
 }
 
 impl Frontier {
-    /// Queues pages again whose last fetch is older than an age, the oldest first, until there are `up_to` or a few more. It goes past the
+    /// Queues pages again whose last fetch is older than an age, the oldest first, until there are `up_to`. It goes past the
     /// seen-set, as a retry does. The entries have the [version](crate::Settlement::with_version) of that fetch, for conditional requests.
     ///
     /// Pages that were fetched, redirected, rejected or failed are queued, and those that were dropped because their origin was given up or
@@ -57,7 +58,7 @@ impl Frontier {
             if due.len() >= up_to {
                 break Some(now);
             }
-            match self.next_records(read.by_age, until)? {
+            match self.next_records(read.by_age, up_to - due.len(), until)? {
                 Next::Old(at, old) => {
                     read.by_age = at;
                     due.append(old);
@@ -71,29 +72,35 @@ impl Frontier {
             ..Refreshed::default()
         };
         if read != self.records_read {
-            refreshed.pages = self.queue_due(&due, read, now)?;
+            refreshed.pages = self.queue_due(&due, ShutOrigin::Reopen, read, now)?;
         }
         Ok(refreshed)
     }
 
-    /// Reads the first row of records behind another one.
-    fn next_records(&self, before: u64, until: Time) -> Result<Next, FrontierError> {
+    /// Reads the row of records at a place, or the next one, for so many pages.
+    fn next_records(&self, from: Place, up_to: usize, until: Time) -> Result<Next, FrontierError> {
         let Some(durable) = &self.durable else {
             return Ok(Next::End);
         };
         let retried = self.records_read.unanswered;
         let mut next = Next::End;
-        let rows = before.saturating_add(1)..=MAX_KEY;
-        read_rows(&**durable.store.lock(), rows, &mut |row, records| {
+        read_rows(&**durable.store.lock(), from.row..=MAX_KEY, &mut |row, records| {
             let (mut due, mut latest) = (DuePages::default(), Time::EPOCH);
+            let (mut place, mut stopped_at) = (Place { row, records: 0 }, None);
             record::visit_row(records, &mut |record| {
                 latest = latest.max(record.time);
-                if row > retried || !record.end.is_unanswered() {
-                    due.add(&record);
+                let is_retried = place < retried && record.end.is_unanswered();
+                if place >= from && !is_retried && stopped_at.is_none() {
+                    match due.len() < up_to {
+                        true => due.add(record),
+                        false => stopped_at = Some(place),
+                    }
                 }
+                place.records += 1;
             })?;
+            let read_to = stopped_at.unwrap_or_else(|| Place::after_row(row));
             next = match latest <= until {
-                true => Next::Old(row, due),
+                true => Next::Old(read_to, due),
                 false => Next::Young(latest),
             };
             Ok(ControlFlow::Break(()))

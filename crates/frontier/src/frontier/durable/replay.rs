@@ -85,13 +85,20 @@ impl Frontier {
             }
             Call::SetDelay { host, delay, now } => self.set_delay(host, *delay, *now).is_ok(),
             Call::Block { host, until, now } => self.block(host, *until, *now).is_ok(),
-            Call::QueueAgain { pages, ends, read, now } => {
+            Call::BeginRetry { end, now } => self.begin_retry_until(*end, *now).is_ok(),
+            Call::QueueAgain {
+                pages,
+                ends,
+                shut,
+                read,
+                now,
+            } => {
                 // Those that were refused have changed nothing.
                 let (links, _) = pages.read()?;
                 if links.len() != ends.len() {
                     return None;
                 }
-                let verdicts = self.queue_again_until(&links, ends, *read, *now).ok()?;
+                let verdicts = self.queue_again_until(&links, ends, *shut, *read, *now).ok()?;
                 pages.agree_with(&verdicts)
             }
             Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),

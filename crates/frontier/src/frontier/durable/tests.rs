@@ -20,6 +20,7 @@ mod repair;
 mod repaired_recall;
 mod retry;
 mod retry_kills;
+mod retry_limits;
 mod run;
 mod segments;
 mod stored_seen_set;

@@ -62,8 +62,7 @@ impl Host {
         self.settled_pages = self.settled_pages.saturating_sub(1);
     }
 
-    /// Returns whether pages are queued, and the budget is spent: it was changed.
-    #[cfg(feature = "durable")]
+    /// Returns whether pages are queued, and the budget is spent: it was changed, or they are queued again.
     pub(crate) fn exceeds_budget(&self, rules: &HostRules) -> bool {
         let is_spent = |most| u64::from(self.settled_pages) >= most;
         rules.max_pages_per_host.is_some_and(is_spent) && u64::from(self.queued_pages) + self.postponed() > 0

@@ -12,6 +12,7 @@ const IS_RESTRICTED: u8 = 1;
 const TAKES_PAGES: u8 = 1 << 1;
 const HAS_RULES: u8 = 1 << 2;
 const IS_AWAY: u8 = 1 << 3;
+const IS_SHUT: u8 = 1 << 4;
 
 impl Facts {
     pub(super) fn of(host: &Host, rules: &HostRules) -> Self {
@@ -27,7 +28,8 @@ impl Facts {
                     .any(|origin| origin.known.as_ref().is_some_and(has_rules)),
                 HAS_RULES,
             ),
-            (origins.any(|origin| origin.is_away()), IS_AWAY),
+            (origins.clone().any(|origin| origin.is_away()), IS_AWAY),
+            (origins.any(|origin| origin.is_shut()), IS_SHUT),
         ];
         let are_true = facts.into_iter().filter(|(is_true, _)| *is_true);
         Self(are_true.fold(0, |all, (_, fact)| all | fact))
@@ -46,6 +48,12 @@ impl Facts {
     /// Whether rules of a robots.txt count for it.
     pub(crate) fn has_rules(self) -> bool {
         self.0 & HAS_RULES != 0
+    }
+
+    /// Whether one of its origins was given up, or closed because its robots.txt could not be fetched.
+    #[cfg(feature = "durable")]
+    pub(crate) fn is_shut(self) -> bool {
+        self.0 & IS_SHUT != 0
     }
 
     /// Whether one of its origins is away.

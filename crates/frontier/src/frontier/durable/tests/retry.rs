@@ -17,7 +17,7 @@ use crate::{
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
 /// One attempt for each page, and half a minute for each origin.
-fn impatient() -> FrontierConfig {
+pub(super) fn impatient() -> FrontierConfig {
     FrontierConfig {
         per_host: NonZeroU32::new(8).unwrap(),
         retries: RetryPolicy {
@@ -151,8 +151,9 @@ pub(super) fn check_counts(frontier: &Frontier, recorder: &Recorder) {
 }
 
 /// Queues all pages again that have no answer, in small steps.
-fn retry(frontier: &mut Frontier, now: Time) -> (u64, BTreeMap<FailureKind, u64>) {
+pub(super) fn retry(frontier: &mut Frontier, now: Time) -> (u64, BTreeMap<FailureKind, u64>) {
     let (mut queued, mut dropped) = (0, BTreeMap::new());
+    frontier.begin_retry(now).unwrap();
     loop {
         let retried = frontier.retry_unanswered(3, now).unwrap();
         queued += retried.pages.queued;
@@ -263,6 +264,7 @@ fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
     });
     assert_eq!(frontier.report().pages.gave_up, 3);
     offer(&mut frontier, &[page(0, 3)], now);
+    assert!(!frontier.begin_retry(now).unwrap());
     assert_eq!(
         frontier.retry_unanswered(9, now).unwrap(),
         super::super::Retried::default()
@@ -273,6 +275,7 @@ fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
         offer(&mut frontier, &[page(0, 4)], now),
         [Verdict::Refused(Refusal::HostBudget)]
     );
+    assert!(frontier.begin_retry(now).unwrap());
     let retried = frontier.retry_unanswered(9, now).unwrap();
     assert_eq!(retried.pages.failed, [(FailureKind::Timeout, 1)].into());
     assert!(!retried.has_more);
@@ -298,6 +301,7 @@ fn a_refresh_that_failed_is_tried_again_with_the_version_of_the_last_fetch() {
     });
     let pages = frontier.report().pages;
     assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
+    assert!(frontier.begin_retry(now).unwrap());
     let retried = frontier.retry_unanswered(9, now).unwrap();
     assert_eq!(retried.pages.failed_refreshes, [(FailureKind::Timeout, 1)].into());
     let asked = crawl(&mut frontier, &mut now, |_| None);
@@ -353,6 +357,7 @@ fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_
     let mut config = impatient();
     config.scope.max_depth = Some(1);
     frontier = open_store(recorder.clone(), config.clone(), now).unwrap().frontier;
+    assert!(frontier.begin_retry(now).unwrap());
     let retried = frontier.retry_unanswered(9, now).unwrap();
     assert_eq!((retried.pages.queued, retried.pages.refused), (1, 1));
     frontier.persist(b"", now).unwrap();

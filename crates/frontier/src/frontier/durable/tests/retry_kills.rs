@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::common::START;
 use super::retry::{DAY, asking_robots, check_counts, crawl, ends, offer, page, settle, unanswered, waiting};
 use super::stores::{Recorder, open_store};
+use crate::config::FrontierConfig;
 use crate::{FailureKind, Frontier, Lease, Leasing, Time};
 
 #[derive(Debug, Clone)]
@@ -39,6 +40,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
 
 /// A frontier with the requests of this run, and the time.
 struct Run {
+    max_queued: u64,
     recorder: Recorder,
     frontier: Frontier,
     now: Time,
@@ -46,9 +48,14 @@ struct Run {
 }
 
 impl Run {
-    fn open(recorder: Recorder, now: Time) -> Self {
-        let frontier = open_store(recorder.clone(), asking_robots(), now).unwrap().frontier;
+    fn open(recorder: Recorder, now: Time, max_queued: u64) -> Self {
+        let config = FrontierConfig {
+            max_queued,
+            ..asking_robots()
+        };
+        let frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
         Self {
+            max_queued,
             recorder,
             frontier,
             now,
@@ -57,7 +64,7 @@ impl Run {
     }
 
     fn kill(self) -> Self {
-        Self::open(self.recorder, self.now + Duration::from_secs(1))
+        Self::open(self.recorder, self.now + Duration::from_secs(1), self.max_queued)
     }
 
     fn fetch(&mut self, kinds: &[Option<FailureKind>]) {
@@ -80,9 +87,10 @@ proptest! {
         first in prop::collection::vec(happenings(), 0..60),
         between in prop::collection::vec(happenings(), 0..40),
         with_refresh in any::<bool>(),
+        max_queued in prop_oneof![Just(1_000_u64), 1_u64..8],
     ) {
         let recorder = Recorder::default();
-        let mut run = Run::open(recorder.clone(), START);
+        let mut run = Run::open(recorder.clone(), START, 1_000);
         let pages: Vec<_> = (0..3).flat_map(|host| (0..5).map(move |n| page(host, n))).collect();
         offer(&mut run.frontier, &pages, START);
         run.frontier.persist(b"", START).unwrap();
@@ -104,6 +112,8 @@ proptest! {
         let before = ends(&recorder);
         prop_assert_eq!(before.len(), pages.len());
         let again = unanswered(&recorder);
+        run.max_queued = max_queued;
+        run = run.kill();
 
         for happening in between {
             match happening {
@@ -117,17 +127,19 @@ proptest! {
                 // Not before the end of the retry.
                 Happening::Refresh(_) => {}
                 Happening::Retry(up_to) => {
+                    run.frontier.begin_retry(run.now).unwrap();
                     run.frontier.retry_unanswered(up_to, run.now).unwrap();
                 }
             }
         }
-        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {
-            run.frontier.persist(b"", run.now).unwrap();
-        }
-        crawl(&mut run.frontier, &mut run.now, |_| None);
         // A kill may have undone the last step of a retry that had fetched all the others.
-        while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {}
-        crawl(&mut run.frontier, &mut run.now, |_| None);
+        for _ in 0..2 {
+            run.frontier.begin_retry(run.now).unwrap();
+            while run.frontier.retry_unanswered(2, run.now).unwrap().has_more {
+                crawl(&mut run.frontier, &mut run.now, |_| None);
+            }
+            crawl(&mut run.frontier, &mut run.now, |_| None);
+        }
         prop_assert_eq!(unanswered(&recorder), Vec::<String>::new());
         for (page, (_, times)) in ends(&recorder) {
             let more = times - before[&page].1;
@@ -138,10 +150,55 @@ proptest! {
         if with_refresh {
             run.now = run.now + DAY;
             run = run.kill();
-            run.frontier.refresh(DAY, 100, run.now).unwrap();
+            let mut seen = Vec::new();
+            while run.frontier.refresh(DAY, 100, run.now).unwrap().pages.queued > 0 {
+                seen.extend(waiting(&run.frontier));
+                crawl(&mut run.frontier, &mut run.now, |_| None);
+            }
             let mut sorted = pages.clone();
             sorted.sort();
-            prop_assert_eq!(waiting(&run.frontier), sorted, "each page comes of age once");
+            seen.sort();
+            prop_assert_eq!(seen, sorted, "each page comes of age once");
         }
     }
+}
+
+#[test]
+fn a_row_with_more_pages_than_the_queue_takes_is_read_in_portions_by_retries_and_refreshes() {
+    let recorder = Recorder::default();
+    let pages: Vec<_> = (0..9).map(|n| page(n, n)).collect();
+    let mut run = Run::open(recorder.clone(), START, 1_000);
+    offer(&mut run.frontier, &pages, START);
+    // All records are in one row.
+    crawl(&mut run.frontier, &mut run.now, |_| Some(FailureKind::Other));
+    run.max_queued = 4;
+    run = run.kill();
+    assert!(run.frontier.begin_retry(run.now).unwrap());
+    let mut fetched = Vec::new();
+    loop {
+        let retried = run.frontier.retry_unanswered(1_000, run.now).unwrap();
+        assert!(retried.pages.queued <= 2, "the other half is for links: {retried:?}");
+        assert_eq!(retried.pages.refused, 0);
+        fetched.push(crawl(&mut run.frontier, &mut run.now, |_| None).len());
+        if !retried.has_more {
+            break;
+        }
+        // The place within the row is kept.
+        run = run.kill();
+    }
+    assert_eq!((fetched.iter().sum::<usize>(), unanswered(&recorder).len()), (9, 0));
+    check_counts(&run.frontier, &recorder);
+
+    run.now = run.now + DAY;
+    let mut refreshed = 0;
+    loop {
+        let next = run.frontier.refresh(DAY, 1_000, run.now).unwrap();
+        assert!(next.pages.queued <= 4 && next.pages.refused == 0, "{next:?}");
+        refreshed += crawl(&mut run.frontier, &mut run.now, |_| None).len();
+        if next.pages.queued == 0 {
+            break;
+        }
+        run = run.kill();
+    }
+    assert_eq!(refreshed, 9);
 }

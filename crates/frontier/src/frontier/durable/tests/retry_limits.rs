@@ -1,0 +1,149 @@
+//! A retry within the limits of the queue, the hosts and their budgets, and when it begins.
+
+use std::time::Duration;
+
+use super::common::{START, failure, url};
+use super::retry::{DAY, asking_robots, check_counts, crawl, impatient, offer, page, retry, settle, unanswered};
+use super::stores::{Recorder, open_store};
+use crate::config::FrontierConfig;
+use crate::{FailureKind, Lease, Leasing, Link, NotFetched, Outcome, Task, Verdict};
+
+#[test]
+fn retried_pages_are_dropped_if_the_others_of_their_host_have_spent_its_budget() {
+    let recorder = Recorder::default();
+    let config = FrontierConfig {
+        max_pages_per_host: Some(2),
+        ..asking_robots()
+    };
+    let mut frontier = open_store(recorder, config, START).unwrap().frontier;
+    let mut now = START;
+    let down: Vec<_> = (0..9).map(|n| format!("http://host0.example:81/{n}")).collect();
+    offer(&mut frontier, &down, now);
+    crawl(&mut frontier, &mut now, |lease| {
+        lease.entry.url.contains(":81").then_some(FailureKind::Connect)
+    });
+    offer(&mut frontier, &[page(0, 0), page(0, 1)], now);
+    crawl(&mut frontier, &mut now, |_| None);
+    assert!(frontier.begin_retry(now).unwrap());
+    assert_eq!(frontier.retry_unanswered(1_000, now).unwrap().pages.queued, 9);
+    assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 0);
+    let report = frontier.report();
+    assert_eq!((report.pages.done, report.pages.lost_with_host), (2, 0));
+    assert_eq!(report.not_fetched[&NotFetched::HostBudget], 9);
+}
+
+#[test]
+fn pages_of_an_origin_that_is_given_up_once_more_wait_for_the_next_retry_and_so_do_those_of_hosts_without_room() {
+    let recorder = Recorder::default();
+    let mut now = START;
+    let mut frontier = open_store(recorder.clone(), asking_robots(), now).unwrap().frontier;
+    let pages: Vec<_> = (0..6)
+        .map(|n| page(0, n))
+        .chain((1..6).map(|host| page(host, 0)))
+        .collect();
+    offer(&mut frontier, &pages, now);
+    let is_down = |_: &Lease| Some(FailureKind::Connect);
+    crawl(&mut frontier, &mut now, is_down);
+    let config = FrontierConfig {
+        max_queued: 4,
+        ..asking_robots()
+    };
+    frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
+    let before = now;
+    assert!(frontier.begin_retry(now).unwrap());
+    let mut refused = 0;
+    loop {
+        let retried = frontier.retry_unanswered(1_000, now).unwrap();
+        refused += retried.pages.refused;
+        crawl(&mut frontier, &mut now, is_down);
+        if !retried.has_more {
+            break;
+        }
+    }
+    assert!(refused > 0, "pages that came after the end of their origin");
+    // One patience for each of the hosts at most, and not one for each portion.
+    assert!(
+        now.since(before) <= Duration::from_secs(30 * 6),
+        "{:?}",
+        now.since(before)
+    );
+    assert_eq!(unanswered(&recorder).len(), pages.len());
+    check_counts(&frontier, &recorder);
+
+    let config = FrontierConfig {
+        max_hosts: 3,
+        ..asking_robots()
+    };
+    frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
+    let mut fetched = 0;
+    for _ in 0..4 {
+        retry(&mut frontier, now);
+        fetched += crawl(&mut frontier, &mut now, |_| None).len();
+    }
+    assert_eq!((fetched, unanswered(&recorder).len()), (pages.len(), 0));
+    check_counts(&frontier, &recorder);
+}
+
+#[test]
+fn an_origin_that_was_given_up_for_a_sitemap_is_asked_again_and_nothing_begins_before_all_is_saved() {
+    let recorder = Recorder::default();
+    let mut now = START;
+    let mut frontier = open_store(recorder.clone(), impatient(), now).unwrap().frontier;
+    let seed = url(&page(0, 0));
+    frontier.add_seed(&seed, now).unwrap();
+    crawl(&mut frontier, &mut now, |_| None);
+    let sitemap = Link::sitemap(url("http://host0.example/s.xml"), seed.origin(), 0, None);
+    assert_eq!(frontier.offer(&[sitemap], now).unwrap(), [Verdict::Queued]);
+    loop {
+        match frontier.lease(now, 8).unwrap() {
+            Leasing::Ready(leases) => {
+                for lease in leases {
+                    let Task::Sitemap(task) = lease.task() else {
+                        panic!("{lease:?}")
+                    };
+                    let settlement = task.settle(Outcome::failed(failure(FailureKind::Connect)));
+                    frontier.settle(&[settlement], now).unwrap();
+                }
+            }
+            Leasing::NotUntil(time) => now = time,
+            Leasing::Dropped(_) => {}
+            _ => break,
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(frontier.report().origins_given_up, 1);
+        frontier.persist(b"", now).unwrap();
+        now = now + DAY;
+        frontier = open_store(recorder.clone(), impatient(), now).unwrap().frontier;
+        frontier.begin_retry(now).unwrap();
+        assert_eq!(frontier.report().origins_given_up, 0);
+        offer(&mut frontier, &[page(0, 1)], now);
+        // Down once more; in the second round, the page is known.
+        crawl(&mut frontier, &mut now, |_| Some(FailureKind::Connect));
+        if frontier.report().origins_given_up == 0 {
+            break;
+        }
+    }
+
+    let mut frontier = open_store(Recorder::default(), impatient(), START).unwrap().frontier;
+    offer(&mut frontier, &[page(0, 0), page(1, 0)], START);
+    let mut now = START;
+    crawl(&mut frontier, &mut now, |_| Some(FailureKind::Other));
+    now = now + DAY;
+    frontier.refresh(DAY, 100, now).unwrap();
+    let Leasing::Ready(leases) = frontier.lease(now, 8).unwrap() else {
+        panic!()
+    };
+    leases.iter().for_each(|lease| settle(&mut frontier, lease, None, now));
+    offer(&mut frontier, &[page(2, 0)], now);
+    let Leasing::Ready(leases) = frontier.lease(now, 8).unwrap() else {
+        panic!()
+    };
+    leases
+        .iter()
+        .for_each(|lease| settle(&mut frontier, lease, Some(FailureKind::Other), now));
+    assert!(frontier.is_drained() && !frontier.begin_retry(now).unwrap());
+    frontier.persist(b"", now).unwrap();
+    assert!(frontier.begin_retry(now).unwrap());
+    assert_eq!(frontier.retry_unanswered(9, now).unwrap().pages.queued, 1);
+}
