@@ -131,45 +131,6 @@ fn two_slow_pages_do_not_make_a_responsive_host_away() {
 }
 
 #[test]
-fn pages_that_are_never_answered_cost_few_requests_each_if_the_robots_txt_of_their_host_is() {
-    for per_host in [1, 8] {
-        let page = links((0..40).map(|n| format!("/broken{n}")).chain(["/good".to_owned()]));
-        let run = run_with(per_host, move |url, _| match url {
-            "http://a.example/" => body(&page),
-            url if url.contains("broken") => Err(FetchError::Broken("closed".to_owned())),
-            _ => body(""),
-        });
-        assert_eq!(run.summary.pages, 2);
-        assert_eq!(run.summary.failed, [(FailureKind::Broken, 40)].into());
-        let attempts = run.attempts();
-        // Three attempts, one in each of the incidents before and behind the good page, and two chances more.
-        let most = attempts.values().max().unwrap();
-        assert!(*most <= 7, "{per_host}: {most} requests for a page");
-        assert!(attempts.values().sum::<usize>() <= 41 * 5, "{per_host}: {attempts:?}");
-        let probes = run.seconds_of(ROBOTS).len();
-        assert!(probes <= 4, "{per_host}: {probes} requests for robots.txt");
-    }
-}
-
-#[test]
-fn a_host_that_falls_silent_after_its_robots_txt_ended_an_outage_is_given_up_too() {
-    let page = links((0..1000).map(|n| format!("/{n}")));
-    let run = run_with(8, move |url, now| match (url, now) {
-        ("http://a.example/", _) => body(&page),
-        (ROBOTS, 0..10) => body(""),
-        (_, 0..3) => body(""),
-        (_, 3) => refused(),
-        _ => Err(FetchError::Timeout),
-    });
-    assert_eq!(run.notices().last(), Some(&"given up"));
-    let pages = &run.summary.report.pages;
-    assert!(pages.lost_with_host > 500, "{pages:?}");
-    assert_eq!(pages.done + pages.gave_up + pages.lost_with_host, 1001);
-    let silent = run.asked.iter().filter(|(at, _)| *at >= 10).count();
-    assert!(silent < 200, "{silent} requests to a silent host");
-}
-
-#[test]
 fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes() {
     let page = links((0..1000).map(|n| format!("/{n}")));
     let run = run(move |url, now| match url {

@@ -24,7 +24,7 @@ pub(crate) struct OriginHealth {
     silences: u32,
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
-    /// The start and the probes of the last incident, if only its robots.txt was answered since.
+    /// The start and the probes of the last incident, if only robots.txt was answered since.
     unproven: Option<(Time, u32)>,
     /// The end of the last incident. Failures of requests that started earlier belong to it.
     back_at: Time,
@@ -140,11 +140,6 @@ impl OriginHealth {
     ) -> Incident {
         if self.is_away() || failed.started < self.back_at {
             return self.failed(failed, patience);
-        }
-        let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
-        if self.unproven.is_some() && is_soon {
-            // Its robots.txt was answered just now, and no page is. Another incident would end as the last one did.
-            return Incident::None;
         }
         self.silences = self.silences.saturating_add(1);
         if !self.silent.contains(&page) {
