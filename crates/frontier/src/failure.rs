@@ -3,7 +3,7 @@
 //! | kind | counts against | attempt counted | what follows |
 //! |---|---|---|---|
 //! | `unresolved`, `connect`, `tls` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
-//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between. |
+//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between |
 //! | `status` (408, 425, 5xx), `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
