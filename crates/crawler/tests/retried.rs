@@ -168,14 +168,7 @@ fn pages_without_a_whole_answer_and_those_behind_a_broken_robots_txt_are_fetched
 #[test]
 fn more_pages_than_the_queue_takes_are_all_tried_again_before_old_ones_are_refreshed() {
     let folder = Folder::new("full");
-    let first = |call: &Call<'_>| match call.url() {
-        "http://a.example/" => Ok(scripted::page(
-            (0..9).map(|n| format!("<a href=/{n}>x</a>")).collect::<String>(),
-        )),
-        "http://c.example/slow" => Ok(scripted::page("<p>slow</p>")),
-        _ => Err(FetchError::Other("not now".to_owned())),
-    };
-    let run = folder.run(with_slow_page(), first);
+    let run = folder.run(with_slow_page(), nine_without_answer);
     assert_eq!(run.summary.failed, [(FailureKind::Other, 9)].into());
     let mut small = CrawlOptions {
         refresh: Some(AGE),
@@ -256,6 +249,7 @@ fn nine_without_answer(call: &Call<'_>) -> Reply {
         "http://a.example/" => Ok(scripted::page(
             (0..9).map(|n| format!("<a href=/{n}>x</a>")).collect::<String>(),
         )),
+        "http://c.example/slow" => Ok(scripted::page("<p>slow</p>")),
         _ => Err(FetchError::Other("not now".to_owned())),
     }
 }

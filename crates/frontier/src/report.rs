@@ -182,14 +182,6 @@ impl fmt::Display for MemoryReport {
     }
 }
 
-impl Report {
-    /// Returns whether pages have failed, or were dropped because their origin was given up or its robots.txt could not be fetched.
-    pub fn has_failed_pages(&self) -> bool {
-        let is_closed = self.not_fetched.contains_key(&NotFetched::RobotsUnreachable);
-        self.pages.gave_up > 0 || self.pages.lost_with_host > 0 || is_closed
-    }
-}
-
 impl fmt::Display for Report {
     /// Writes a few lines: pages, what is left, links, hosts and the seen-set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! The queue of one origin, with its rules of robots.txt and its outages.
 
 mod place;
+mod shut;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::packed_entries::{OriginRef, PackedEntries, Shelf};
 use crate::entry::{Entry, Purpose, origin_text, split_scheme};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
-use crate::rules::{KnownRules, Policy};
+use crate::rules::KnownRules;
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
@@ -322,30 +323,6 @@ impl OriginQueue {
     pub(crate) fn must_be_kept(&self) -> bool {
         let is_over = |rare: &Rare| rare.postponed.is_empty() && rare.health.is_over();
         self.is_given_up || self.is_asking || !self.rare.as_deref().is_none_or(is_over)
-    }
-
-    /// Returns whether nothing of it is requested: it was given up, or its robots.txt could not be fetched.
-    pub(crate) fn is_shut(&self) -> bool {
-        self.is_given_up || self.is_closed()
-    }
-
-    /// Returns whether its robots.txt could not be fetched, which forbids everything.
-    fn is_closed(&self) -> bool {
-        let policy = self.known.as_ref().map(|known| &known.policy);
-        matches!(policy, Some(Policy::Closed(NotFetched::RobotsUnreachable, _)))
-    }
-
-    /// Makes it askable again: its failures are forgotten, and so is that its robots.txt could not be fetched. Returns whether it was
-    /// given up.
-    pub(crate) fn reopen(&mut self) -> bool {
-        if self.is_closed() {
-            self.known = None;
-            self.rules_are_fresh = false;
-        }
-        if let Some(rare) = &mut self.rare {
-            rare.health = OriginHealth::default();
-        }
-        std::mem::take(&mut self.is_given_up)
     }
 
     /// Returns its outage, if it is away.

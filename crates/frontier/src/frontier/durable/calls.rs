@@ -3,6 +3,8 @@
 //! A frontier depends on nothing but its configuration and the calls so far. So the calls since a checkpoint restore it. Of the links of
 //! a page only the new ones are stored; for the others their number is enough.
 
+mod spooled;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::scope::Refusal;
 use crate::settlement::{End, Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
+pub(super) use spooled::SpooledLink;
 
 /// Returns a row of the journal.
 pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
@@ -92,30 +95,6 @@ pub(super) enum Call<'a> {
         read: RecordsRead,
         now: Time,
     },
-}
-
-/// A link that was taken for seen.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SpooledLink<'a> {
-    #[serde(borrow)]
-    link: StoredLink<'a>,
-    is_postponed: bool,
-}
-
-impl<'a> SpooledLink<'a> {
-    pub(super) fn bytes_of(link: &Link, is_postponed: bool) -> Result<Vec<u8>, postcard::Error> {
-        let link = StoredLink::of(link, &mut None);
-        postcard::to_allocvec(&SpooledLink { link, is_postponed })
-    }
-
-    pub(super) fn of_bytes(bytes: &'a [u8]) -> Result<Self, postcard::Error> {
-        postcard::from_bytes(bytes)
-    }
-
-    /// Returns the link, and whether it is postponed, unless a URL is none.
-    pub(super) fn read(&self) -> Option<(Link, bool)> {
-        Some((self.link.read(&mut None)?, self.is_postponed))
-    }
 }
 
 /// A URL with its key.

@@ -11,6 +11,7 @@ use super::super::again::{Place, RecordsRead, ShutOrigin};
 use super::super::{Frontier, FrontierError};
 use super::due::{DuePages, Requeued, read_rows};
 use super::record::{self, PageRecord};
+use crate::lease::NotFetched;
 use crate::store::Space;
 use crate::time::Time;
 
@@ -116,9 +117,15 @@ impl Frontier {
             durable.store.lock().last_key(Space::Record),
         );
         let end = last.map_or(read_to, |last| read_to.max(last.saturating_add(1)));
-        let has_pages = end > read_to && self.report().has_failed_pages();
+        let has_pages = end > read_to && self.has_failed_pages();
         // An origin may be given up without a page: for a sitemap, or a robots.txt.
         (has_pages || self.sieve.queue().given_up() > 0).then_some(end)
+    }
+
+    /// Returns whether pages have failed, or were dropped because their origin was given up or closed.
+    fn has_failed_pages(&self) -> bool {
+        let is_closed = self.not_fetched.contains_key(&NotFetched::RobotsUnreachable);
+        self.pages.gave_up > 0 || self.pages.lost_with_host > 0 || is_closed
     }
 
     /// Learns the last records of the next pages without an answer.
