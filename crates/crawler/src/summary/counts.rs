@@ -104,63 +104,32 @@ impl Counts {
     /// Takes back failures of pages that are fetched again.
     #[cfg(feature = "durable")]
     pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
-        let has_answer = |kind| matches!(kind, FailureKind::Status | FailureKind::Throttled);
-        let first = pages.failed.iter().map(|(kind, pages)| (*kind, *pages, false));
-        let refreshes = pages.failed_refreshes.iter().map(|(kind, pages)| (*kind, *pages, true));
-        for (kind, pages, is_refresh) in first.chain(refreshes) {
-            if kind == FailureKind::Status {
-                self.gave_up_answered = self.gave_up_answered.saturating_sub(pages);
-            }
-            match has_answer(kind) {
-                false => self.uncount_failed(kind, pages),
-                // Counted with its answer, except that of a refresh.
-                true if !is_refresh => self.uncount_failed(FailureKind::Status, pages),
-                true => {}
-            }
+        let answered = pages.failed.get(&FailureKind::Status).copied().unwrap_or_default();
+        let answered_again = pages
+            .failed_refreshes
+            .get(&FailureKind::Status)
+            .copied()
+            .unwrap_or_default();
+        self.gave_up_answered = self.gave_up_answered.saturating_sub(answered + answered_again);
+        for (kind, pages) in &pages.failed {
+            // What has an answer was counted with it.
+            let kind = if is_answer(*kind) { FailureKind::Status } else { *kind };
+            take_back(&mut self.failed, kind, *pages);
+        }
+        // The answer to a refresh was not counted.
+        let unanswered = pages.failed_refreshes.iter().filter(|(kind, _)| !is_answer(**kind));
+        for (kind, pages) in unanswered.chain(&pages.dropped) {
+            take_back(&mut self.failed, *kind, *pages);
         }
         for (status, pages) in &pages.answers {
-            self.uncount_answer(*status, *pages);
+            take_back(&mut self.by_status, *status, *pages);
+            if (200..300).contains(status) {
+                self.pages = self.pages.saturating_sub(*pages);
+            }
         }
         let in_part = pages.failed.get(&FailureKind::Incomplete).copied().unwrap_or_default();
-        self.uncount_truncated(in_part);
-        for (cause, pages) in &pages.dropped {
-            self.uncount_failed(*cause, *pages);
-        }
-    }
-
-    #[cfg(feature = "durable")]
-    fn uncount_answer(&mut self, status: u16, pages: u64) {
-        if (200..300).contains(&status) {
-            self.pages = self.pages.saturating_sub(pages);
-        }
-        let left = self.by_status.get(&status).map_or(0, |all| all.saturating_sub(pages));
-        match left {
-            0 => self.by_status.remove(&status),
-            left => self.by_status.insert(status, left),
-        };
-    }
-
-    /// Takes back bodies that broke off.
-    #[cfg(feature = "durable")]
-    fn uncount_truncated(&mut self, mut bodies: u64) {
-        for reason in [TruncationReason::Connection, TruncationReason::Time] {
-            let of_reason = self.bodies_truncated.get(&reason).copied().unwrap_or_default();
-            let taken = of_reason.min(bodies);
-            bodies -= taken;
-            match of_reason - taken {
-                0 => self.bodies_truncated.remove(&reason),
-                left => self.bodies_truncated.insert(reason, left),
-            };
-        }
-    }
-
-    #[cfg(feature = "durable")]
-    fn uncount_failed(&mut self, kind: FailureKind, pages: u64) {
-        let left = self.failed.get(&kind).map_or(0, |failed| failed.saturating_sub(pages));
-        match left {
-            0 => self.failed.remove(&kind),
-            left => self.failed.insert(kind, left),
-        };
+        let taken = take_back(&mut self.bodies_truncated, TruncationReason::Connection, in_part);
+        take_back(&mut self.bodies_truncated, TruncationReason::Time, in_part - taken);
     }
 
     /// Forgets which origins were given up, and what failed first: a new run asks again.
@@ -280,6 +249,24 @@ impl Counts {
             self.first_failure = Some(FirstFailure { why: why(), is_local });
         }
     }
+}
+
+/// Says whether a failure is an answer, which counts by its status.
+#[cfg(feature = "durable")]
+fn is_answer(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Status | FailureKind::Throttled)
+}
+
+/// Takes a number out of a count, which has no entry when nothing is left. Returns how many it had of it.
+#[cfg(feature = "durable")]
+fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
+    let Some(count) = counts.get_mut(&of) else { return 0 };
+    let taken = number.min(*count);
+    *count -= taken;
+    if *count == 0 {
+        counts.remove(&of);
+    }
+    taken
 }
 
 /// Reads the peak of the resident memory, if the system reports it (Linux: `VmHWM` of proc(5)).
