@@ -4,6 +4,8 @@ pub(crate) mod clock;
 mod conclusions;
 mod failure_policy;
 mod fetch_task;
+#[cfg(feature = "durable")]
+mod last_sync;
 mod ledger;
 #[cfg(not(feature = "durable"))]
 mod not_saving;

@@ -9,12 +9,12 @@ use frontier::{CanonicalUrl, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::page::fingerprint::content_hash;
-use crate::saved_output::SavedOutput;
+use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -34,6 +34,8 @@ pub(crate) struct CrawlState {
     /// Whether all pages of the crawl that this one repeats were offered; `None` if it repeats none.
     pub(crate) previous: Option<bool>,
     pub(crate) outputs: Vec<SavedOutput>,
+    /// The files of the outputs as they were at the last sync.
+    pub(crate) synced: Vec<SavedFile>,
 }
 
 /// The same, to be written.
@@ -46,6 +48,7 @@ pub(crate) struct CrawlStateRef<'a> {
     pub(crate) rules: u64,
     pub(crate) previous: Option<bool>,
     pub(crate) outputs: &'a [SavedOutput],
+    pub(crate) synced: &'a [SavedFile],
 }
 
 /// Why the state of a crawl cannot be read.
@@ -128,7 +131,6 @@ mod tests {
     use super::*;
     use crate::event::{Event, PageRecord};
     use crate::fetch::TruncationReason;
-    use crate::saved_output::SavedFile;
     use crate::summary::Ending;
 
     fn counts() -> Counts {
@@ -170,6 +172,7 @@ mod tests {
             rules: u64::MAX,
             previous: Some(true),
             outputs: &outputs,
+            synced: &[outputs[0].file.clone()],
         };
         let bytes = state.write(Vec::new()).unwrap();
         assert!(bytes.len() < 150, "{}", bytes.len());
@@ -177,6 +180,7 @@ mod tests {
         assert_eq!((read.elapsed, read.time, read.seeds), (state.elapsed, state.time, 5));
         assert_eq!((read.previous, read.rules), (Some(true), u64::MAX));
         assert_eq!(read.outputs, outputs);
+        assert_eq!(read.synced, [outputs[0].file.clone()]);
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
         let shown = |counts: Counts| format!("{:?}", counts.into_summary(Ending::Drained, report.clone()).failed);
         assert_eq!(format!("{:?}", read.counts), format!("{:?}", counts()));

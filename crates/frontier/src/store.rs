@@ -132,6 +132,11 @@ pub(crate) trait Store: fmt::Debug + Send {
         Ok(())
     }
 
+    /// Whether a synced commit should come soon, so that the store has less to keep for a return to the one before.
+    fn wants_sync(&self) -> bool {
+        false
+    }
+
     /// The greatest key of a space. Its value is not read.
     fn last_key(&self, space: Space) -> Option<u64>;
 

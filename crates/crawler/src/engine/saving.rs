@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::Crawl;
 use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
+use crate::engine::last_sync::go_back_if_outputs_are_lost;
 use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::output::replace_file;
-use crate::saved_output::SavedOutput;
+use crate::saved_output::{SavedFile, SavedOutput};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
 use crate::summary::Ending;
@@ -30,6 +31,8 @@ const COLLECTED_FOR: Duration = Duration::from_millis(2);
 pub(super) struct Saving {
     /// What the last commit has of the outputs.
     outputs: Vec<SavedOutput>,
+    /// What the last synced commit has of their files.
+    synced: Vec<SavedFile>,
     /// The hash of the seeds, and of those that earlier runs have offered; `None` in the first run.
     seeds: u64,
     offered_seeds: Option<u64>,
@@ -108,6 +111,7 @@ impl<S: Fetcher> Crawl<S> {
         if last_rules.as_ref().is_some_and(|last| *last != rules) {
             return Err(StateError::OtherRules.into());
         }
+        go_back_if_outputs_are_lost(state)?;
         let (mut unread_commits, mut for_new_links) = (0, Vec::new());
         let last_name = Frontier::stored_config(state)?.map(|config| config.robots_name);
         if let Some(last_name) = last_name.filter(|last| last != config.product_token()) {
@@ -155,6 +159,7 @@ impl<S: Fetcher> Crawl<S> {
         if let Some(state) = saved {
             crawl.counts = state.counts;
             saving.outputs = state.outputs;
+            saving.synced = state.synced;
             saving.offered_seeds = Some(state.seeds);
             saving.previous = state.previous;
             saving.earlier = state.elapsed;
@@ -307,6 +312,9 @@ impl<S: Fetcher> Crawl<S> {
                 None => saving.outputs.push(saved),
             }
         }
+        if sync {
+            saving.synced = saving.outputs.iter().map(|output| output.file.clone()).collect();
+        }
         Ok(())
     }
 
@@ -322,6 +330,7 @@ impl<S: Fetcher> Crawl<S> {
                 false => saving.previous,
             },
             outputs: &saving.outputs,
+            synced: &saving.synced,
         };
         let mut buffer = std::mem::take(&mut saving.buffer);
         buffer.clear();

@@ -141,6 +141,18 @@ impl OutputFile {
         Ok(())
     }
 
+    /// Makes what is in a file, and its name, survive a loss of power. A file that is not there has nothing to lose.
+    #[cfg(feature = "durable")]
+    pub(crate) fn sync_existing(path: &Path) -> io::Result<()> {
+        let file = match OpenOptions::new().append(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(at(path, &error)),
+        };
+        file.sync_all().map_err(|error| at(path, &error))?;
+        sync_folder_of(path)
+    }
+
     /// Returns whether it is a regular file, which can be [reopened](Self::reopen), and neither a pipe nor a device.
     pub fn is_regular(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.is_file())
@@ -199,6 +211,22 @@ impl OutputFile {
     fn truncate_to_whole(&mut self) {
         let _ = self.file.set_len(self.whole);
         let _ = self.file.seek(SeekFrom::Start(self.whole));
+    }
+}
+
+#[cfg(feature = "durable")]
+impl SavedFile {
+    /// Returns whether the file still has what was saved, as far as its length and its last bytes tell.
+    pub(crate) fn is_intact(&self) -> bool {
+        let tail = || {
+            let mut file = File::open(&self.path)?;
+            match file.metadata()?.len() < self.length {
+                true => Ok(None),
+                false => Tail::read(&mut file, self.length).map(Some),
+            }
+        };
+        let tail: io::Result<Option<Tail>> = tail();
+        self.length == 0 || tail.is_ok_and(|tail| tail.is_some_and(|tail| tail.hash() == self.tail))
     }
 }
 

@@ -44,6 +44,7 @@ mod sizes;
 mod sparse;
 mod state;
 mod tests;
+mod unsynced;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub use retry::Retried;
 pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
 use sizes::{SIZES, Sizes};
+pub use unsynced::Unsynced;
 
 use super::{Frontier, FrontierError};
 use crate::config::FrontierConfig;
@@ -127,7 +129,7 @@ impl Durable {
     }
 
     fn is_sync_due(&self, now: Time) -> bool {
-        now.since(self.last_sync) >= self.sync_interval
+        now.since(self.last_sync) >= self.sync_interval || self.store.lock().wants_sync()
     }
 
     /// Fails if something that decides could not be read.

@@ -8,24 +8,27 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
 use self::checkpointer::Checkpointer;
+use self::end_of_log::empty_log_at_end;
 use self::errors::store_error;
 use self::summary::Summary;
+use self::synced::SyncedView;
 use super::lock::DirectoryLock;
 use super::sealed;
 use super::{Batch, MAX_KEY, Space, Store, StoreError};
 
 mod checkpointer;
+mod end_of_log;
 mod errors;
 mod format;
 mod log;
 mod replacing;
 pub(in crate::store) mod salvage;
 mod summary;
+pub(in crate::store) mod synced;
 mod turns;
 mod writing;
 
@@ -35,9 +38,10 @@ pub(crate) use salvage::{FoundRows, salvage};
 const KIB: i64 = 1024;
 /// Pages of the database in memory.
 const CACHE_KIB: i64 = 8 * KIB;
-/// A commit that looks at the log, and finds it longer than this, moves all of it into the database first.
+/// When commits may have made the log longer by this many bytes, and the thread has not counted its pages meanwhile, it is taken for long. A log that begins
+/// anew is cut off there.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// When the log has this many bytes, the checkpointing thread makes the next commit write at its start again.
+/// When the log has this many bytes, it is long: the commit after the next synced one writes at its start again.
 const LONG_LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,16 +71,24 @@ pub(crate) struct SqliteStore {
     path: PathBuf,
     // Dropped in this order: the last connection to close empties the log, still under the lock.
     checkpointer: Option<Checkpointer>,
+    synced: Option<SyncedView>,
     connection: Connection,
     _lock: Option<DirectoryLock>,
     unread_commits: u64,
     summaries: [Summary; Space::ALL.len()],
     failed: bool,
     syncs_commits: bool,
+    /// Whether the last commit was synced, and whether nothing in the log is left for a repair.
+    is_synced: bool,
+    is_accepted: bool,
+    wants_sync: bool,
     log_limit: u64,
-    longest_log: u64,
-    /// About how many bytes commits have made the log longer by since its length was looked at.
-    unmeasured: u64,
+    long_log_pages: u64,
+    /// The pages of the log when they were counted last, and those that it had when a reader held it.
+    log_pages: u64,
+    held_pages: u64,
+    /// About how many bytes commits have made the log longer by since.
+    uncounted: u64,
     may_shrink: bool,
     sealed: Vec<u8>,
 }
@@ -113,31 +125,25 @@ impl SqliteStore {
         // has changed its folder.
         let is_new = summaries.iter().all(|summary| summary.commit == 0);
         let absolute = std::path::absolute(dir).map_err(|error| StoreError::io(dir, error))?;
-        let checkpointer = Checkpointer::start(&path, sizes.long_log_bytes / u64::from(sizes.page_bytes), move || {
+        let checkpointer = Checkpointer::start(&absolute.join(format::FILE), move |database| {
             if is_new {
                 format::sync_new_names(&absolute)?;
             }
-            connect(&absolute.join(format::FILE), flags)
+            Ok((connect(database, flags)?, SyncedView::connect(database)?))
         })?;
-        if unread_commits == 0 {
-            // From here on, the end of the store empties the log.
-            empty_log_at_end(&connection, true).map_err(|error| store_error(&path, error))?;
-        }
-        Ok(Self {
-            path,
+        let mut store = Self {
             checkpointer: Some(checkpointer),
-            connection,
             _lock: Some(lock),
             unread_commits,
-            summaries,
-            failed: false,
-            syncs_commits: false,
+            is_accepted: unread_commits == 0,
             log_limit: sizes.log_bytes,
-            longest_log: sizes.log_bytes,
-            unmeasured: sizes.log_bytes,
+            long_log_pages: sizes.long_log_bytes / u64::from(sizes.page_bytes),
             may_shrink: true,
-            sealed: Vec::new(),
-        })
+            ..Self::of(path, connection, summaries)
+        };
+        store.is_synced = store.unsynced_commits()?.count == 0;
+        store.set_end_of_log().map_err(|error| store.error(error))?;
+        Ok(store)
     }
 
     /// Opens the store of a directory for reading, also beside a running crawl: it shows the state at this moment, for as long as it is
@@ -146,6 +152,18 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError::Missing`] if there is no store. A commit answers [`StoreError::Io`].
     pub(crate) fn open_read_only(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_reader(dir, format::check)
+    }
+
+    /// Opens a store for reading without looking at its rows. What its tables hold is only what their lines say.
+    fn open_unchecked(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_reader(dir, format::check_head)
+    }
+
+    fn open_reader(
+        dir: &Path,
+        check: impl FnOnce(&Connection, &Path) -> Result<[Summary; Space::ALL.len()], StoreError>,
+    ) -> Result<Self, StoreError> {
         replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
@@ -156,22 +174,32 @@ impl SqliteStore {
         let connection = connect(&path, flags)?;
         let begun = connection.execute_batch("BEGIN");
         begun.map_err(|error| store_error(&path, error))?;
-        let summaries = format::check(&connection, &path)?;
-        Ok(Self {
+        let summaries = check(&connection, &path)?;
+        Ok(Self::of(path, connection, summaries))
+    }
+
+    fn of(path: PathBuf, connection: Connection, summaries: [Summary; Space::ALL.len()]) -> Self {
+        Self {
             path,
             checkpointer: None,
+            synced: None,
             connection,
             _lock: None,
             unread_commits: 0,
             summaries,
             failed: false,
             syncs_commits: false,
+            is_synced: false,
+            is_accepted: false,
+            wants_sync: false,
             log_limit: LOG_BYTES,
-            longest_log: LOG_BYTES,
-            unmeasured: LOG_BYTES,
+            long_log_pages: LONG_LOG_BYTES / u64::from(PAGE_BYTES),
+            log_pages: 0,
+            held_pages: 0,
+            uncounted: 0,
             may_shrink: false,
             sealed: Vec::new(),
-        })
+        }
     }
 
     /// Counts the commits in the log of a directory that are intact, but follow wrong bytes, so that nobody reads them.
@@ -182,6 +210,11 @@ impl SqliteStore {
     /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing.
     pub(crate) fn unread_commits(&self) -> u64 {
         self.unread_commits
+    }
+
+    /// The number of the last commit.
+    fn last_commit(&self) -> i64 {
+        self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0)
     }
 
     fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
@@ -264,19 +297,11 @@ impl Store for SqliteStore {
     }
 
     fn accept(&mut self) -> Result<(), StoreError> {
-        if self.unread_commits == 0 {
-            return Ok(());
-        }
-        // The thread reads when it begins, and when it moves what was committed.
-        let _held = match &self.checkpointer {
-            Some(checkpointer) => {
-                checkpointer.has_begun()?;
-                Some(checkpointer.hold()?)
-            }
-            None => None,
-        };
-        let emptied = empty_log_if_unused(&self.connection).and_then(|()| empty_log_at_end(&self.connection, true));
-        emptied.map_err(|error| self.error(error))
+        self.accept_log()
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.wants_sync
     }
 
     fn last_key(&self, space: Space) -> Option<u64> {
@@ -358,17 +383,4 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         Ok(connection)
     };
     connect().map_err(|error| store_error(path, error))
-}
-
-fn empty_log_at_end(connection: &Connection, does: bool) -> rusqlite::Result<()> {
-    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
-    set.map(drop)
-}
-
-/// Moves what the log has into the database, and empties it, so that nobody meets again what follows wrong bytes. If another program reads,
-/// the log stays as it is.
-fn empty_log_if_unused(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::ZERO)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    connection.busy_timeout(PATIENCE)
 }

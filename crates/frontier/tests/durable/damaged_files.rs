@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frontier::{Frontier, FrontierConfig, Leasing, OpenError, PageRecord, StoreError, Time};
 
@@ -93,7 +94,14 @@ impl Crawl {
     pub(super) fn closed(&self) -> Vec<(&'static str, Vec<u8>)> {
         let dir = TemporaryDir::new();
         write(&dir.0, &self.files);
-        drop(Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap());
+        let mut opened = Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
+        // Only what was synced is moved into the database.
+        opened.frontier.set_sync_interval(Duration::ZERO);
+        opened
+            .frontier
+            .persist(&opened.attachment.unwrap(), opened.now)
+            .unwrap();
+        drop(opened.frontier);
         vec![(FILE, fs::read(dir.0.join(FILE)).unwrap())]
     }
 

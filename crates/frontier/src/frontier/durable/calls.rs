@@ -33,6 +33,12 @@ pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::
     Ok(row)
 }
 
+/// Returns the attachment of a row, and its calls.
+pub(super) fn split(row: &[u8]) -> Result<(&[u8], &[u8]), postcard::Error> {
+    let (attachment, calls): (&serde_bytes::Bytes, _) = postcard::take_from_bytes(row)?;
+    Ok((attachment, calls))
+}
+
 /// One call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Call<'a> {

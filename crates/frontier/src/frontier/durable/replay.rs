@@ -1,6 +1,7 @@
 //! Replay: the calls of the journal are made again, and must have the same results.
 
 use super::super::Frontier;
+use super::calls::split;
 use super::calls::{Call, OtherLinks};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
@@ -24,8 +25,7 @@ impl Restored {
         if key != self.next_row {
             return Err(damaged(&"the row before it is missing"));
         }
-        let (attachment, mut rest): (&serde_bytes::Bytes, _) =
-            postcard::take_from_bytes(row).map_err(|error| damaged(&error))?;
+        let (attachment, mut rest) = split(row).map_err(|error| damaged(&error))?;
         self.attachment.clear();
         self.attachment.extend_from_slice(attachment);
         while !rest.is_empty() {

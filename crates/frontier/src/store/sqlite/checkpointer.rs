@@ -1,9 +1,13 @@
-//! Moves what was committed from the log into the database, in a thread of its own, so that commits need not wait for it. The thread also
-//! does what opening can leave to it: the first synced commit waits for that.
+//! Moves what was synced from the log into the database, in a thread of its own, so that commits need not wait for it, and syncs the log
+//! meanwhile, so that the next synced commit waits for less. The thread also does what opening can leave to it: the first synced commit waits for that.
+//!
+//! What was committed since the last sync stays in the log, because [`SyncedView`](super::synced::SyncedView) reads what was there before:
+//! so it can be [discarded](super::synced::discard_unsynced) with the end of the log.
 
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -11,6 +15,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::errors::{is_busy, store_error};
+use super::format::beside;
+use super::synced::SyncedView;
 use super::turns::{Turn, Turns};
 use crate::store::StoreError;
 
@@ -25,63 +31,61 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Starts the thread, which opens a connection of its own by `begin`. When the log has `long_pages` pages, it makes the next commit write at its
-    /// start again.
+    /// Starts the thread, which opens a connection of its own by `begin`, and the view. The path must be absolute: the program may change its folder.
     pub(super) fn start(
-        path: &Path,
-        long_pages: u64,
-        begin: impl FnOnce() -> Result<Connection, StoreError> + Send + 'static,
+        database: &Path,
+        begin: impl FnOnce(&Path) -> Result<(Connection, SyncedView), StoreError> + Send + 'static,
     ) -> Result<Self, StoreError> {
         let turns = Arc::new(Turns::default());
-        let (of_thread, file) = (Arc::clone(&turns), path.to_owned());
+        let (of_thread, file) = (Arc::clone(&turns), database.to_owned());
         let thread = thread::Builder::new()
             .name("checkpoints".to_owned())
             .spawn(move || {
                 // Who waits for the thread must not wait for ever.
-                let begun = catch_unwind(AssertUnwindSafe(begin)).unwrap_or_else(|_| {
+                let begun = catch_unwind(AssertUnwindSafe(|| begin(&file))).unwrap_or_else(|_| {
                     let panicked = io::Error::other("the thread that moves commits into the database has panicked");
                     Err(StoreError::io(&file, panicked))
                 });
                 match begun {
-                    Ok(connection) => {
-                        of_thread.begin();
-                        run(Log::new(connection, long_pages), &of_thread, &file);
+                    Ok((connection, view)) => {
+                        of_thread.begin(view);
+                        run(Log::new(connection, &file), &of_thread);
                     }
                     Err(error) => of_thread.fail(error),
                 }
             })
-            .map_err(|error| StoreError::io(path, error))?;
+            .map_err(|error| StoreError::io(database, error))?;
         Ok(Self {
             turns,
             thread: Some(thread),
         })
     }
 
-    /// Waits until the thread has begun.
+    /// Waits until the thread has begun. Returns the view to the first who asks.
     ///
     /// # Errors
     /// What it could not do, then or since.
-    pub(super) fn has_begun(&self) -> Result<(), StoreError> {
+    pub(super) fn has_begun(&self) -> Result<Option<SyncedView>, StoreError> {
         self.turns.has_begun()
     }
 
-    /// Begins a commit. The thread makes it wait only when the log is long, and then for two syncs; the commit itself makes a third.
+    /// Returns how many pages the log has, if the thread has counted them since the last call.
     ///
     /// # Errors
     /// The error of an earlier checkpoint: what it moved may not be on the disk.
-    pub(super) fn begin_commit(&self) -> Result<Turn, StoreError> {
-        self.turns.begin_commit()
+    pub(super) fn log_pages(&self) -> Result<Option<u64>, StoreError> {
+        self.turns.log_pages()
     }
 
-    /// Wakes the thread, because there is something to move.
-    pub(super) fn wake(&self) {
-        self.turns.has_committed();
+    /// Wakes the thread, because the log has become longer. If the commit was synced, a view holds what comes next in the log.
+    pub(super) fn wake(&self, synced: bool) {
+        self.turns.has_committed(synced);
     }
 
     /// Keeps the thread from making a checkpoint; waits for one that it is making.
     ///
     /// # Errors
-    /// Those of [`begin_commit`](Self::begin_commit).
+    /// Those of [`log_pages`](Self::log_pages).
     pub(super) fn hold(&self) -> Result<Turn, StoreError> {
         self.turns.begin_checkpoint()
     }
@@ -97,20 +101,17 @@ impl Drop for Checkpointer {
     }
 }
 
-fn run(mut log: Log, turns: &Arc<Turns>, path: &Path) {
-    while turns.wait_for_commits() {
+fn run(mut log: Log, turns: &Arc<Turns>) {
+    while let Some(has_synced) = turns.wait_for_commits() {
         // There is no error yet: this thread alone sets one, and ends then.
         let Ok(turn) = turns.begin_checkpoint() else { return };
-        let mut stopped = None;
-        let moved = log.move_commits(|| stopped = Some(turns.stop_commits()));
-        if let Err(error) = moved
-            && !is_busy(&error)
-        {
-            // A failed sync is not tried again: the next commit answers with it, also one that waits.
-            turns.fail(store_error(path, error));
+        let moved = log.move_or_sync(has_synced, turns);
+        drop(turn);
+        if let Err(error) = moved {
+            // A failed sync is not tried again: the next commit answers with it.
+            turns.fail(error);
             return;
         }
-        drop((stopped, turn));
         turns.pause(PAUSE);
     }
 }
@@ -118,43 +119,58 @@ fn run(mut log: Log, turns: &Arc<Turns>, path: &Path) {
 /// The log, as the thread sees it.
 struct Log {
     connection: Connection,
-    long_pages: u64,
-    /// The pages that it had when a reader held it, until it is shorter again.
-    held_pages: Option<u64>,
+    database: PathBuf,
+    path: PathBuf,
+    /// Open from the first sync on, so that an error of a later one is not lost.
+    file: Option<File>,
+    /// The pages that were moved out of the present log.
+    moved: u64,
 }
 
 impl Log {
-    fn new(connection: Connection, long_pages: u64) -> Self {
+    fn new(connection: Connection, database: &Path) -> Self {
         Self {
             connection,
-            long_pages,
-            held_pages: None,
+            database: database.to_owned(),
+            path: beside(database, "-wal"),
+            file: None,
+            moved: 0,
         }
     }
 
-    /// Moves what no reader holds back. If the log is long then, stops commits and moves the rest, so that the next one begins at its
-    /// start: the memory of the system has these pages already. While commits follow each other closely, that would never happen by itself.
-    fn move_commits(&mut self, stop_commits: impl FnOnce()) -> rusqlite::Result<()> {
-        let (_, pages) = self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)")?;
-        self.held_pages = self.held_pages.filter(|&held| pages >= held);
-        // What a reader has held is tried again when it has grown by as much once more.
-        if pages < self.held_pages.unwrap_or(0) + self.long_pages {
-            return Ok(());
+    /// Moves what was synced into the database; if there is nothing to move, syncs the log.
+    fn move_or_sync(&mut self, has_synced: bool, turns: &Turns) -> Result<(), StoreError> {
+        if has_synced {
+            match self.checkpoint() {
+                Ok((pages, moved)) => {
+                    turns.has_counted(pages);
+                    let has_moved = moved != std::mem::replace(&mut self.moved, moved);
+                    if has_moved {
+                        return Ok(());
+                    }
+                }
+                Err(error) if is_busy(&error) => {}
+                Err(error) => return Err(store_error(&self.database, error)),
+            }
         }
-        stop_commits();
-        // Commits wait for this, so it waits for no reader.
-        self.connection.busy_timeout(Duration::ZERO)?;
-        let (is_held, pages) = self.checkpoint("PRAGMA wal_checkpoint(RESTART)")?;
-        self.held_pages = is_held.then_some(pages);
-        Ok(())
+        self.sync().map_err(|error| StoreError::io(&self.path, error))
     }
 
-    /// Returns whether a reader was in the way, and how many pages the log has.
-    fn checkpoint(&self, sql: &str) -> rusqlite::Result<(bool, u64)> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        statement.query_row([], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0).cast_unsigned()))
-        })
+    /// Returns how many pages the log has, and how many of them were moved.
+    fn checkpoint(&self) -> rusqlite::Result<(u64, u64)> {
+        let mut statement = self.connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
+        let count =
+            |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(|count| count.max(0).cast_unsigned());
+        statement.query_row([], |row| Ok((count(row, 1)?, count(row, 2)?)))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            // Windows syncs only what may be written to.
+            none => none.insert(File::options().write(true).open(&self.path)?),
+        };
+        file.sync_data()
     }
 }
 
@@ -170,49 +186,21 @@ mod tests {
     #[test]
     fn what_the_thread_cannot_begin_is_said_to_who_waits_for_it_and_to_the_next_commit() {
         let path = Path::new("a database");
-        let refused = || Err(StoreError::damaged(Path::new("a database"), "it is a test"));
-        let waited = Checkpointer::start(path, 1, refused).unwrap();
+        let refused = |_: &Path| Err(StoreError::damaged(Path::new("a database"), "it is a test"));
+        let waited = Checkpointer::start(path, refused).unwrap();
         assert!(waited.has_begun().unwrap_err().to_string().contains("it is a test"));
-        let mut thread = Checkpointer::start(path, 1, refused).unwrap();
+        let mut thread = Checkpointer::start(path, refused).unwrap();
         thread.thread.take().unwrap().join().unwrap();
-        assert!(thread.begin_commit().unwrap_err().to_string().contains("it is a test"));
-        let open = || Connection::open_in_memory().map_err(|error| store_error(Path::new("a database"), error));
-        Checkpointer::start(path, 1, open).unwrap().has_begun().unwrap();
-        let panicked = Checkpointer::start(path, 1, || panic!("it is a test")).unwrap();
-        assert!(panicked.has_begun().unwrap_err().to_string().contains("panicked"));
-    }
-
-    #[test]
-    fn a_log_that_a_reader_has_held_is_no_longer_than_before_when_it_has_begun_anew() {
+        assert!(thread.log_pages().unwrap_err().to_string().contains("it is a test"));
         let folder = Folder::new();
         drop(SqliteStore::open(&folder).unwrap());
-        let open = || connect(&folder.join(FILE), OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
-        let (writer, reader) = (open(), open());
-        let mut log = Log::new(open(), 100);
-        let write = |key: i64, pages: i64| {
-            let sql = "INSERT OR REPLACE INTO segment(key, seal, value) VALUES (?1, 0, zeroblob(?2))";
-            writer.execute(sql, (key, pages * 4096)).unwrap();
+        let open = |database: &Path| {
+            let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            Ok((connection, SyncedView::connect(database)?))
         };
-        let mut restarts = || {
-            let mut restarts = false;
-            log.move_commits(|| restarts = true).unwrap();
-            restarts
-        };
-        write(1, 10);
-        assert!(!restarts());
-        reader.execute_batch("BEGIN; SELECT * FROM segment").unwrap();
-        write(2, 300);
-        assert!(restarts());
-        assert!(!restarts(), "the reader holds the log: another try is of no use yet");
-        write(3, 110);
-        assert!(restarts(), "it has grown by as much once more");
-        reader.execute_batch("COMMIT").unwrap();
-        assert!(!restarts());
-        // All is moved, and nobody reads: the log begins anew by itself.
-        write(4, 50);
-        assert!(!restarts());
-        write(5, 60);
-        write(6, 60);
-        assert!(restarts(), "120 pages are long again");
+        let begun = Checkpointer::start(&folder.join(FILE), open).unwrap();
+        assert!(begun.has_begun().unwrap().is_some());
+        let panicked = Checkpointer::start(path, |_| panic!("it is a test")).unwrap();
+        assert!(panicked.has_begun().unwrap_err().to_string().contains("panicked"));
     }
 }

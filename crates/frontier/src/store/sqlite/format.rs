@@ -156,6 +156,30 @@ pub(super) fn check(
     connection: &Connection,
     path: &Path,
 ) -> std::result::Result<[Summary; Space::ALL.len()], StoreError> {
+    let summaries = check_head(connection, path)?;
+    for (space, stored) in Space::ALL.into_iter().zip(summaries) {
+        let name = space.name();
+        let counted = Summary::counted(connection, space).map_err(|error| store_error(path, error))?;
+        if (Summary {
+            commit: stored.commit,
+            ..counted
+        }) != stored
+        {
+            let what = format!(
+                "the table {name} has {} rows that are not the {} that were written",
+                counted.rows, stored.rows
+            );
+            return Err(StoreError::damaged(path, what));
+        }
+    }
+    Ok(summaries)
+}
+
+/// Checks that the file is ours, but for its rows. Returns what its tables hold, as their lines say.
+pub(super) fn check_head(
+    connection: &Connection,
+    path: &Path,
+) -> std::result::Result<[Summary; Space::ALL.len()], StoreError> {
     let sqlite = |error| store_error(path, error);
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("application_id").map_err(sqlite)? != APPLICATION_ID {
@@ -186,23 +210,9 @@ pub(super) fn check(
     }
     let mut summaries = [Summary::default(); Space::ALL.len()];
     for space in Space::ALL {
-        let name = space.name();
+        let missing = || StoreError::damaged(path, format!("no line of {} in the table spaces", space.name()));
         let stored = Summary::stored(connection, space).map_err(sqlite)?;
-        let stored =
-            stored.ok_or_else(|| StoreError::damaged(path, format!("no line of {name} in the table spaces")))?;
-        let counted = Summary::counted(connection, space).map_err(sqlite)?;
-        if (Summary {
-            commit: stored.commit,
-            ..counted
-        }) != stored
-        {
-            let what = format!(
-                "the table {name} has {} rows that are not the {} that were written",
-                counted.rows, stored.rows
-            );
-            return Err(StoreError::damaged(path, what));
-        }
-        summaries[space as usize] = stored;
+        summaries[space as usize] = stored.ok_or_else(missing)?;
     }
     Ok(summaries)
 }

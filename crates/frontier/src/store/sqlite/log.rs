@@ -6,6 +6,7 @@
 //!
 //! Source of the format: <https://sqlite.org/fileformat2.html>, sections 4.1 to 4.2.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -113,6 +114,39 @@ fn count(mut log: impl Read + Seek, page_bytes: u32) -> io::Result<u64> {
         before = sums_of(&frame);
     }
     Ok(unread)
+}
+
+/// Returns where the log ends without its last `commits`, of those that can be read; `None` if it has fewer. Reads the log once.
+pub(super) fn end_without_last(log: File, commits: u64, page_bytes: u32) -> io::Result<Option<u64>> {
+    let mut log = BufReader::with_capacity(1 << 16, log);
+    let mut head = [0; HEAD];
+    if !is_filled(&mut log, &mut head)? {
+        return Ok(None);
+    }
+    let head = Head::of(&head);
+    if !head.is_whole || head.page_bytes != page_bytes {
+        return Ok(None);
+    }
+    let mut frame = vec![0; FRAME_HEAD + page_bytes as usize];
+    let (mut before, mut at, mut ends) = (head.sums, HEAD as u64, VecDeque::from([HEAD as u64]));
+    while is_filled(&mut log, &mut frame)?
+        && salts_at(&frame, 8) == head.salts
+        && continues(before, &frame, head.is_big_endian)
+    {
+        at += frame.len() as u64;
+        before = sums_of(&frame);
+        if ends_commit(&frame) {
+            ends.push_back(at);
+            // The first is the one that is wanted, once the log has as many behind it.
+            if ends.len() as u64 > commits.saturating_add(1) {
+                ends.pop_front();
+            }
+        }
+    }
+    Ok(ends
+        .front()
+        .copied()
+        .filter(|_| ends.len() as u64 == commits.saturating_add(1)))
 }
 
 /// Fills the buffer; returns whether there were enough bytes.

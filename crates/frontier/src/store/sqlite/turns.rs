@@ -1,11 +1,11 @@
-//! Whose turn it is: commits and checkpoints of one database, from two threads.
+//! What the thread that commits and the thread of the checkpoints say to each other.
 //!
-//! One commit and one checkpoint may work at a time; the store, which a commit borrows mutably, sees to the first. A checkpoint that needs the log to rest stops commits: the one that is writing ends, and
-//! no other begins. So it has its turn even if commits follow each other without a pause, which a lock alone does not promise.
+//! Both may work at the same time; two checkpoints may not.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::synced::SyncedView;
 use crate::store::StoreError;
 
 #[derive(Debug, Default)]
@@ -16,15 +16,18 @@ pub(super) struct Turns {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The thread of the checkpoints has its connection, or an error.
+    /// The thread of the checkpoints has its connection, or an error. It opens the view, too, for who waits for it first.
     begun: bool,
-    /// There is something to move.
+    view: Option<SyncedView>,
+    /// The log has become longer.
     committed: bool,
+    /// A commit was synced, and what comes after the last one stays in the log.
+    synced: bool,
     stop: bool,
     error: Option<StoreError>,
-    commit_is_writing: bool,
     checkpoint_is_made: bool,
-    commits_are_stopped: bool,
+    /// The pages of the log as they were counted, until somebody asks.
+    log_pages: Option<u64>,
 }
 
 impl State {
@@ -33,32 +36,30 @@ impl State {
     }
 }
 
-/// A turn. It ends when this is dropped.
+/// The turn to make a checkpoint. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
-    turns: Arc<Turns>,
-    /// Ends it, and says whether somebody may wait for that.
-    end: fn(&mut State) -> bool,
-}
+pub(super) struct Turn(Arc<Turns>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if (self.end)(&mut self.turns.lock()) {
-            self.turns.changed.notify_all();
-        }
+        self.0.lock().checkpoint_is_made = false;
+        self.0.changed.notify_all();
     }
 }
 
 impl Turns {
     /// Says that the thread has begun.
-    pub(super) fn begin(&self) {
-        self.lock().begun = true;
+    pub(super) fn begin(&self, view: SyncedView) {
+        let mut state = self.lock();
+        (state.begun, state.view) = (true, Some(view));
         self.changed.notify_all();
     }
 
-    /// Waits until the thread has begun.
-    pub(super) fn has_begun(&self) -> Result<(), StoreError> {
-        self.wait_while(|state| !state.begun).succeeded()
+    /// Waits until the thread has begun. Returns the view to the first who asks.
+    pub(super) fn has_begun(&self) -> Result<Option<SyncedView>, StoreError> {
+        let mut state = self.wait_while(|state| !state.begun);
+        state.succeeded()?;
+        Ok(state.view.take())
     }
 
     /// Ends the thread with an error, which answers what is begun next.
@@ -68,16 +69,11 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Begins a commit, when none is stopped.
-    pub(super) fn begin_commit(self: &Arc<Self>) -> Result<Turn, StoreError> {
-        let mut state = self.wait_while(|state| state.commits_are_stopped);
+    /// Returns the pages of the log, if they were counted since the last call; or the error of an earlier checkpoint.
+    pub(super) fn log_pages(&self) -> Result<Option<u64>, StoreError> {
+        let mut state = self.lock();
         state.succeeded()?;
-        state.commit_is_writing = true;
-        // A waking is a call of the system, and most commits have nobody waiting for their end.
-        Ok(self.turn(|state| {
-            state.commit_is_writing = false;
-            state.commits_are_stopped
-        }))
+        Ok(state.log_pages.take())
     }
 
     /// Begins a checkpoint, when no other is being made.
@@ -85,36 +81,29 @@ impl Turns {
         let mut state = self.wait_while(|state| state.checkpoint_is_made);
         state.succeeded()?;
         state.checkpoint_is_made = true;
-        Ok(self.turn(|state| {
-            state.checkpoint_is_made = false;
-            true
-        }))
+        Ok(Turn(Arc::clone(self)))
     }
 
-    /// Stops commits, and waits for the one that is writing.
-    pub(super) fn stop_commits(self: &Arc<Self>) -> Turn {
-        self.lock().commits_are_stopped = true;
-        let _ended = self.wait_while(|state| state.commit_is_writing);
-        self.turn(|state| {
-            state.commits_are_stopped = false;
-            true
-        })
-    }
-
-    /// Says that there is something to move.
-    pub(super) fn has_committed(&self) {
+    /// Says that the log has become longer, and whether the commit was synced.
+    pub(super) fn has_committed(&self, synced: bool) {
         let mut state = self.lock();
+        state.synced |= synced;
         if !state.committed {
             state.committed = true;
             self.changed.notify_all();
         }
     }
 
-    /// Waits until there is something to move: `false` if the thread is to stop.
-    pub(super) fn wait_for_commits(&self) -> bool {
+    /// Waits until the log has become longer: `None` if the thread is to stop. Returns whether a commit was ever synced.
+    pub(super) fn wait_for_commits(&self) -> Option<bool> {
         let mut state = self.wait_while(|state| !state.committed && !state.stop);
         state.committed = false;
-        !state.stop
+        (!state.stop).then_some(state.synced)
+    }
+
+    /// Says how many pages the log has.
+    pub(super) fn has_counted(&self, log_pages: u64) {
+        self.lock().log_pages = Some(log_pages);
     }
 
     /// Waits, unless the thread is to stop.
@@ -129,13 +118,6 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    fn turn(self: &Arc<Self>, end: fn(&mut State) -> bool) -> Turn {
-        Turn {
-            turns: Arc::clone(self),
-            end,
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,43 +130,10 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
     use super::*;
-
-    #[test]
-    fn commits_that_follow_each_other_without_a_pause_are_stopped_for_a_checkpoint() {
-        let turns = Arc::new(Turns::default());
-        let (writes, written) = (AtomicBool::new(false), AtomicU64::new(0));
-        let mut between = 0;
-        thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                while let Ok(_turn) = turns.begin_commit() {
-                    writes.store(true, Ordering::SeqCst);
-                    written.fetch_add(1, Ordering::SeqCst);
-                    writes.store(false, Ordering::SeqCst);
-                }
-            });
-            for _ in 0..1000 {
-                let before = written.load(Ordering::SeqCst);
-                while written.load(Ordering::SeqCst) == before {
-                    thread::yield_now();
-                }
-                let _stopped = turns.stop_commits();
-                let before = written.load(Ordering::SeqCst);
-                thread::yield_now();
-                between += u64::from(writes.load(Ordering::SeqCst)) + written.load(Ordering::SeqCst) - before;
-            }
-            // Also a commit that waits answers with the error.
-            let stopped = turns.stop_commits();
-            turns.fail(StoreError::damaged(Path::new("a database"), "it is a test"));
-            drop(stopped);
-            writer.join().unwrap();
-        });
-        assert_eq!(between, 0);
-    }
 
     #[test]
     fn of_two_checkpoints_the_second_waits_for_the_end_of_the_first() {

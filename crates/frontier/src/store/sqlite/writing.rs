@@ -4,20 +4,19 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Result};
+use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::checkpointer::Checkpointer;
-use super::errors::{is_busy, store_error};
+use super::end_of_log::empty_log_at_end;
+use super::errors::store_error;
 use super::summary::Summary;
-use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, empty_log_at_end, log_bytes, signed};
+use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, signed, synced};
 use crate::store::{Batch, Change, Space, StoreError, sealed};
 
 /// Free pages that a commit gives back to the disk at most.
 const SLICE: i64 = 256;
 /// Free pages that are kept for what is written next: these, or an eighth of all if that is more.
 const SLACK: i64 = 1024;
-/// How often the length of the log is looked at while it grows to its limit. That is a call of the system.
-const MEASURES: u64 = 64;
 /// Bytes that a commit, and each of its changes, makes the log longer by, beside those of the values: about four pages.
 const BYTES_BESIDE_VALUE: u64 = 4 * PAGE_BYTES as u64;
 /// Bytes that giving back a slice of pages makes the log longer by, at most: the pages, and as many of those that point to them.
@@ -26,24 +25,36 @@ const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * PAGE_BYTES as u64;
 impl SqliteStore {
     /// Writes a batch.
     pub(super) fn write(&mut self, batch: &Batch, sync: bool) -> std::result::Result<(), StoreError> {
-        let measures_log = self.unmeasured >= self.log_limit / MEASURES;
-        if sync || measures_log {
-            // It syncs the name of a new database, and it reads.
-            self.checkpointer()?.has_begun()?;
+        if sync {
+            // It syncs the name of a new database.
+            self.begin_with_thread()?;
         }
-        if measures_log {
-            self.bound_log()?;
-            self.unmeasured = 0;
+        if let Some(pages) = self.checkpointer()?.log_pages()? {
+            (self.log_pages, self.uncounted) = (pages, 0);
         }
-        let turn = self.checkpointer()?.begin_commit()?;
         let summaries = self.transact(batch, sync);
-        drop(turn);
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
-        self.checkpointer()?.wake();
+        if sync {
+            self.hold_what_follows()?;
+        }
+        self.checkpointer()?.wake(sync);
+        if sync != self.is_synced {
+            self.is_synced = sync;
+            self.set_end_of_log().map_err(|error| store_error(&self.path, error))?;
+        }
+        self.wants_sync = self.is_log_long();
         Ok(())
     }
 
-    fn checkpointer(&self) -> std::result::Result<&Checkpointer, StoreError> {
+    /// Waits until the thread has begun. Then the view is there.
+    pub(super) fn begin_with_thread(&mut self) -> std::result::Result<(), StoreError> {
+        if let Some(view) = self.checkpointer()?.has_begun()? {
+            self.synced = Some(view);
+        }
+        Ok(())
+    }
+
+    pub(super) fn checkpointer(&self) -> std::result::Result<&Checkpointer, StoreError> {
         self.checkpointer.as_ref().ok_or_else(|| {
             let source = io::Error::new(io::ErrorKind::PermissionDenied, "it was opened for reading only");
             StoreError::io(&self.path, source)
@@ -70,18 +81,18 @@ impl SqliteStore {
         let mut summaries = self.summaries;
         self.run("BEGIN IMMEDIATE")?;
         for change in &batch.changes {
-            self.unmeasured += BYTES_BESIDE_VALUE;
+            self.uncounted += BYTES_BESIDE_VALUE;
             match change {
                 Change::Put(space, key, value) => {
                     let row = signed(*key);
                     let seal = sealed::seal(*space, *key, value, &mut self.sealed).cast_signed();
-                    self.unmeasured += self.sealed.len() as u64;
+                    self.uncounted += self.sealed.len() as u64;
                     self.put(*space, row, seal, &mut summaries[*space as usize])?;
                 }
                 Change::Delete(space, keys) => self.delete(*space, keys, &mut summaries[*space as usize])?,
             }
         }
-        let commit = 1 + self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0);
+        let commit = 1 + self.last_commit();
         if summaries == self.summaries {
             // A transaction that changes no page is not synced.
             summaries[Space::Meta as usize].commit = commit;
@@ -94,9 +105,12 @@ impl SqliteStore {
             }
         }
         self.set_status(batch)?;
-        self.unmeasured += BYTES_BESIDE_VALUE;
+        if sync {
+            self.set_status(&synced::lines(commit))?;
+        }
+        self.uncounted += BYTES_BESIDE_VALUE;
         if self.may_shrink {
-            self.unmeasured += BYTES_OF_SLICE;
+            self.uncounted += BYTES_OF_SLICE;
             self.may_shrink = self.shrink()?;
         }
         self.run("COMMIT")?;
@@ -174,38 +188,36 @@ impl SqliteStore {
         Ok(free > SLICE)
     }
 
-    /// Empties a log that is too long: the thread did not come to it, or a reader held it.
-    fn bound_log(&mut self) -> std::result::Result<(), StoreError> {
-        let bytes = log_bytes(&self.path);
-        if bytes <= self.log_limit {
-            self.longest_log = self.log_limit;
-        }
-        if bytes <= self.longest_log {
-            return Ok(());
-        }
-        let turn = self.checkpointer()?.hold()?;
-        let emptied = self.empty_log();
+    /// After a synced commit: it may be moved into the database, and what follows may not. If the log is long, all of it is moved now, so
+    /// that the next commit writes at its start: the memory of the system has these pages already.
+    fn hold_what_follows(&mut self) -> std::result::Result<(), StoreError> {
+        let is_long = self.is_log_long();
+        let turn = is_long.then(|| self.checkpointer()?.hold()).transpose()?;
+        let restarted = self.renew_view(|connection| is_long.then(|| restart_log(connection)).transpose());
         drop(turn);
-        // A reader holds the log: this is tried again when it has grown by a quarter of the limit.
-        self.longest_log = if emptied.map_err(|error| store_error(&self.path, error))? {
-            self.log_limit
-        } else {
-            bytes + self.log_limit / 4
-        };
+        if let Some((is_held, pages)) = restarted.map_err(|error| store_error(&self.path, error))? {
+            // What a reader holds is tried again when it has grown by as much once more.
+            (self.held_pages, self.log_pages) = if is_held { (pages, pages) } else { (0, 0) };
+            self.uncounted = 0;
+        }
         Ok(())
     }
 
-    /// Returns whether it could, which it cannot while a reader holds the log. Waits for none.
-    fn empty_log(&self) -> Result<bool> {
-        self.connection.busy_timeout(Duration::ZERO)?;
-        let emptied = self.connection.prepare_cached("PRAGMA wal_checkpoint(TRUNCATE)");
-        let is_held = emptied.and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>(0)));
-        self.connection.busy_timeout(PATIENCE)?;
-        match is_held {
-            Ok(is_held) => Ok(!is_held),
-            Err(error) if is_busy(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+    /// Does something while the view holds nothing. Then it reads the present state.
+    pub(super) fn renew_view<T>(&self, act: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let Some(view) = &self.synced else {
+            return act(&self.connection);
+        };
+        view.end()?;
+        let done = act(&self.connection)?;
+        view.begin()?;
+        Ok(done)
+    }
+
+    /// A long log begins anew after the next synced commit, so one is wanted soon.
+    fn is_log_long(&self) -> bool {
+        let added = self.log_pages.saturating_sub(self.held_pages);
+        added >= self.long_log_pages || added * u64::from(PAGE_BYTES) + self.uncounted >= self.log_limit
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -220,4 +232,18 @@ impl SqliteStore {
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
         limited.unwrap();
     }
+}
+
+/// Returns whether a reader was in the way, and how many pages the log has. Waits for no reader.
+fn restart_log(connection: &Connection) -> Result<(bool, u64)> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let restarted = connection
+        .prepare_cached("PRAGMA wal_checkpoint(RESTART)")
+        .and_then(|mut statement| {
+            statement.query_row([], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0).cast_unsigned()))
+            })
+        });
+    connection.busy_timeout(PATIENCE)?;
+    restarted
 }

@@ -39,6 +39,8 @@ pub(super) fn images() -> (Vec<Contents>, [Image; 3]) {
             Change::Put(Space::Meta, 0, b"meta".repeat(30)),
         ]),
     );
+    // The end moves only what was synced.
+    store.commit(&Batch::default(), true).unwrap();
     drop(store);
 
     let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();

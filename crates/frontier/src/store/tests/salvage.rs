@@ -137,7 +137,7 @@ fn pages_behind_the_end_of_the_last_commit_are_of_no_use() {
     let put = |space, keys: std::ops::Range<u64>| batch(keys.map(move |key| Change::Put(space, key, noise(300, key))));
     let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
     store.commit(&put(Space::Record, 0..20), false).unwrap();
-    store.commit(&put(Space::Checkpoint, 0..3_000), false).unwrap();
+    store.commit(&put(Space::Checkpoint, 0..3_000), true).unwrap();
     drop(store);
     let mut store = SqliteStore::open_sized(&folder, sizes).unwrap();
     // It keeps all that follows in the log.

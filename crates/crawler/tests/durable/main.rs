@@ -7,6 +7,8 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod power_cuts;
+#[path = "../scripted/mod.rs"]
 mod scripted;
 
 use std::collections::BTreeMap;

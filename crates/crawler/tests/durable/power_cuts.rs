@@ -1,0 +1,144 @@
+//! Power cuts: of what was not synced, the outputs and the state have lost different parts.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use crawler::output::SavedOutput;
+
+use super::*;
+
+/// An output that knows which bytes of its file a power cut leaves: those that were there at the last sync.
+struct Synced<O> {
+    output: O,
+    file: PathBuf,
+    length: Arc<AtomicUsize>,
+}
+
+impl<O: Observer> Observer for Synced<O> {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        self.output.on(event)
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let saved = self.output.save(sync);
+        if sync {
+            self.length.store(length(&self.file), Ordering::SeqCst);
+        }
+        saved
+    }
+}
+
+fn length(file: &Path) -> usize {
+    fs::metadata(file).unwrap().len() as usize
+}
+
+/// Attaches the outputs. Returns what tells how many bytes of each are synced.
+fn with_synced_outputs(crawl: Crawl<Site>, folder: &Folder) -> (Crawl<Site>, [(PathBuf, Arc<AtomicUsize>); 2]) {
+    let outputs = ["pages", "refused"].map(|name| {
+        let path = folder.0.join(name);
+        let already = if path.exists() { length(&path) } else { 0 };
+        (path, Arc::new(AtomicUsize::new(already)))
+    });
+    let [pages, refused] = outputs.clone();
+    let pages = Synced {
+        output: JsonLines::continuing("pages", file(&crawl, folder, "pages")),
+        file: pages.0,
+        length: pages.1,
+    };
+    let refused = Synced {
+        output: RefusedReport::continuing("refused", file(&crawl, folder, "refused")).unwrap(),
+        file: refused.0,
+        length: refused.1,
+    };
+    (crawl.observe(pages).observe(refused), outputs)
+}
+
+/// How a power cut leaves the bytes of a file that were not synced.
+#[derive(Debug, Clone, Copy)]
+enum Left {
+    /// None of them.
+    Nothing,
+    /// The first half.
+    Half,
+    /// As many, but nothing is in them.
+    Zeros,
+    /// All, though not those of the other file.
+    AllOfFirst,
+}
+
+fn cut_power(outputs: &[(PathBuf, Arc<AtomicUsize>)], left: Left) {
+    for (at, (path, synced)) in outputs.iter().enumerate() {
+        let (synced, whole) = (synced.load(Ordering::SeqCst), length(path));
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let cut = |length: usize| file.set_len(length as u64).unwrap();
+        match left {
+            Left::Nothing => cut(synced),
+            Left::Half => cut(synced.midpoint(whole)),
+            Left::Zeros => {
+                cut(synced);
+                cut(whole);
+            }
+            Left::AllOfFirst if at > 0 => cut(synced),
+            Left::AllOfFirst => {}
+        }
+    }
+}
+
+#[test]
+fn after_power_cuts_a_crawl_goes_on_from_the_last_sync_of_its_outputs() {
+    let (folder, site) = (Folder::new("power"), Site::default());
+    let whole = run_to_end(&folder, &site);
+    let (pages, refused) = (folder.urls("pages"), folder.urls("refused"));
+    for left in [Left::Nothing, Left::Half, Left::Zeros, Left::AllOfFirst] {
+        let (folder, site) = (Folder::new(&format!("power-{left:?}")), Site::default());
+        let (mut cuts, mut lost) = (0, 0);
+        let end = loop {
+            let crawl = open(&folder, &site, options()).unwrap();
+            let (crawl, outputs) = with_synced_outputs(crawl, &folder);
+            // Each run is a little longer, so that every crawl ends.
+            if let Some(end) = run(crawl, Duration::from_millis(1700 + cuts * 97)) {
+                break end.unwrap();
+            }
+            let lines = || folder.0.join("pages").metadata().unwrap().len();
+            let before = lines();
+            cut_power(&outputs, left);
+            lost += u64::from(lines() < before);
+            cuts += 1;
+        };
+        assert!(cuts > 3, "{left:?}: {cuts} power cuts");
+        assert_eq!(lost > 0, matches!(left, Left::Nothing | Left::Half), "{left:?}");
+        assert_eq!(folder.urls("pages"), pages, "{left:?}");
+        assert_eq!(folder.urls("refused"), refused, "{left:?}");
+        assert_eq!(counts(&end), counts(&whole), "{left:?}");
+    }
+}
+
+#[test]
+fn what_was_synced_and_is_missing_is_not_a_power_cut() {
+    let killed_between_syncs = |millis| {
+        let (folder, site) = (Folder::new(&format!("missing-{millis}")), Site::default());
+        let (crawl, outputs) = with_synced_outputs(open(&folder, &site, options()).unwrap(), &folder);
+        assert!(run(crawl, Duration::from_millis(millis)).is_none());
+        let [(path, synced), _] = outputs;
+        let synced = synced.load(Ordering::SeqCst);
+        (synced > 0 && length(&path) > synced).then_some((folder, site, path, synced))
+    };
+    let (folder, site, path, synced) = (2000..).step_by(150).find_map(killed_between_syncs).unwrap();
+    let (path, lines) = (&path, fs::read(&path).unwrap());
+    fs::write(path, &lines[..synced - 1]).unwrap();
+    let crawl = open(&folder, &site, options()).unwrap();
+    let refused = OutputFile::reopen(path, &crawl.saved_output("pages").unwrap().file).unwrap_err();
+    assert!(refused.to_string().contains("put that file back"), "{refused}");
+    drop(crawl);
+    // The file is put back: nothing was discarded meanwhile.
+    fs::write(path, &lines).unwrap();
+    let before = site.count();
+    let whole = run_to_end(&folder, &site);
+    assert_eq!(whole.ending, Ending::Drained);
+    let again = site.urls()[before..]
+        .iter()
+        .filter(|url| site.urls()[..before].contains(url))
+        .count();
+    assert!(again <= 8, "{again} requests again");
+    assert!(folder.urls("pages").values().all(|count| *count == 1));
+}

@@ -1,0 +1,144 @@
+//! The last synced commit, and those that come after it.
+//!
+//! A program writes outputs beside the store, and a commit says how long they are. A power cut may leave commits whose outputs are lost:
+//! the system writes what was not synced in any order. So the store can go back to the last synced commit, before which the outputs were
+//! synced. The commits after it are the end of the log, and nothing of them is in the database, so it goes back by making the log shorter.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Result};
+
+use super::format::{FILE, beside};
+use super::{PAGE_BYTES, SqliteStore, connect, log, log_bytes};
+use crate::store::lock::DirectoryLock;
+use crate::store::{Batch, StoreError};
+
+/// The lines of the table `status` with the number of the last synced commit, and with the start of the system in which it was made.
+const SYNCED_COMMIT: &str = "synced_commit";
+const SYSTEM_START: &str = "system_start";
+
+/// A reader of the last synced commit. No checkpoint moves what a reader does not see, so all that comes later stays in the log.
+#[derive(Debug)]
+pub(super) struct SyncedView(Connection);
+
+impl SyncedView {
+    pub(super) fn connect(path: &Path) -> std::result::Result<Self, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Ok(Self(connect(path, flags)?))
+    }
+
+    /// Begins to read the present state. Nobody may commit meanwhile.
+    pub(super) fn begin(&self) -> Result<()> {
+        // A transaction begins with the first page that is read.
+        self.0.execute_batch("BEGIN; SELECT 1 FROM spaces LIMIT 1")
+    }
+
+    pub(super) fn end(&self) -> Result<()> {
+        match self.0.is_autocommit() {
+            true => Ok(()),
+            false => self.0.execute_batch("ROLLBACK"),
+        }
+    }
+}
+
+/// Commits after the last synced one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnsyncedCommits {
+    pub(crate) count: u64,
+    /// Whether the system was started anew since the last synced commit.
+    pub(crate) is_system_restarted: bool,
+}
+
+impl SqliteStore {
+    /// Returns the commits after the last synced one. None, too, if it is not known which one that is.
+    pub(crate) fn unsynced_commits(&self) -> std::result::Result<UnsyncedCommits, StoreError> {
+        let last = self.last_commit();
+        let line = |name| line(&self.connection, name).map_err(|error| self.error(error));
+        let synced = line(SYNCED_COMMIT)?.and_then(|number| number.parse().ok());
+        let count = last - synced.unwrap_or(last);
+        let system_start = line(SYSTEM_START)?;
+        Ok(UnsyncedCommits {
+            count: u64::try_from(count).unwrap_or(0),
+            is_system_restarted: system_start.is_some_and(|then| this_system_start().is_some_and(|now| *now != then)),
+        })
+    }
+
+    /// Opens a store for reading, if it has a log, without looking at its rows. Without a log, all was synced.
+    pub(crate) fn open_with_log(dir: &Path) -> std::result::Result<Option<Self>, StoreError> {
+        match log_bytes(&dir.join(FILE)) {
+            0 => Ok(None),
+            _ => Self::open_unchecked(dir).map(Some),
+        }
+    }
+
+    /// Removes the commits after the last synced one from a store that nobody has open. Returns how many there were; 0, and leaves the store as it
+    /// is, if they are not in the log any more.
+    pub(crate) fn discard_unsynced(dir: &Path) -> std::result::Result<u64, StoreError> {
+        let _lock = DirectoryLock::take(dir)?;
+        // Its end leaves the log as it is.
+        let Some(reader) = Self::open_with_log(dir)? else {
+            return Ok(0);
+        };
+        let (path, last) = (reader.path.clone(), reader.last_commit());
+        let count = reader.unsynced_commits()?.count;
+        drop(reader);
+        if count == 0 {
+            return Ok(0);
+        }
+        if !cut_commits(&path, count).map_err(|error| StoreError::io(&beside(&path, "-wal"), error))? {
+            return Ok(0);
+        }
+        let found = Self::open_unchecked(dir)?.last_commit();
+        if found + count.cast_signed() != last {
+            let what = format!(
+                "{count} commits were to be removed from its log, and {} were",
+                last - found
+            );
+            return Err(StoreError::damaged(&path, what));
+        }
+        Ok(count)
+    }
+}
+
+/// Adds the lines of a commit that is going to be synced.
+pub(super) fn lines(commit: i64) -> Batch {
+    let mut batch = Batch::default();
+    batch.set_status(SYNCED_COMMIT, commit);
+    if let Some(start) = this_system_start() {
+        batch.set_status(SYSTEM_START, start);
+    }
+    batch
+}
+
+fn line(connection: &Connection, name: &str) -> Result<Option<String>> {
+    let mut statement = connection.prepare_cached("SELECT value FROM status WHERE name = ?1")?;
+    statement.query_row([name], |row| row.get(0)).optional()
+}
+
+/// Makes the log shorter by its last `count` commits. Returns `false`, and leaves it as it is, if it has fewer.
+fn cut_commits(database: &Path, count: u64) -> io::Result<bool> {
+    let path = beside(database, "-wal");
+    let Some(end) = log::end_without_last(File::open(&path)?, count, PAGE_BYTES)? else {
+        return Ok(false);
+    };
+    let file = File::options().write(true).open(&path)?;
+    file.set_len(end)?;
+    file.sync_all()?;
+    Ok(true)
+}
+
+/// What tells one start of the system from the next; `None` where that is not known. Linux has a random number for each start
+/// (Documentation/admin-guide/sysctl/kernel.rst, `random/boot_id`).
+fn this_system_start() -> Option<&'static String> {
+    static START: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let mut text = String::new();
+        let file = File::open("/proc/sys/kernel/random/boot_id").ok()?;
+        file.take(64).read_to_string(&mut text).ok()?;
+        Some(text.trim().to_owned()).filter(|start| !start.is_empty())
+    };
+    START.get_or_init(read).as_ref()
+}
