@@ -23,6 +23,7 @@ mod settlements;
 
 mod clock;
 mod damaged_files;
+mod last_sync;
 mod long_queues;
 mod not_begun;
 mod other_programs;
