@@ -4,19 +4,21 @@
     benches/crawl/kill.py [--kills 1000] [--pages 2000] [--hosts 32] [--delay 0.1] [--concurrency 16] [--seed 1]
     benches/crawl/kill.py --short        20 kills, for CI
     benches/crawl/kill.py --io-errors    an I/O error instead of each kill; needs strace
+    benches/crawl/kill.py --power-cuts   what was not synced is lost with each kill; needs strace
 
 A site on several hosts below localhost is crawled with all outputs: --output, --links, --refused, --warc and --save, in every second crawl as
 CSV, and in every third with archives of at most 100 kB. The seen-set grows, is exact, recalls what it drops, or has a bound of memory. The crawler is killed at a random moment, from its first instruction on; one time in
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
 there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
-state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
+state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. With --power-cuts, all runs sync
+20 times per second. After each kill, each output and the log of the database is cut off at a random place behind what was synced, or ends there with zeros. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
 
 Promises, for each crawl:
 
   * every page was requested, and is in the output once; so is every line of the other outputs, and none is torn;
   * the archive has each answer once, and every saved body is whole, in a file of its own;
-  * the pages that were answered again are at most --concurrency per kill;
-  * no request came sooner after the one before to the same host than --delay, also across a kill;
+  * the pages that were answered again are at most --concurrency per kill; after a power cut, those since the last sync are, too;
+  * no request came sooner after the one before to the same host than --delay, also across a kill; a power cut takes back what is known of requests since the last sync;
   * the summary counts every page once, the exit code is 0, and the same command once more sends no request and changes no file.
 """
 
@@ -26,8 +28,10 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +72,7 @@ STATES = [
     ["--recall", "--on-saturation", "warn", "--capacity", "100"],
     ["--memory", "256MiB"],
 ]
+SYNC_INTERVAL = "50ms"
 # The call that fails is one of so many of its kind, in each thread.
 LATEST_IO_ERROR = 150
 COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
@@ -82,6 +87,7 @@ def main():
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     parser.add_argument("--io-errors", action="store_true", help="let a call of the system fail instead of each kill")
+    parser.add_argument("--power-cuts", action="store_true", help="lose with each kill what was not synced")
     parser.add_argument("--keep", help="keep the files of crawls with broken promises in this folder")
     arguments = site_server.parse(parser)
     # A shell that starts this in the background lets it ignore SIGINT, and a crawler would inherit that.
@@ -192,14 +198,17 @@ def check(arguments, number, moments, max_kills, work, server):
 
     files = Files(work / "files", is_csv, max_archive)
     state = ["--state", work / "state", *STATES[(3 * number + number // 4) % len(STATES)]]
+    state += ["--sync-interval", SYNC_INTERVAL] if arguments.power_cuts else []
     command = [arguments.crawler, *common, "--delay", arguments.delay, *state, *files.options, seed]
     command = [str(word) for word in command]
     kills, began, codes, errors = 0, time.monotonic(), [], []
     met = collections.Counter()
     while True:
         error = choose_io_error(moments, files, work / "state") if arguments.io_errors and kills < max_kills else []
+        power = Power(work, files) if arguments.power_cuts and kills < max_kills else None
+        prefix = power.prefix if power else error
         with open(work / "stdout", "wb") as stdout, open(work / "stderr", "wb") as stderr:
-            process = subprocess.Popen([*error, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+            process = subprocess.Popen([*prefix, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
             try:
                 may_kill = kills < max_kills and not error
                 code = process.wait(moments.uniform(0, LATEST_KILL) if may_kill else LIMIT_SECONDS)
@@ -218,10 +227,13 @@ def check(arguments, number, moments, max_kills, work, server):
                     process.wait()
                     return [f"the crawl did not end within {LIMIT_SECONDS} s after {kills} kills"], kills
                 kills += 1
+                if power:
+                    met[power.cut(process, moments)] += 1
+                    continue
                 if not end(process, moments.choices([KILL, STOP, STOP_NOW], [8, 1, 1])[0]):
                     return ["the crawl did not end after a signal"], kills
     if met:
-        print(" " * 4, "errors met:", ", ".join(f"{name} {count}" for name, count in sorted(met.items())))
+        print(" " * 4, "met:", ", ".join(f"{name} {count}" for name, count in sorted(met.items())))
     wall = time.monotonic() - began
     summary, log = (work / "stdout").read_text(), (work / "stderr").read_text()
     if codes[-1] != 0:
@@ -257,10 +269,11 @@ def check(arguments, number, moments, max_kills, work, server):
     never = [path for name, status in wanted["pages"] if (path := site_server.path_of(name)) not in answered]
     if never:
         broken.append(f"{len(never)} pages were never requested, such as {never[0]}")
-    if again > arguments.concurrency * kills:
+    if again > arguments.concurrency * kills and not arguments.power_cuts:
         broken.append(f"{again} pages were answered again after {kills} kills")
     early = early_requests(requests, arguments.delay)
-    if early:
+    # Here the crawl is started again at once, and not when the system is back.
+    if early and not arguments.power_cuts:
         broken.append(f"{len(early)} requests came early, such as {early[0]}")
 
     saved = [(row["url"], row["saved_as"]) for row in files.rows(files.pages) if row["saved_as"]]
@@ -291,6 +304,65 @@ def check(arguments, number, moments, max_kills, work, server):
         log = result.stderr.decode().splitlines()[-1:]
         broken.append(f"once more: exit code {result.returncode}, {server.count() - count} requests, changed {changed} {log}")
     return broken, kills
+
+
+class Power:
+    """Knows what of the outputs and of the log of the database is synced while the crawler runs, and takes the rest."""
+
+    def __init__(self, work, files):
+        self.trace = work / "trace"
+        self.prefix = ["strace", "-f", "-y", "--seccomp-bpf", "-qqq", "-e", "signal=none", "-o", str(self.trace)]
+        self.prefix += ["-e", "trace=write,pwrite64,fsync,fdatasync,ftruncate"]
+        self.state = work / "state"
+        self.paths = [files.pages, files.links, files.refused, self.state / "saved-names", self.state / "frontier.sqlite-wal"]
+        self.folder = files.folder
+        # What an earlier run has left survived its power cut.
+        self.before = {path: path.stat().st_size for path in self.found()}
+
+    def found(self):
+        return [path for path in [*self.paths, *self.folder.glob("all*.warc.gz")] if path.is_file()]
+
+    def synced(self):
+        """Returns how many bytes of each file survive."""
+        lengths, synced, begun = dict(self.before), dict(self.before), {}
+        for line in self.trace.read_text(errors="replace").splitlines():
+            thread, _, call = line.partition(" ")
+            if call.endswith("<unfinished ...>"):
+                begun[thread] = call.removesuffix("<unfinished ...>").rstrip()
+                continue
+            call = re.sub(r"^ *<\.\.\. \w+ resumed>", lambda _: begun.pop(thread, ""), call)
+            match = re.match(r" *(\w+)\(\d+<([^>]*)>", call)
+            numbers = re.search(r"(?:, (\d+))?(?:, (\d+))?\) += (\d+)$", call)
+            if not match or not numbers:
+                continue
+            name, path, result = match[1], pathlib.Path(match[2]), int(numbers[3])
+            if name == "ftruncate":
+                lengths[path] = int(numbers[1])
+                synced[path] = min(synced.get(path, 0), lengths[path])
+            elif name == "write":
+                lengths[path] = lengths.get(path, 0) + result
+            elif name == "pwrite64":
+                lengths[path] = max(lengths.get(path, 0), int(numbers[2]) + result)
+            else:
+                synced[path] = lengths.get(path, 0)
+        return synced
+
+    def cut(self, process, moments):
+        """Kills the crawler, and takes a part of what was not synced. Returns a word for what was lost."""
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        process.wait(END_SECONDS)
+        synced, lost = self.synced(), "nothing"
+        for path in self.found():
+            first, last = min(synced.get(path, 0), path.stat().st_size), path.stat().st_size
+            end = moments.choice([first, last, moments.randint(first, last)])
+            if end < last:
+                lost = "bytes"
+                os.truncate(path, end)
+                if moments.random() < 0.3:
+                    os.truncate(path, last)
+        return lost
 
 
 def choose_io_error(moments, files, state):

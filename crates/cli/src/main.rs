@@ -188,6 +188,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     crawl.seeds = site.all_seeds()?;
     crawl.frontier.recall = site.recall;
     crawl.refresh = site.refresh;
+    crawl.sync_interval = site.sync_interval;
     let http = site.options.to_http();
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if !summary.has_pages() {

@@ -94,6 +94,16 @@ enum Next {
     End(Ending),
 }
 
+impl Next {
+    /// Waits until `due` at most.
+    fn before(self, due: Option<Instant>) -> Self {
+        match self {
+            Self::Wait(wake) => Self::Wait(wake.into_iter().chain(due).min()),
+            other => other,
+        }
+    }
+}
+
 impl<S: Fetcher> Crawl<S> {
     /// Runs the crawl until the queue is empty, a budget is spent, or a stop is requested.
     ///
@@ -152,14 +162,11 @@ impl<S: Fetcher> Crawl<S> {
             Next::Wait(_) if has_more => Next::LeaseMore,
             next => next,
         };
-        let Some(due) = self.commit_due() else {
+        let due = self.commit_due();
+        if due.is_none() {
             self.save_and_spawn()?;
-            return Ok(next);
-        };
-        Ok(match next {
-            Next::Wait(wake) => Next::Wait(Some(wake.map_or(due, |wake| wake.min(due)))),
-            other => other,
-        })
+        }
+        Ok(next.before(due.or_else(|| self.sync_due())))
     }
 
     /// Commits, and starts the requests of new leases. A request that goes out before the commit of its lease could come too early after

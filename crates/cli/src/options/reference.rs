@@ -191,7 +191,16 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = ["seeds", "recrawl", "refresh", "state", "memory", "recall", "version"];
+    let of_sites = [
+        "seeds",
+        "recrawl",
+        "refresh",
+        "state",
+        "sync-interval",
+        "memory",
+        "recall",
+        "version",
+    ];
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
         assert!(has_it != of_sites.contains(&option), "{option}");
@@ -214,6 +223,7 @@ fn the_defaults_are_those_of_the_library() {
     assert_eq!(http.max_headers, http_defaults.max_headers);
     assert_eq!(http.max_header_bytes, http_defaults.max_header_bytes);
     assert_eq!(http.max_idle_connections, http_defaults.max_idle_connections);
+    assert_eq!(cli.site.sync_interval, defaults.sync_interval);
     assert_eq!(options.frontier.delay, defaults.frontier.delay);
     assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
     assert_eq!(http.max_body_bytes, http_defaults.max_body_bytes);

@@ -11,7 +11,7 @@ use clap::Args;
 use url::{Host, Url};
 
 use super::Options;
-use super::values::{parse_duration_above_zero, parse_size};
+use super::values::{parse_duration, parse_duration_above_zero, parse_size, show_duration};
 
 #[derive(Debug, Args)]
 pub(crate) struct Site {
@@ -41,6 +41,19 @@ pub(crate) struct Site {
     /// time of one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
+    /// Sync --state and the outputs to the disk this often, if they changed.
+    ///
+    /// A power cut costs what was fetched since: it is fetched again. 0 syncs after every few pages. A kill costs none of it, however long this is.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = show_duration(crawler::config::DEFAULT_SYNC_INTERVAL),
+        value_parser = parse_duration,
+        allow_negative_numbers = true,
+        requires = "state",
+        help_heading = "Output"
+    )]
+    pub(crate) sync_interval: Duration,
     /// Fetch the pages of --state again whose last fetch is older than this.
     ///
     /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. Each fetch gets a line of --output. The crawl ends when no

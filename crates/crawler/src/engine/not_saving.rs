@@ -18,6 +18,10 @@ impl<S: Fetcher> Crawl<S> {
         self.saving.as_ref().map(|never| match *never {})
     }
 
+    pub(super) fn sync_due(&self) -> Option<Instant> {
+        self.saving.as_ref().map(|never| match *never {})
+    }
+
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
         Ok(())

@@ -146,7 +146,9 @@ impl<S: Fetcher> Crawl<S> {
         if last_rules.as_ref() != Some(&rules) {
             rules.write(state)?;
         }
+        let sync_interval = config.options().sync_interval;
         let mut crawl = Self::with_parts(config, opened.frontier, fetcher);
+        crawl.frontier.set_sync_interval(sync_interval);
         let kept = state.join(KEPT);
         crawl.restore_fetcher(&kept)?;
         let mut saving = Saving {
@@ -241,6 +243,13 @@ impl<S: Fetcher> Crawl<S> {
         let now = Instant::now();
         let due = *saving.changed.get_or_insert(now) + COLLECTED_FOR;
         (now < due).then_some(due)
+    }
+
+    /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
+    pub(super) fn sync_due(&self) -> Option<Instant> {
+        let has_unsynced = self.saving.as_ref().is_some_and(|saving| saving.has_unsynced);
+        let due = has_unsynced.then(|| self.frontier.next_sync())??;
+        Some(self.clock.instant_of(due))
     }
 
     /// Commits all changes since the last call. Requests of new leases may start after it only.

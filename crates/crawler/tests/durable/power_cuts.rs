@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use crawler::output::SavedOutput;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -141,4 +142,50 @@ fn what_was_synced_and_is_missing_is_not_a_power_cut() {
         .count();
     assert!(again <= 8, "{again} requests again");
     assert!(folder.urls("pages").values().all(|count| *count == 1));
+}
+
+/// How long pages have waited for a sync.
+struct Waits {
+    since: Option<Instant>,
+    longest: Arc<Mutex<Duration>>,
+}
+
+impl Observer for Waits {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if matches!(event, Event::Page(_)) {
+            self.since.get_or_insert_with(Instant::now);
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        if let Some(since) = self.since.take_if(|_| sync) {
+            let mut longest = self.longest.lock().unwrap();
+            *longest = longest.max(since.elapsed());
+        }
+        Ok(None)
+    }
+}
+
+#[test]
+fn no_page_waits_longer_for_a_sync_than_the_interval_also_while_the_crawl_waits_for_hosts() {
+    for millis in [0, 150, 1000, 3000] {
+        let (folder, site) = (Folder::new(&format!("sync-{millis}")), Site::default());
+        let mut options = options();
+        options.sync_interval = Duration::from_millis(millis);
+        let longest = Arc::new(Mutex::new(Duration::ZERO));
+        let waits = Waits {
+            since: None,
+            longest: Arc::clone(&longest),
+        };
+        let crawl = open(&folder, &site, options).unwrap().observe(waits);
+        assert_eq!(run(crawl, FOREVER).unwrap().unwrap().ending, Ending::Drained);
+        let longest = longest.lock().unwrap().as_millis();
+        // Timers have milliseconds.
+        assert!(longest <= u128::from(millis) + 3, "{longest} of {millis} ms");
+        assert!(
+            millis < 1000 || longest > u128::from(millis) / 3,
+            "{longest} of {millis} ms"
+        );
+    }
 }

@@ -129,7 +129,11 @@ impl Durable {
     }
 
     fn is_sync_due(&self, now: Time) -> bool {
-        now.since(self.last_sync) >= self.sync_interval || self.store.lock().wants_sync()
+        now >= self.next_sync() || self.store.lock().wants_sync()
+    }
+
+    fn next_sync(&self) -> Time {
+        self.last_sync + self.sync_interval
     }
 
     /// Fails if something that decides could not be read.
@@ -170,6 +174,11 @@ impl Frontier {
     /// Returns whether the next [`persist`](Self::persist) will sync the store. Sync what belongs to the attachment first.
     pub fn is_sync_due(&self, now: Time) -> bool {
         self.durable.as_ref().is_some_and(|durable| durable.is_sync_due(now))
+    }
+
+    /// Returns from when on a [`persist`](Self::persist) syncs the store at the latest; `None` in memory.
+    pub fn next_sync(&self) -> Option<Time> {
+        self.durable.as_ref().map(|durable| durable.next_sync())
     }
 
     /// Returns whether the frontier was [opened](Self::open) from a directory.

@@ -39,7 +39,9 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     frontier.set_sync_interval(Duration::from_secs(3600));
     for number in 3..9 {
         work(&mut frontier, number);
-        frontier.persist(format!("later {number}").as_bytes(), at(number)).unwrap();
+        frontier
+            .persist(format!("later {number}").as_bytes(), at(number))
+            .unwrap();
     }
     let last = unsynced().unwrap();
     assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 8"[..]));
