@@ -125,13 +125,22 @@ fn what_was_synced_and_is_missing_is_not_a_power_cut() {
         (synced > 0 && length(&path) > synced).then_some((folder, site, path, synced))
     };
     let (folder, site, path, synced) = (2000..).step_by(150).find_map(killed_between_syncs).unwrap();
+    // A run that ends before its first sync.
+    let mut unsynced = options();
+    unsynced.sync_interval = FOREVER;
+    let crawl = with_outputs(open(&folder, &site, unsynced).unwrap(), &folder);
+    assert!(run(crawl, Duration::from_secs(5)).is_none());
+    let committed = |crawl: &Crawl<Site>| crawl.saved_output("pages").unwrap().file.clone();
+    let last = committed(&open(&folder, &site, options()).unwrap());
+    assert!(last.length > synced as u64);
     let (path, lines) = (&path, fs::read(&path).unwrap());
     fs::write(path, &lines[..synced - 1]).unwrap();
     let crawl = open(&folder, &site, options()).unwrap();
-    let refused = OutputFile::reopen(path, &crawl.saved_output("pages").unwrap().file).unwrap_err();
+    assert_eq!(committed(&crawl), last, "it does not go back");
+    let refused = OutputFile::reopen(path, &last).unwrap_err();
     assert!(refused.to_string().contains("put that file back"), "{refused}");
     drop(crawl);
-    // The file is put back: nothing was discarded meanwhile.
+    // The file is put back.
     fs::write(path, &lines).unwrap();
     let before = site.count();
     let whole = run_to_end(&folder, &site);
