@@ -87,6 +87,7 @@ fn each_library_is_used_in_its_own_modules_only() {
             "store/sqlite/errors.rs",
             "store/sqlite/format.rs",
             "store/sqlite/salvage.rs",
+            "store/sqlite/status.rs",
             "store/sqlite/summary.rs",
             "store/sqlite/synced.rs",
             "store/sqlite/writing.rs",
@@ -186,6 +187,7 @@ fn crates_below_the_crawler_use_no_clock_or_network_and_only_the_store_uses_file
             "store/sqlite/log.rs",
             "store/sqlite/replacing.rs",
             "store/sqlite/salvage/pages.rs",
+            "store/sqlite/status.rs",
             "store/sqlite/synced.rs",
         ],
     );

@@ -118,6 +118,8 @@
 //! | [`time`] | points in time |
 
 pub mod answer;
+#[cfg(feature = "durable")]
+mod appended;
 pub mod canonical;
 pub mod config;
 pub mod entry;

@@ -58,6 +58,13 @@ pub(super) struct Saving {
     buffer: Vec<u8>,
 }
 
+impl Saving {
+    /// The next commit is synced, and the outputs are before it.
+    fn note_synced(&mut self) {
+        self.synced = self.outputs.iter().map(|output| output.file.clone()).collect();
+    }
+}
+
 impl Crawl {
     /// Starts or continues a crawl over HTTP whose state is in a directory, which is made if it does not exist.
     ///
@@ -274,18 +281,38 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    /// Makes the last commit of a run, and syncs it.
+    /// Makes the last commit of a run, and syncs it. The outputs are synced meanwhile.
     pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
         let Some(mut saving) = self.saving.take() else {
             return Ok(());
         };
         let now = self.clock.now();
-        self.write_outputs(&mut saving, true)?;
+        self.write_outputs(&mut saving, false)?;
+        saving.note_synced();
         self.save_fetcher(&saving)?;
         let state = self.encode(&mut saving, now)?;
-        self.frontier.checkpoint(&state, now)?;
+        let (frontier, observers) = (&mut self.frontier, &mut self.observers);
+        let synced = std::thread::scope(|scope| {
+            let sync = scope.spawn(|| {
+                observers
+                    .iter_mut()
+                    .try_for_each(|observer| observer.save(true).map(drop))
+            });
+            let mut failed = None;
+            let is_synced = || {
+                let joined = sync.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                failed = joined.err();
+                failed.is_none()
+            };
+            frontier.checkpoint_after(&state, now, is_synced)?;
+            Ok(failed)
+        });
         self.saving = Some(saving);
-        Ok(())
+        match synced {
+            Ok(None) => Ok(()),
+            Ok(Some(failed)) => Err(CrawlError::Observer(failed)),
+            Err(error) => Err(CrawlError::Frontier(error)),
+        }
     }
 
     /// Gives the fetcher what it has saved in an earlier run.
@@ -322,7 +349,7 @@ impl<S: Fetcher> Crawl<S> {
             }
         }
         if sync {
-            saving.synced = saving.outputs.iter().map(|output| output.file.clone()).collect();
+            saving.note_synced();
         }
         Ok(())
     }

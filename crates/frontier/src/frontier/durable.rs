@@ -68,6 +68,7 @@ use sizes::{SIZES, Sizes};
 pub use unsynced::Unsynced;
 
 use super::{Frontier, FrontierError};
+use crate::appended::append;
 use crate::config::FrontierConfig;
 use crate::rules::ParseRules;
 use crate::time::Time;
@@ -123,9 +124,7 @@ impl Durable {
     fn add(&mut self, call: &Call<'_>, is_change: bool) -> Result<(), FrontierError> {
         // Calls that change nothing but the time take memory, too.
         self.has_unsaved |= is_change || self.calls.len() > MAX_IDLE_BYTES;
-        let calls = std::mem::take(&mut self.calls);
-        self.calls = postcard::to_extend(call, calls).map_err(|error| FrontierError::not_saved(&error))?;
-        Ok(())
+        append(call, &mut self.calls).map_err(|error| FrontierError::not_saved(&error))
     }
 
     fn is_sync_due(&self, now: Time) -> bool {

@@ -27,6 +27,7 @@ mod format;
 mod log;
 mod replacing;
 pub(in crate::store) mod salvage;
+mod status;
 mod summary;
 pub(in crate::store) mod synced;
 mod turns;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::super::again::{LastEnd, RecordsRead, ShutOrigin};
+use crate::appended::append;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, NotFetched};
@@ -27,8 +28,8 @@ pub(super) use spooled::SpooledLink;
 
 /// Returns a row of the journal.
 pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
-    let row = Vec::with_capacity(attachment.len() + calls.len() + 8);
-    let mut row = postcard::to_extend(serde_bytes::Bytes::new(attachment), row)?;
+    let mut row = Vec::with_capacity(attachment.len() + calls.len() + 8);
+    append(serde_bytes::Bytes::new(attachment), &mut row)?;
     row.extend_from_slice(calls);
     Ok(row)
 }

@@ -14,6 +14,7 @@ use super::shelf::SharedStore;
 use super::sizes::SIZES;
 use super::state::EncodedState;
 use super::{Call, PageRecord, record};
+use crate::appended::append;
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
@@ -238,7 +239,7 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
         let mut bytes = Vec::new();
         for call in calls {
-            bytes = postcard::to_extend(call, bytes).ok()?;
+            append(call, &mut bytes).ok()?;
         }
         rows.push(super::calls::row(b"output 17", &bytes).ok()?);
         Some(())

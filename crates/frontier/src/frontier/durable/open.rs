@@ -60,7 +60,7 @@ pub(super) fn open(
         let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint_saved(now)?;
+        frontier.checkpoint_first(now)?;
         opened.lock().accept()?;
         return Ok(Opened {
             frontier,

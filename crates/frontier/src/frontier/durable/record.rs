@@ -9,6 +9,7 @@ use url::Url;
 use super::super::FrontierError;
 use super::super::again::LastEnd;
 use super::OpenError;
+use crate::appended::append;
 use crate::entry::{Entry, Purpose};
 use crate::failure::FailureKind;
 use crate::fingerprint::ContentHash;
@@ -217,9 +218,7 @@ impl<'a> PageRecord<'a> {
 
 /// Adds a record to those of a row.
 pub(super) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
-    let written = postcard::to_extend(record, std::mem::take(records));
-    *records = written.map_err(|error| FrontierError::not_saved(&error))?;
-    Ok(())
+    append(record, records).map_err(|error| FrontierError::not_saved(&error))
 }
 
 /// Visits the records of a row.

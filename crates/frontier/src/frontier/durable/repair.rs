@@ -300,6 +300,6 @@ fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), Op
     durable.next_row = next_row;
     durable.attachment = attachment;
     durable.checkpointer.resume(&manifest, 0, last_part);
-    frontier.write_checkpoint(&mut durable, now)?;
+    frontier.write_checkpoint(&mut durable, now, true)?;
     Ok(())
 }

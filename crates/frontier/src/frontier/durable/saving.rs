@@ -27,7 +27,10 @@ impl Frontier {
         if self.in_commit {
             return Err(FrontierError::Poisoned);
         }
-        self.save_with(|frontier, durable| frontier.write_row(durable, attachment, now))
+        self.save_with(|frontier, durable| {
+            let sync = durable.is_sync_due(now);
+            frontier.write_row(durable, attachment, now, sync)
+        })
     }
 
     /// Writes something. Poisoned until it is written.
@@ -50,12 +53,17 @@ impl Frontier {
         done
     }
 
-    fn write_row(&mut self, durable: &mut Durable, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+    fn write_row(
+        &mut self,
+        durable: &mut Durable,
+        attachment: &[u8],
+        now: Time,
+        sync: bool,
+    ) -> Result<(), FrontierError> {
         self.recall_some(durable, now)?;
         self.tend_layers(durable)?;
-        let is_sync_due = durable.is_sync_due(now);
         let is_new = !durable.calls.is_empty() || durable.attachment != attachment;
-        if !is_new && !is_sync_due {
+        if !is_new && !sync {
             return Ok(());
         }
         let mut batch = Batch::default();
@@ -84,12 +92,12 @@ impl Frontier {
             self.begin_checkpoint(durable)?;
         }
         self.write_slice(durable, &mut batch)?;
-        if is_sync_due {
+        if sync {
             self.set_status(&mut batch, now);
             batch.set_status("store_bytes", durable.store.lock().bytes());
             durable.last_sync = now;
         }
-        durable.store.lock().commit(&batch, is_sync_due)?;
+        durable.store.lock().commit(&batch, sync)?;
         Ok(())
     }
 
@@ -100,16 +108,67 @@ impl Frontier {
     ///
     /// Those of [`persist`](Self::persist).
     pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
-        self.persist(attachment, now)?;
-        self.checkpoint_saved(now)
+        self.checkpoint_after(attachment, now, || true).map(drop)
+    }
+
+    /// Writes a checkpoint as [`checkpoint`](Self::checkpoint) does, but syncs it only after `is_synced`, which is called when there is
+    /// nothing else left to do: wait there for another thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the
+    /// directory has all changes, but not synced, and the frontier is poisoned.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`persist`](Self::persist).
+    pub fn checkpoint_after(
+        &mut self,
+        attachment: &[u8],
+        now: Time,
+        is_synced: impl FnOnce() -> bool,
+    ) -> Result<bool, FrontierError> {
+        if self.in_commit {
+            return Err(FrontierError::Poisoned);
+        }
+        self.save_with(|frontier, durable| frontier.write_row(durable, attachment, now, false))?;
+        if self.durable.is_none() {
+            return Ok(is_synced());
+        }
+        let mut has_synced = false;
+        self.save_with(|frontier, durable| {
+            let batch = frontier.encode_checkpoint(durable, now)?;
+            has_synced = is_synced();
+            if has_synced {
+                durable.store.lock().commit(&batch, true)?;
+                durable.last_sync = now;
+            }
+            Ok(())
+        })?;
+        self.in_commit |= !has_synced;
+        Ok(has_synced)
     }
 
     /// Writes a checkpoint. All calls must have been saved, or belong to no row.
     pub(super) fn checkpoint_saved(&mut self, now: Time) -> Result<(), FrontierError> {
-        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now))
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, true))
     }
 
-    pub(super) fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
+    /// Writes the checkpoint of a new frontier. It is small, and costs nothing if it is lost: so the next sync will do.
+    pub(super) fn checkpoint_first(&mut self, now: Time) -> Result<(), FrontierError> {
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, false))
+    }
+
+    pub(super) fn write_checkpoint(
+        &mut self,
+        durable: &mut Durable,
+        now: Time,
+        sync: bool,
+    ) -> Result<(), FrontierError> {
+        let batch = self.encode_checkpoint(durable, now)?;
+        durable.store.lock().commit(&batch, sync)?;
+        durable.last_sync = now;
+        Ok(())
+    }
+
+    /// Begins a checkpoint, and writes all of it but the last commit, which it returns.
+    fn encode_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<Batch, FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
@@ -125,9 +184,7 @@ impl Frontier {
         durable.checkpointer.remove_all(&mut batch);
         durable.shelf.remove_all(&mut batch);
         self.set_status(&mut batch, now);
-        durable.store.lock().commit(&batch, true)?;
-        durable.last_sync = now;
-        Ok(())
+        Ok(batch)
     }
 
     /// Begins a checkpoint of the present state, which all rows so far contain.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::mark::{CopyMark, Has};
 use super::rows::Evicted;
 use super::{HostTable, Slot};
+use crate::appended::append;
 use crate::hosts::host::Host;
 use crate::url::HostKey;
 pub(crate) use reader::{HostReader, HostsError};
@@ -144,9 +145,8 @@ impl HostCopy {
     }
 
     fn add(&mut self, piece: &PieceRef<'_>) {
-        match postcard::to_extend(piece, std::mem::take(&mut self.copied)) {
-            Ok(copied) => self.copied = copied,
-            Err(error) => self.error = Some(error),
+        if let Err(error) = append(piece, &mut self.copied) {
+            self.error = Some(error);
         }
     }
 
@@ -154,9 +154,8 @@ impl HostCopy {
         if self.is_whole() {
             return;
         }
-        match postcard::to_extend(key, std::mem::take(&mut self.names)) {
-            Ok(names) => self.names = names,
-            Err(error) => self.error = Some(error),
+        if let Err(error) = append(key, &mut self.names) {
+            self.error = Some(error);
         }
     }
 }

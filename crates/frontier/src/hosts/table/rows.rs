@@ -17,6 +17,7 @@ use super::facts::Facts;
 use super::mark::CopyMark;
 use super::reference::HostRef;
 use super::{Resident, Slot};
+use crate::appended::append;
 use crate::hosts::host::{Host, HostState};
 use crate::hosts::{HostRules, Shelf};
 use crate::rules::ParseRules;
@@ -134,12 +135,11 @@ impl NewRow {
     /// Adds a host; returns false if that is not possible.
     pub(super) fn add(&mut self, index: usize, name: &HostKey, host: &Host) -> bool {
         let before = self.bytes.len();
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.extend_from_slice(&[0; HEAD]);
-        let Ok(bytes) = postcard::to_extend(&(name, host), bytes) else {
+        self.bytes.extend_from_slice(&[0; HEAD]);
+        if append(&(name, host), &mut self.bytes).is_err() {
+            self.bytes.truncate(before);
             return false;
-        };
-        self.bytes = bytes;
+        }
         self.finish(index, before)
     }
 

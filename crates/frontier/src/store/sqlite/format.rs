@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
 
 use super::errors::store_error;
+use super::status::{set_status, synced_lines};
 use super::summary::Summary;
 use super::{is_log_cut_off, log_bytes};
 use crate::store::{Space, StoreError};
@@ -128,6 +129,7 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
         let sql = "INSERT INTO spaces(space, rows, seals, \"commit\") VALUES (?1, 0, 0, 0)";
         transaction.execute(sql, [space.name()])?;
     }
+    set_status(&transaction, &synced_lines(0))?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;

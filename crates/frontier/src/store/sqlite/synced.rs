@@ -5,20 +5,16 @@
 //! synced. The commits after it are the end of the log, and nothing of them is in the database, so it goes back by making the log shorter.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Result};
+use rusqlite::{Connection, OpenFlags, Result};
 
 use super::format::{FILE, beside};
+use super::status::{SYNCED_COMMIT, SYSTEM_START, line, this_system_start};
 use super::{PAGE_BYTES, SqliteStore, connect, log, log_bytes};
+use crate::store::StoreError;
 use crate::store::lock::DirectoryLock;
-use crate::store::{Batch, StoreError};
-
-/// The lines of the table `status` with the number of the last synced commit, and with the start of the system in which it was made.
-const SYNCED_COMMIT: &str = "synced_commit";
-const SYSTEM_START: &str = "system_start";
 
 /// A reader of the last synced commit. No checkpoint moves what a reader does not see, so all that comes later stays in the log.
 #[derive(Debug)]
@@ -53,7 +49,7 @@ pub(crate) struct UnsyncedCommits {
 }
 
 impl SqliteStore {
-    /// Returns the commits after the last synced one. None, too, if it is not known which one that is.
+    /// Returns the commits after the last synced one. None, too, if it is not known which one that is: an earlier version did not say.
     pub(crate) fn unsynced_commits(&self) -> std::result::Result<UnsyncedCommits, StoreError> {
         let last = self.last_commit();
         let line = |name| line(&self.connection, name).map_err(|error| self.error(error));
@@ -103,21 +99,6 @@ impl SqliteStore {
     }
 }
 
-/// Adds the lines of a commit that is going to be synced.
-pub(super) fn lines(commit: i64) -> Batch {
-    let mut batch = Batch::default();
-    batch.set_status(SYNCED_COMMIT, commit);
-    if let Some(start) = this_system_start() {
-        batch.set_status(SYSTEM_START, start);
-    }
-    batch
-}
-
-fn line(connection: &Connection, name: &str) -> Result<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT value FROM status WHERE name = ?1")?;
-    statement.query_row([name], |row| row.get(0)).optional()
-}
-
 /// Makes the log shorter by its last `count` commits. Returns `false`, and leaves it as it is, if it has fewer.
 fn cut_commits(database: &Path, count: u64) -> io::Result<bool> {
     let path = beside(database, "-wal");
@@ -128,17 +109,4 @@ fn cut_commits(database: &Path, count: u64) -> io::Result<bool> {
     file.set_len(end)?;
     file.sync_all()?;
     Ok(true)
-}
-
-/// What tells one start of the system from the next; `None` where that is not known. Linux has a random number for each start
-/// (Documentation/admin-guide/sysctl/kernel.rst, `random/boot_id`).
-fn this_system_start() -> Option<&'static String> {
-    static START: OnceLock<Option<String>> = OnceLock::new();
-    let read = || {
-        let mut text = String::new();
-        let file = File::open("/proc/sys/kernel/random/boot_id").ok()?;
-        file.take(64).read_to_string(&mut text).ok()?;
-        Some(text.trim().to_owned()).filter(|start| !start.is_empty())
-    };
-    START.get_or_init(read).as_ref()
 }

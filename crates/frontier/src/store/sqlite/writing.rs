@@ -9,8 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Result};
 use super::checkpointer::Checkpointer;
 use super::end_of_log::empty_log_at_end;
 use super::errors::store_error;
+use super::status::{set_status, synced_lines};
 use super::summary::Summary;
-use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, signed, synced};
+use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, signed};
 use crate::store::{Batch, Change, Space, StoreError, sealed};
 
 /// Free pages that a commit gives back to the disk at most.
@@ -104,9 +105,9 @@ impl SqliteStore {
                 summary.store(&self.connection, space)?;
             }
         }
-        self.set_status(batch)?;
+        set_status(&self.connection, &batch.status)?;
         if sync {
-            self.set_status(&synced::lines(commit))?;
+            set_status(&self.connection, &synced_lines(commit))?;
         }
         self.uncounted += BYTES_BESIDE_VALUE;
         if self.may_shrink {
@@ -155,18 +156,6 @@ impl SqliteStore {
         self.connection.prepare_cached(&sql)?.execute([first, last])?;
         summary.bound(&self.connection, space)?;
         self.may_shrink = true;
-        Ok(())
-    }
-
-    fn set_status(&self, batch: &Batch) -> Result<()> {
-        if batch.status.is_empty() {
-            return Ok(());
-        }
-        let sql = "INSERT OR REPLACE INTO status(name, value) VALUES (?1, ?2)";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        for (name, value) in &batch.status {
-            statement.execute((name, value))?;
-        }
         Ok(())
     }
 

@@ -161,9 +161,9 @@ fn a_store_goes_back_to_the_last_synced_commit() {
     let (synced, after) = (SqliteStore::open(&synced).unwrap(), SqliteStore::open(&after).unwrap());
     assert_eq!(keys(&synced), [5, 6, 7]);
     assert!(contents(&after) == contents(&synced));
-    // Where no commit was ever synced, it is not known what was.
-    assert_eq!(SqliteStore::discard_unsynced(&before).unwrap(), 0);
-    assert_eq!(keys(&SqliteStore::open(&before).unwrap()), [3, 4]);
+    // A new store is synced before its first commit.
+    assert_eq!(SqliteStore::discard_unsynced(&before).unwrap(), 2);
+    assert_eq!(keys(&SqliteStore::open(&before).unwrap()), [0; 0]);
 }
 
 #[test]
