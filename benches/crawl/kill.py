@@ -229,6 +229,7 @@ def check(arguments, number, moments, max_kills, work, server):
                 kills += 1
                 if power:
                     met[power.cut(process, moments)] += 1
+                    met["went back"] += "goes back" in (work / "stderr").read_text()
                     continue
                 if not end(process, moments.choices([KILL, STOP, STOP_NOW], [8, 1, 1])[0]):
                     return ["the crawl did not end after a signal"], kills
@@ -347,11 +348,23 @@ class Power:
                 synced[path] = lengths.get(path, 0)
         return synced
 
+    def kill(self, process):
+        """Kills the child of strace, which may not be there yet, and then strace ends. A helper of strace may be there for an instant."""
+        while process.poll() is None:
+            try:
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                crawlers = [child for child in children if pathlib.Path(f"/proc/{child}/comm").read_text().strip() != "strace"]
+                for child in crawlers:
+                    os.kill(int(child), signal.SIGKILL)
+                if crawlers:
+                    return
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+            time.sleep(0.001)
+
     def cut(self, process, moments):
         """Kills the crawler, and takes a part of what was not synced. Returns a word for what was lost."""
-        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        for child in children:
-            os.kill(int(child), signal.SIGKILL)
+        self.kill(process)
         process.wait(END_SECONDS)
         synced, lost = self.synced(), "nothing"
         for path in self.found():

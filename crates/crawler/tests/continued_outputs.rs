@@ -432,3 +432,44 @@ fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was(
         ["warcinfo", "response", "request", "warcinfo", "response", "request"]
     );
 }
+
+#[test]
+fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
+    let folder = Folder::new("archive-back");
+    let path = folder.file("pages.warc.gz");
+    // A file of another crawl stands among them.
+    let other = folder.file("pages-00003.warc.gz");
+    fs::write(&other, "another").unwrap();
+    let open =
+        |saved: Option<&SavedOutput>| Archive::continuing("warc", archive_options(&path, Some(1000)), saved).unwrap();
+    let mut archive = open(None);
+    report(&mut archive, 0).unwrap();
+    let synced = archive.save(true).unwrap();
+    for _ in 0..2 {
+        for number in 1..10 {
+            report(&mut archive, number).unwrap();
+            archive.save(false).unwrap();
+        }
+        drop(archive);
+        archive = open(synced.as_ref());
+    }
+    for number in 1..10 {
+        report(&mut archive, number).unwrap();
+        archive.save(false).unwrap();
+    }
+    drop(archive);
+    assert_eq!(fs::read(&other).unwrap(), b"another");
+    fs::remove_file(&other).unwrap();
+    let mut answers = BTreeMap::<_, usize>::new();
+    let mut files = 0;
+    for file in fs::read_dir(&folder.0).unwrap() {
+        files += 1;
+        for (kind, target) in records(&file.unwrap().path()) {
+            if kind == "response" || kind == "revisit" {
+                *answers.entry(target).or_default() += 1;
+            }
+        }
+    }
+    assert!(files > 3 && answers.len() == 10, "{files} files, {answers:?}");
+    assert!(answers.values().all(|count| *count == 1), "{answers:?}");
+}

@@ -36,6 +36,15 @@ pub(super) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError
             return Ok(());
         }
     }
+    if unsynced.is_system_restarted {
+        let shown = state.display();
+        log::warn!(
+            target: "crawler::state",
+            state:% = shown, unsynced_commits = unsynced.commits;
+            "the system was started anew since the last sync, and the crawl in {shown} cannot go back to it: an output is missing at its place, \
+             or has changed. The outputs may lack what was written since"
+        );
+    }
     // Opening may sync the state, with what a killed run has written to the outputs.
     let sync = |file: &&SavedFile| OutputFile::sync_existing(Path::new(&file.path));
     let synced = last.iter().try_for_each(sync);

@@ -49,6 +49,8 @@ pub(super) struct Saving {
     fetcher: PathBuf,
     /// Whether commits were made since the last sync.
     has_unsynced: bool,
+    /// The interval between two syncs, until the first commit of the run, which is synced.
+    sync_interval: Option<Duration>,
     /// When pages of age are looked for next.
     pub(super) next_refresh: Time,
     /// When more pages are looked for that got no answer in an earlier run; `None` if there are no more.
@@ -155,7 +157,8 @@ impl<S: Fetcher> Crawl<S> {
         }
         let sync_interval = config.options().sync_interval;
         let mut crawl = Self::with_parts(config, opened.frontier, fetcher);
-        crawl.frontier.set_sync_interval(sync_interval);
+        // So the last sync knows all outputs and the start of the system, and has what an earlier run has left.
+        crawl.frontier.set_sync_interval(Duration::ZERO);
         let kept = state.join(KEPT);
         crawl.restore_fetcher(&kept)?;
         let mut saving = Saving {
@@ -163,6 +166,8 @@ impl<S: Fetcher> Crawl<S> {
             seeds: hash_of_seeds(crawl.config.seeds()),
             rules: hash_of_rules,
             for_new_links,
+            has_unsynced: true,
+            sync_interval: Some(sync_interval),
             ..Saving::default()
         };
         if let Some(state) = saved {
@@ -275,6 +280,9 @@ impl<S: Fetcher> Crawl<S> {
             self.frontier.persist(&state, now)?;
             saving.buffer = state;
             saving.has_unsynced = !sync;
+            if let Some(interval) = saving.sync_interval.take() {
+                self.frontier.set_sync_interval(interval);
+            }
         }
         saving.changed = None;
         self.saving = Some(saving);

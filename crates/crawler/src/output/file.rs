@@ -226,7 +226,7 @@ impl SavedFile {
             }
         };
         let tail: io::Result<Option<Tail>> = tail();
-        self.length == 0 || tail.is_ok_and(|tail| tail.is_some_and(|tail| tail.hash() == self.tail))
+        tail.is_ok_and(|tail| tail.is_some_and(|tail| tail.hash() == self.tail))
     }
 }
 

@@ -65,6 +65,8 @@ pub struct SavedFiles {
     written: Written,
     /// The files since the last sync, if the crawl can be continued.
     unsynced: Vec<PathBuf>,
+    /// Whether files of an earlier run may not be synced.
+    has_earlier: bool,
 }
 
 impl SavedFiles {
@@ -81,6 +83,7 @@ impl SavedFiles {
             temporary: folder.join(format!(".crawler-{}-{number}.part", std::process::id())),
             written: Written::new(),
             unsynced: Vec::new(),
+            has_earlier: false,
         })
     }
 
@@ -91,6 +94,7 @@ impl SavedFiles {
     ///
     /// When the system cannot make the folder, or the names cannot be read.
     pub fn continuing(name: &str, folder: &Path, names: OutputFile) -> io::Result<Self> {
+        let has_earlier = !names.is_empty();
         let written = Written::continuing(name, names)?;
         let files = Self::create(folder)?;
         let temporary = folder.join(format!(".crawler-{}.part", written.token()));
@@ -99,6 +103,7 @@ impl SavedFiles {
         Ok(Self {
             temporary,
             written,
+            has_earlier,
             ..files
         })
     }
@@ -197,7 +202,9 @@ impl Observer for SavedFiles {
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
         if sync {
-            sync_all(&self.folder, &std::mem::take(&mut self.unsynced))?;
+            sync_all(&self.folder, &self.unsynced, self.has_earlier)?;
+            self.unsynced.clear();
+            self.has_earlier = false;
         }
         self.written.save(sync)
     }

@@ -32,7 +32,7 @@ use uuid::Uuid;
 
 use self::file::{SavedSeries, Series};
 use self::payloads::{Original, Payloads};
-use self::record::{Info, Record, start_of_file};
+use self::record::{Info, Record, following, start_of_file};
 use crate::event::{Event, Observer};
 use crate::fetch::Capture;
 use crate::saved_output::SavedOutput;
@@ -237,9 +237,10 @@ impl Writer {
         let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
         let id = |text: &str| Uuid::parse_str(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
         let (id, next_id) = (id(&archive.id)?, id(&archive.next_id)?);
-        let start = start_of_file(next_id);
+        // Several, if it goes back to the last sync.
+        let starts = std::iter::successors(Some(next_id), |id| Some(following(*id))).map(start_of_file);
         let (path, max) = (&options.path, options.max_file_bytes);
-        let series = Series::reopen(path, max, &archive.series, &saved.file, &start)?;
+        let series = Series::reopen(path, max, &archive.series, &saved.file, starts)?;
         let mut writer = Self::new(series, options);
         (writer.info.id, writer.info.next_id) = (id, next_id);
         writer.has_begun = archive.has_begun;

@@ -198,3 +198,110 @@ fn no_page_waits_longer_for_a_sync_than_the_interval_also_while_the_crawl_waits_
         );
     }
 }
+
+/// Options without a sync after the first commit.
+fn seldom_synced() -> CrawlOptions {
+    let mut options = options();
+    options.sync_interval = FOREVER;
+    options
+}
+
+/// Runs a new crawl, and kills it long after its last sync.
+fn killed(folder: &Folder, site: &Site) {
+    let crawl = with_outputs(open(folder, site, seldom_synced()).unwrap(), folder);
+    assert!(run(crawl, Duration::from_secs(20)).is_none());
+    assert!(folder.lines("pages").len() > 10);
+}
+
+fn start_system_anew(folder: &Folder) {
+    let mut database = rusqlite::Connection::open(folder.state().join("frontier.sqlite")).unwrap();
+    // It is one more commit in the log, which stays as it is.
+    let config = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    database.set_db_config(config, true).unwrap();
+    let change = database.transaction().unwrap();
+    for sql in [
+        "UPDATE status SET value = 'another' WHERE name = 'system_start'",
+        "UPDATE spaces SET \"commit\" = 1 + (SELECT max(\"commit\") FROM spaces) WHERE space = 'meta'",
+    ] {
+        assert_eq!(change.execute(sql, []).unwrap(), 1);
+    }
+    change.commit().unwrap();
+}
+
+/// Moves the outputs to a folder of their own, and returns it.
+fn move_outputs(folder: &Folder) -> PathBuf {
+    let moved = folder.0.join("moved");
+    fs::create_dir(&moved).unwrap();
+    for name in ["pages", "refused"] {
+        fs::rename(folder.0.join(name), moved.join(name)).unwrap();
+    }
+    moved
+}
+
+#[test]
+fn a_kill_takes_nothing_back_also_if_the_outputs_are_moved_before_the_next_run() {
+    for moves in [false, true] {
+        let (folder, site) = (Folder::new(&format!("moved-{moves}")), Site::default());
+        killed(&folder, &site);
+        let pages = fs::metadata(folder.0.join("pages")).unwrap().len();
+        if moves {
+            move_outputs(&folder);
+        }
+        let crawl = open(&folder, &site, options()).unwrap();
+        assert_eq!(crawl.saved_output("pages").unwrap().file.length, pages, "{moves}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kill_takes_nothing_back_if_the_system_was_started_anew_before_the_run() {
+    let (folder, site) = (Folder::new("before"), Site::default());
+    let stopped = with_outputs(open(&folder, &site, options()).unwrap(), &folder);
+    let stop = stopped.stop_handle();
+    let stopped = stopped.observe(move |event: &Event<'_>| {
+        if matches!(event, Event::Page(_)) {
+            stop.finish();
+        }
+    });
+    assert_eq!(run(stopped, FOREVER).unwrap().unwrap().ending, Ending::Stopped);
+    start_system_anew(&folder);
+    killed(&folder, &site);
+    let pages = fs::metadata(folder.0.join("pages")).unwrap().len();
+    let crawl = open(&folder, &site, options()).unwrap();
+    assert_eq!(crawl.saved_output("pages").unwrap().file.length, pages);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn after_a_start_of_the_system_no_hole_in_the_middle_of_an_output_is_taken_for_lines() {
+    let (folder, site) = (Folder::new("hole"), Site::default());
+    let whole = run_to_end(&Folder::new("hole-whole"), &Site::default());
+    killed(&folder, &site);
+    start_system_anew(&folder);
+    let mut lines = fs::read(folder.0.join("pages")).unwrap();
+    // Its length and its last bytes are as they were.
+    let end = lines.len() - 4200;
+    lines[100..end].fill(0);
+    fs::write(folder.0.join("pages"), lines).unwrap();
+    let end = run_to_end(&folder, &site);
+    assert_eq!(counts(&end), counts(&whole));
+    assert!(folder.urls("pages").values().all(|count| *count == 1));
+}
+
+#[test]
+fn what_a_killed_run_has_not_synced_is_synced_by_one_that_only_waits() {
+    let (folder, site) = (Folder::new("idle"), Site::default());
+    let slow = |mut options: CrawlOptions| {
+        options.frontier.delay = Duration::from_secs(3600);
+        options
+    };
+    let crawl = with_outputs(open(&folder, &site, slow(seldom_synced())).unwrap(), &folder);
+    assert!(run(crawl, Duration::from_secs(3700)).is_none());
+    let unsynced = || frontier::Frontier::unsynced(&folder.state()).unwrap();
+    assert!(unsynced().is_some());
+    let requests = site.count();
+    let crawl = with_outputs(open(&folder, &site, slow(options())).unwrap(), &folder);
+    assert!(run(crawl, Duration::from_secs(600)).is_none());
+    assert_eq!(site.count(), requests, "it only waits");
+    assert_eq!(unsynced(), None);
+}

@@ -140,6 +140,7 @@ impl SqliteStore {
             log_limit: sizes.log_bytes,
             long_log_pages: sizes.long_log_bytes / u64::from(sizes.page_bytes),
             may_shrink: true,
+            uncounted: log_bytes(&path),
             ..Self::of(path, connection, summaries)
         };
         store.is_synced = store.unsynced_commits()?.count == 0;

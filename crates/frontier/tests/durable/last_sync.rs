@@ -71,3 +71,35 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     assert_eq!(unsynced(), None);
     assert_eq!(Frontier::discard_unsynced(&dir.0).unwrap(), 0);
 }
+
+#[test]
+fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config(), START).frontier;
+    frontier
+        .offer(&common::pages("http://site.example/", 50), at(1))
+        .unwrap();
+    let mut asked = 0;
+    let mut answer = |is_synced| {
+        asked += 1;
+        is_synced
+    };
+    assert!(frontier.checkpoint_after(b"first", at(2), || answer(true)).unwrap());
+    assert_eq!(Frontier::unsynced(&dir.0).unwrap(), None);
+    frontier
+        .offer(&common::pages("http://other.example/", 50), at(3))
+        .unwrap();
+    let given_up = frontier.checkpoint_after(b"second", at(4), || answer(false));
+    assert!(!given_up.unwrap());
+    assert_eq!(asked, 2);
+    let picture = picture(&frontier);
+    assert!(frontier.persist(b"third", at(5)).is_err(), "it is poisoned");
+    drop(frontier);
+    let unsynced = Frontier::unsynced(&dir.0).unwrap().unwrap();
+    assert_eq!((unsynced.commits, unsynced.attachment.as_slice()), (1, &b"second"[..]));
+    let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+    assert_eq!(self::picture(&read.frontier), picture);
+
+    let mut in_memory = Frontier::in_memory(config()).unwrap();
+    assert!(!in_memory.checkpoint_after(b"", at(1), || false).unwrap());
+}

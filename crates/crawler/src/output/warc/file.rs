@@ -62,21 +62,32 @@ impl Series {
         Ok(series)
     }
 
-    /// Continues after the last record that was saved. A next file that was not saved is removed if it starts with `start`.
+    /// Continues after the last record that was saved. Later files that were not saved are removed: the first of them starts with the first of
+    /// `starts`, and so on.
     pub(super) fn reopen(
         first: &Path,
         max_file_bytes: Option<NonZeroU64>,
         saved: &SavedSeries,
         file: &SavedFile,
-        start: &[u8],
+        mut starts: impl Iterator<Item = Vec<u8>>,
     ) -> io::Result<Self> {
         let path = match saved.number {
             0 => first.to_owned(),
             number => numbered(first, number),
         };
-        let next = numbered(first, saved.next);
-        if next.exists() && starts_with(&next, start)? {
-            std::fs::remove_file(&next)?;
+        let (mut number, mut start) = (saved.next, starts.next());
+        while let next = numbered(first, number)
+            && let Some(expected) = &start
+            && next.exists()
+        {
+            let found = start_of(&next, expected.len())?;
+            // The first name was free. In the place of a later one, what cannot be read may be another program's.
+            let may_be_torn = number == saved.next || !found.is_empty() || next.metadata()?.len() == 0;
+            if may_be_torn && expected.starts_with(&found) {
+                std::fs::remove_file(&next)?;
+                start = starts.next();
+            }
+            number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
         }
         let mut series = Self {
             first: first.to_owned(),
@@ -165,11 +176,11 @@ impl Series {
     }
 }
 
-/// Returns whether a file, or what is left of it after a crash, has this start.
-fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
+/// Returns the first bytes of the content of a file, as far as a crash has left them.
+fn start_of(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut found = Vec::new();
-    let length = start.len() as u64;
+    let length = length as u64;
     if is_compressed(path) {
         // The end of a torn file is an error; what is before it counts.
         let _ = MultiGzDecoder::new(BufReader::new(file))
@@ -178,7 +189,7 @@ fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
     } else {
         file.take(length).read_to_end(&mut found)?;
     }
-    Ok(start.starts_with(&found))
+    Ok(found)
 }
 
 fn is_compressed(path: &Path) -> bool {

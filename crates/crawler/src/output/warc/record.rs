@@ -12,6 +12,7 @@ use super::ArchiveOptions;
 use super::payloads::Original;
 use crate::fetch::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
+use crate::page::fingerprint::content_hash;
 use crate::timestamp::rfc3339_of;
 
 /// The profile of a `revisit` record for a payload that is in the archive (section 6.7.2 of the standard).
@@ -46,7 +47,8 @@ impl Info {
 
     /// Makes the first record of a file. All later records of the file refer to it.
     pub(super) fn record(&mut self, file: &Path) -> Record {
-        self.id = std::mem::replace(&mut self.next_id, Uuid::new_v4());
+        let after = following(self.next_id);
+        self.id = std::mem::replace(&mut self.next_id, after);
         let robots = if self.options.obeys_robots {
             "RFC 9309"
         } else {
@@ -79,6 +81,13 @@ impl Info {
 pub(super) struct Record {
     id: Uuid,
     bytes: Vec<u8>,
+}
+
+/// Returns the identifier of the file after the one with this identifier. It follows from it, so that a run that goes back to an earlier commit
+/// knows the files that were made since.
+pub(super) fn following(id: Uuid) -> Uuid {
+    let hash = content_hash(id.as_bytes()).map_or(0, |hash| hash.value());
+    uuid::Builder::from_random_bytes(hash.to_le_bytes()).into_uuid()
 }
 
 /// Returns the bytes that the first record of a file starts with.

@@ -111,8 +111,8 @@ impl Frontier {
         self.checkpoint_after(attachment, now, || true).map(drop)
     }
 
-    /// Writes a checkpoint as [`checkpoint`](Self::checkpoint) does, but syncs it only after `is_synced`, which is called when there is
-    /// nothing else left to do: wait there for another thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the
+    /// Writes a checkpoint as [`checkpoint`](Self::checkpoint) does, but syncs it only after `is_synced`, which is called once,
+    /// when there is nothing else left to do, or much of it is written: wait there for another thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the
     /// directory has all changes, but not synced, and the frontier is poisoned.
     ///
     /// # Errors
@@ -131,11 +131,14 @@ impl Frontier {
         if self.durable.is_none() {
             return Ok(is_synced());
         }
-        let mut has_synced = false;
+        let (mut is_synced, mut has_synced) = (Some(is_synced), false);
         self.save_with(|frontier, durable| {
-            let batch = frontier.encode_checkpoint(durable, now)?;
-            has_synced = is_synced();
-            if has_synced {
+            let may_sync = &mut || {
+                has_synced = is_synced.take().map_or(has_synced, |is_synced| is_synced());
+                has_synced
+            };
+            let batch = frontier.encode_checkpoint(durable, now, may_sync)?;
+            if may_sync() {
                 durable.store.lock().commit(&batch, true)?;
                 durable.last_sync = now;
             }
@@ -161,14 +164,19 @@ impl Frontier {
         now: Time,
         sync: bool,
     ) -> Result<(), FrontierError> {
-        let batch = self.encode_checkpoint(durable, now)?;
+        let batch = self.encode_checkpoint(durable, now, &mut || sync)?;
         durable.store.lock().commit(&batch, sync)?;
         durable.last_sync = now;
         Ok(())
     }
 
-    /// Begins a checkpoint, and writes all of it but the last commit, which it returns.
-    fn encode_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<Batch, FrontierError> {
+    /// Begins a checkpoint, and writes all of it but the last commit, which it returns. `may_sync` is asked when the log has become long.
+    fn encode_checkpoint(
+        &mut self,
+        durable: &mut Durable,
+        now: Time,
+        may_sync: &mut dyn FnMut() -> bool,
+    ) -> Result<Batch, FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
@@ -178,7 +186,9 @@ impl Frontier {
             // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
             // is there wholly or not at all. The last slice is committed with the removal of what it replaces.
             if durable.checkpointer.has_finished() && durable.checkpointer.is_writing() {
-                durable.store.lock().commit(&std::mem::take(&mut batch), false)?;
+                let mut store = durable.store.lock();
+                let sync = store.wants_sync() && may_sync();
+                store.commit(&std::mem::take(&mut batch), sync)?;
             }
         }
         durable.checkpointer.remove_all(&mut batch);

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::{PATIENCE, SqliteStore};
-use crate::store::StoreError;
+use crate::store::{Batch, StoreError};
 
 impl SqliteStore {
     /// Takes what was found in the log for the state to continue, if something in it was left for a repair.
@@ -14,6 +14,8 @@ impl SqliteStore {
         if self.is_accepted {
             return Ok(());
         }
+        // All that is emptied out of the log is synced.
+        self.write(&Batch::default(), true)?;
         // The thread reads when it begins, and when it moves what was synced.
         self.begin_with_thread()?;
         let held = self.checkpointer()?.hold()?;

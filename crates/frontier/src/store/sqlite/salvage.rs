@@ -110,7 +110,8 @@ impl Salvage {
 
     fn write(&mut self, to: &mut dyn Store) -> Result<(), StoreError> {
         self.bytes = 0;
-        to.commit(&std::mem::take(&mut self.batch), false)
+        let sync = to.wants_sync();
+        to.commit(&std::mem::take(&mut self.batch), sync)
     }
 
     fn finish(&mut self, to: &mut dyn Store) -> Result<(), StoreError> {

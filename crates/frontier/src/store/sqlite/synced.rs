@@ -7,12 +7,16 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Result};
 
+use super::end_of_log::empty_log_at_end;
+use super::errors::{is_busy, store_error};
 use super::format::{FILE, beside};
 use super::status::{SYNCED_COMMIT, SYSTEM_START, line, this_system_start};
-use super::{PAGE_BYTES, SqliteStore, connect, log, log_bytes};
+use super::summary::Summary;
+use super::{PAGE_BYTES, SqliteStore, connect, connect_without_log, log, log_bytes};
 use crate::store::StoreError;
 use crate::store::lock::DirectoryLock;
 
@@ -71,7 +75,7 @@ impl SqliteStore {
     }
 
     /// Removes the commits after the last synced one from a store that nobody has open. Returns how many there were; 0, and leaves the store as it
-    /// is, if they are not in the log any more.
+    /// is, if they are not in the log alone.
     pub(crate) fn discard_unsynced(dir: &Path) -> std::result::Result<u64, StoreError> {
         let _lock = DirectoryLock::take(dir)?;
         // Its end leaves the log as it is.
@@ -81,9 +85,12 @@ impl SqliteStore {
         let (path, last) = (reader.path.clone(), reader.last_commit());
         let count = reader.unsynced_commits()?.count;
         drop(reader);
-        if count == 0 {
+        // What another program has moved into the database stays there. It cannot be read alone if a crash has cut off a move of what was synced.
+        let moved = connect_without_log(&path).and_then(|database| Summary::last_commit(&database));
+        if count == 0 || moved.is_some_and(|moved| moved > last - count.cast_signed()) {
             return Ok(0);
         }
+        check_alone(&path)?;
         if !cut_commits(&path, count).map_err(|error| StoreError::io(&beside(&path, "-wal"), error))? {
             return Ok(0);
         }
@@ -96,6 +103,25 @@ impl SqliteStore {
             return Err(StoreError::damaged(&path, what));
         }
         Ok(count)
+    }
+}
+
+/// Fails if another connection is open: it would read a log that is gone.
+fn check_alone(path: &Path) -> std::result::Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // The mode comes before all that reads: then the first read locks the database for this connection alone.
+    let alone = Connection::open_with_flags(path, flags).and_then(|connection| {
+        empty_log_at_end(&connection, false)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        connection.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
+        connection.query_row("SELECT count(*) FROM spaces", [], |_| Ok(()))
+    });
+    match alone {
+        Err(error) if is_busy(&error) => {
+            let why = "another program reads it, such as status or list: end that, then start again";
+            Err(StoreError::io(path, io::Error::new(io::ErrorKind::ResourceBusy, why)))
+        }
+        other => other.map_err(|error| store_error(path, error)),
     }
 }
 

@@ -269,3 +269,85 @@ fn what_an_earlier_run_has_not_synced_stays_in_the_log_until_this_one_syncs() {
         Some(runs * 25)
     );
 }
+
+/// One synced commit, and six that were not synced.
+fn with_unsynced(folder: &Folder) {
+    let mut store = SqliteStore::open(folder).unwrap();
+    store.commit(&put(Space::Journal, 1, b"synced"), true).unwrap();
+    for key in 2..8 {
+        store
+            .commit(&put(Space::Journal, key, &noise(3000, key)), false)
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_store_whose_log_was_accepted_is_synced_also_if_a_reader_holds_the_log() {
+    let folder = Folder::new();
+    with_unsynced(&folder);
+    let log = folder.join("frontier.sqlite-wal");
+    let mut bytes = fs::read(&log).unwrap();
+    let at = 32 + (bytes.len() - 32) / 4120 * 2 / 3 * 4120 + 2000;
+    bytes[at] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let reader = rusqlite::Connection::open(folder.join("frontier.sqlite")).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM journal").unwrap();
+    let mut store = SqliteStore::open(&folder).unwrap();
+    assert!(store.unread_commits() > 0);
+    // As a frontier does that is opened.
+    store.commit(&put(Space::Journal, 50, b"not synced"), false).unwrap();
+    store.accept().unwrap();
+    store.commit(&put(Space::Journal, 51, b"not synced"), false).unwrap();
+    let image = image_of(&folder);
+    assert_eq!(SqliteStore::discard_unsynced(&image).unwrap(), 1);
+    let found = keys(&SqliteStore::open(&image).unwrap());
+    assert_eq!(found.last(), Some(&50), "{found:?}");
+}
+
+#[test]
+fn what_another_program_has_moved_into_the_database_is_not_discarded() {
+    let folder = Folder::new();
+    with_unsynced(&folder);
+    let tool = rusqlite::Connection::open(folder.join("frontier.sqlite")).unwrap();
+    tool.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())).unwrap();
+    // It does not come to remove the log.
+    let image = image_of(&folder);
+    drop(tool);
+    assert_eq!(SqliteStore::discard_unsynced(&image).unwrap(), 0);
+    assert_eq!(keys(&SqliteStore::open(&image).unwrap()), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn nothing_is_discarded_while_another_program_reads() {
+    let folder = Folder::new();
+    with_unsynced(&folder);
+    let reader = SqliteStore::open_read_only(&folder).unwrap();
+    let refused = SqliteStore::discard_unsynced(&folder).unwrap_err();
+    assert!(refused.to_string().contains("another program reads it"), "{refused}");
+    assert_eq!(keys(&reader).len(), 7);
+    drop(reader);
+    assert_eq!(SqliteStore::discard_unsynced(&folder).unwrap(), 6);
+    assert_eq!(keys(&SqliteStore::open(&folder).unwrap()), [1]);
+}
+
+#[test]
+fn the_log_of_a_salvage_has_a_bound() {
+    let folder = Folder::new();
+    let mut store = SqliteStore::open(&folder).unwrap();
+    for key in 0..60 {
+        store
+            .commit(&put(Space::Segment, key, &noise(1_000_000, key)), key == 59)
+            .unwrap();
+    }
+    drop(store);
+    let to = Folder::new();
+    let sizes = Sizes {
+        log_bytes: 1 << 20,
+        long_log_bytes: 1 << 20,
+        ..SIZES
+    };
+    let mut store = SqliteStore::open_sized(&to, sizes).unwrap();
+    crate::store::salvage(&folder, &mut store).unwrap();
+    let log = fs::metadata(to.join("frontier.sqlite-wal")).unwrap().len();
+    assert!(log < 20_000_000, "{log}");
+}
