@@ -313,7 +313,45 @@ fn runs() -> Vec<Output> {
     .map(|arguments| crawler(&arguments).spawn().unwrap())
     .collect();
     let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
-    ended.chain([begun, unanswered, signalled()]).collect()
+    let back = [false, true].map(after_a_start_of_the_system);
+    ended.chain([begun, unanswered, signalled()]).chain(back).collect()
+}
+
+/// Runs a crawl again whose last commit was not synced before the system was started anew, and whose output may be lost.
+fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let state = format!("{folder}/started-{is_output_lost}");
+    let pages = format!("{state}.jsonl");
+    let _ = fs::remove_dir_all(&state);
+    let arguments = [
+        "--log-format",
+        "json",
+        "--state",
+        &state,
+        "-o",
+        &pages,
+        "--max-time",
+        "0",
+        "http://127.0.0.1:1/",
+    ];
+    crawler(&arguments).output().unwrap();
+    let mut database = rusqlite::Connection::open(Path::new(&state).join("frontier.sqlite")).unwrap();
+    // The commit stays in the log.
+    let config = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    database.set_db_config(config, true).unwrap();
+    let change = database.transaction().unwrap();
+    for sql in [
+        "UPDATE status SET value = 'another' WHERE name = 'system_start'",
+        "UPDATE spaces SET \"commit\" = 1 + (SELECT max(\"commit\") FROM spaces) WHERE space = 'meta'",
+    ] {
+        change.execute(sql, []).unwrap();
+    }
+    change.commit().unwrap();
+    drop(database);
+    if is_output_lost {
+        fs::remove_file(&pages).unwrap();
+    }
+    crawler(&arguments).output().unwrap()
 }
 
 /// Leaves a log with a wrong byte before commits that are intact.
