@@ -170,7 +170,8 @@ impl Frontier {
         }
     }
 
-    /// Returns whether the next [`persist`](Self::persist) will sync the store. Sync what belongs to the attachment first.
+    /// Returns whether the next [`persist`](Self::persist) will sync the store. Sync what belongs to the attachment first: after a power cut,
+    /// [`discard_unsynced`](Self::discard_unsynced) goes back to such a commit.
     pub fn is_sync_due(&self, now: Time) -> bool {
         self.durable.as_ref().is_some_and(|durable| durable.is_sync_due(now))
     }
