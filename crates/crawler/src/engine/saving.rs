@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use frontier::{Frontier, FrontierConfig, OpenError, Time};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Crawl;
@@ -300,8 +301,11 @@ impl<S: Fetcher> Crawl<S> {
         self.save_fetcher(&saving)?;
         let state = self.encode(&mut saving, now)?;
         let (frontier, observers) = (&mut self.frontier, &mut self.observers);
+        let runtime = Handle::current();
         let synced = std::thread::scope(|scope| {
             let sync = scope.spawn(|| {
+                // For observers of others, which may need it.
+                let _entered = runtime.enter();
                 observers
                     .iter_mut()
                     .try_for_each(|observer| observer.save(true).map(drop))
