@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::output::file::at;
 
-/// Syncs the files that were saved below a folder, and with `has_earlier` those that were there before. On Linux one call syncs the whole file system, which costs far less than a call
-/// for each file.
+/// Syncs the files that were saved below a folder, and with `has_earlier` those that were there before. On Linux one call syncs the whole
+/// file system, which costs far less than a call for each file.
 #[cfg(target_os = "linux")]
 pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> io::Result<()> {
     if files.is_empty() && !has_earlier {

@@ -34,7 +34,7 @@ pub(super) fn line(connection: &Connection, name: &str) -> Result<Option<String>
     statement.query_row([name], |row| row.get(0)).optional()
 }
 
-/// What tells one start of the system from the next; `None` where that is not known. Linux has a random number for each start
+/// Returns the identifier of this boot of the system; `None` where there is none. Linux has a random one for each boot
 /// (Documentation/admin-guide/sysctl/kernel.rst, `random/boot_id`).
 pub(super) fn this_system_start() -> Option<&'static String> {
     static START: OnceLock<Option<String>> = OnceLock::new();

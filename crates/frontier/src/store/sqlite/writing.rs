@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::checkpointer::Checkpointer;
 use super::end_of_log::empty_log_at_end;
-use super::errors::store_error;
+use super::errors::{is_busy, store_error};
 use super::status::{set_status, synced_lines};
 use super::summary::Summary;
 use super::{PAGE_BYTES, PATIENCE, SqliteStore, bounds, signed};
@@ -226,13 +226,16 @@ impl SqliteStore {
 /// Returns whether a reader was in the way, and how many pages the log has. Waits for no reader.
 fn restart_log(connection: &Connection) -> Result<(bool, u64)> {
     connection.busy_timeout(Duration::ZERO)?;
-    let restarted = connection
-        .prepare_cached("PRAGMA wal_checkpoint(RESTART)")
-        .and_then(|mut statement| {
-            statement.query_row([], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0).cast_unsigned()))
-            })
-        });
+    let restarted = connection.prepare_cached("PRAGMA wal_checkpoint(RESTART)");
+    let restarted = restarted.and_then(|mut statement| {
+        statement.query_row([], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0).cast_unsigned()))
+        })
+    });
     connection.busy_timeout(PATIENCE)?;
-    restarted
+    match restarted {
+        // Another program is in the way. How long the log is, the thread counts again.
+        Err(error) if is_busy(&error) => Ok((true, 0)),
+        other => other,
+    }
 }
