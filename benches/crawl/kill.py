@@ -11,7 +11,7 @@ CSV, and in every third with archives of at most 100 kB. The seen-set grows, is 
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
 there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
 state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. With --power-cuts, all runs sync
-20 times per second. After each kill, each output and the log of the database is cut off at a random place behind what was synced, or ends there with zeros. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected.
+20 times per second. After each kill, each output and the log of the database is cut off at a random place behind what was synced, or ends there with zeros. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected. Half of the crawls have no delay, and four requests in flight to each host.
 
 Promises, for each crawl:
 
@@ -45,6 +45,8 @@ ELSEWHERE = "http://elsewhere.example/"
 MAX_KILLS_PER_CRAWL = 50
 # A kill lands at a random time up to this, in seconds after the start.
 LATEST_KILL = 0.5
+# A crawl without a delay ends within half a second.
+LATEST_KILL_WITHOUT_DELAY = 0.1
 # A crawl that is not killed any more must end within this time.
 LIMIT_SECONDS = 120
 # A run that gets a signal must end within this time.
@@ -199,7 +201,10 @@ def check(arguments, number, moments, max_kills, work, server):
     files = Files(work / "files", is_csv, max_archive)
     state = ["--state", work / "state", *STATES[(3 * number + number // 4) % len(STATES)]]
     state += ["--sync-interval", SYNC_INTERVAL] if arguments.power_cuts else []
-    command = [arguments.crawler, *common, "--delay", arguments.delay, *state, *files.options, seed]
+    # Without a delay, requests do not wait until their leases are committed.
+    delay, per_host, latest_kill = (0, 4, LATEST_KILL_WITHOUT_DELAY) if number // 2 % 2 else (arguments.delay, 1, LATEST_KILL)
+    pace = ["--delay", delay, "--per-host", per_host]
+    command = [arguments.crawler, *common, *pace, *state, *files.options, seed]
     command = [str(word) for word in command]
     kills, began, codes, errors = 0, time.monotonic(), [], []
     met = collections.Counter()
@@ -211,7 +216,7 @@ def check(arguments, number, moments, max_kills, work, server):
             process = subprocess.Popen([*prefix, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
             try:
                 may_kill = kills < max_kills and not error
-                code = process.wait(moments.uniform(0, LATEST_KILL) if may_kill else LIMIT_SECONDS)
+                code = process.wait(moments.uniform(0, latest_kill) if may_kill else LIMIT_SECONDS)
                 if error and code == 1:
                     kills += 1
                     if "crawler: " not in (work / "stderr").read_text():
@@ -272,7 +277,7 @@ def check(arguments, number, moments, max_kills, work, server):
         broken.append(f"{len(never)} pages were never requested, such as {never[0]}")
     if again > arguments.concurrency * kills and not arguments.power_cuts:
         broken.append(f"{again} pages were answered again after {kills} kills")
-    early = early_requests(requests, arguments.delay)
+    early = early_requests(requests, delay)
     # Here the crawl is started again at once, and not when the system is back.
     if early and not arguments.power_cuts:
         broken.append(f"{len(early)} requests came early, such as {early[0]}")

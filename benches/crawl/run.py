@@ -261,7 +261,7 @@ def measure(peer, setup, server, site, work):
 
 def ours(setup, start, _out):
     connections = str(setup.connections)
-    return [setup.programs["ours"], start, "--delay", "0", "--per-host", connections, "--concurrency", connections, "-qq"]
+    return [setup.programs["ours"], start, "--delay", "0", "--per-host", connections, "-qq"]
 
 
 def ours_output(setup, start, out):

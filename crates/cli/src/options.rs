@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use crawler::config::default_concurrency;
 use crawler::{CrawlOptions, HttpOptions};
 use frontier::{FrontierConfig, ScopeConfig};
 
@@ -198,19 +199,19 @@ pub(crate) struct Options {
         help_heading = "Politeness"
     )]
     delay: Duration,
-    /// Maximum requests in flight in total.
+    /// Maximum requests in flight in total; default: 16, or 4 times --per-host.
     ///
-    /// Requests to one host are also limited by --per-host and --delay.
+    /// The default is the larger of the two. Requests to one host are also limited by --per-host and --delay. With --state, requests that have ended count until they are committed:
+    /// after a crash, at most this number is sent again.
     #[arg(
         short = 'j',
         long,
         visible_aliases = ["threads", "workers"],
         value_name = "N",
-        default_value = show_count(crawler::config::DEFAULT_CONCURRENCY),
         value_parser = parse_count::<NonZeroUsize>,
         help_heading = "Politeness"
     )]
-    concurrency: NonZeroUsize,
+    concurrency: Option<NonZeroUsize>,
     /// Maximum requests in flight to one host.
     #[arg(
         long,
@@ -361,7 +362,7 @@ impl Options {
         };
         let mut crawl = CrawlOptions {
             frontier,
-            concurrency: self.concurrency,
+            concurrency: self.concurrency.unwrap_or_else(|| default_concurrency(self.per_host)),
             user_agent: self.user_agent.clone(),
             max_links_per_page: self.max_links_per_page,
             assets: self.assets,

@@ -57,7 +57,7 @@ fn site() -> Site {
 struct Running(Child);
 
 impl Running {
-    /// Starts a crawl, and waits until it asks for the slow page. What came before is saved then.
+    /// Starts a crawl, and waits until it asks for the slow page. What came before is saved then, if the crawl has a delay.
     fn start(arguments: &[&str], site: &Site) -> Self {
         let started = Command::new(env!("CARGO_BIN_EXE_crawler"))
             .args(arguments)
@@ -211,7 +211,7 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     let (site, folder) = (site(), folder("state-commands"));
     let state = state_in(&folder);
     let seed = site.seed.clone();
-    let arguments = ["--delay", "0", "--state", &state, &seed];
+    let arguments = ["--delay", "1ms", "--state", &state, &seed];
     let mut running = Running::start(&arguments, &site);
     assert_eq!(status(&state)["process"], running.0.id());
     check_the_middle(&state, &seed);
@@ -246,7 +246,7 @@ fn a_killed_crawl_is_continued_under_another_name_for_robots_txt() {
     let (site, folder) = (site(), folder("state-agent"));
     let state = state_in(&folder);
     let seed = site.seed.clone();
-    let arguments = ["--delay", "0", "--state", &state, &seed];
+    let arguments = ["--delay", "1ms", "--state", &state, &seed];
     Running::start(&arguments, &site).kill();
     drop(site);
     succeeds(&[&arguments[..], &["--user-agent", "other/1"]].concat());
@@ -260,7 +260,7 @@ fn a_killed_crawl_is_read_and_repaired_under_its_own_name_for_robots_txt_without
     let (site, folder) = (site(), folder("state-rules-lost"));
     let state = state_in(&folder);
     let seed = site.seed.clone();
-    let arguments = ["--delay", "0", "--user-agent", "other/1", "--state", &state, &seed];
+    let arguments = ["--delay", "1ms", "--user-agent", "other/1", "--state", &state, &seed];
     Running::start(&arguments, &site).kill();
     let before = status(&state);
     let rules = Path::new(&state).join("rules.json");

@@ -1,7 +1,7 @@
 //! The options of a crawl, checked once before it starts.
 
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
@@ -14,6 +14,14 @@ use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
+
+/// Returns a [concurrency](CrawlOptions::concurrency) for a maximum number of requests in flight to one host: four times that, and at least
+/// [`DEFAULT_CONCURRENCY`].
+pub fn default_concurrency(per_host: NonZeroU32) -> NonZeroUsize {
+    let hosts = usize::try_from(per_host.get()).unwrap_or(usize::MAX);
+    NonZeroUsize::MIN.saturating_add(hosts.saturating_mul(4).max(DEFAULT_CONCURRENCY) - 1)
+}
+
 /// The bytes of [`CrawlOptions::max_memory`] for the program itself: its code, its threads and its caches.
 pub const MEMORY_BESIDE_FRONTIER: u64 = 32 << 20;
 /// The bytes of [`CrawlOptions::max_memory`] for each request that may be in flight: its connection, its page and the links on it.
@@ -60,7 +68,11 @@ pub struct CrawlOptions {
     pub frontier: FrontierConfig,
     /// Which URLs are treated as the same.
     pub canonicalizer: Canonicalizer,
-    /// The maximum number of requests in flight.
+    /// The maximum number of requests in flight. With a state directory, requests that have ended count until they are committed, so that no more
+    /// than these are sent again after a crash.
+    ///
+    /// Let it be a multiple of [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
+    /// a delay is kept busy while results are collected for a commit. [`default_concurrency`](crate::config::default_concurrency) is such a multiple.
     pub concurrency: NonZeroUsize,
     /// The name of the crawler: its leading letters select the robots.txt group, and the HTTP fetcher sends it as `User-Agent`.
     pub user_agent: String,

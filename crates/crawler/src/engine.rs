@@ -72,7 +72,10 @@ pub struct Crawl<S = HttpFetcher> {
     ending: Option<Ending>,
     observer_error: Option<io::Error>,
     /// Leases whose requests start after the next commit.
-    unsaved_leases: Vec<Lease>,
+    /// Leases whose requests wait for the next commit.
+    held_leases: Vec<Lease>,
+    /// The number of requests that have ended since the last commit. After a crash they are sent again.
+    uncommitted: usize,
     /// What goes from one commit to the next, if the crawl has a state directory.
     saving: Option<Saving>,
 }
@@ -164,24 +167,48 @@ impl<S: Fetcher> Crawl<S> {
         };
         let due = self.commit_due();
         if due.is_none() {
+            let were_all_taken = self.free_requests() == 0;
             self.save_and_spawn()?;
+            if were_all_taken && self.free_requests() > 0 {
+                return Ok(Next::LeaseMore);
+            }
         }
         Ok(next.before(due.or_else(|| self.sync_due())))
     }
 
-    /// Commits, and starts the requests of new leases. A request that goes out before the commit of its lease could come too early after
-    /// a crash.
+    /// Commits, and starts the requests that have waited for it.
     fn save_and_spawn(&mut self) -> Result<(), CrawlError> {
         self.save()?;
-        let leases = std::mem::take(&mut self.unsaved_leases);
+        self.uncommitted = 0;
+        let leases = std::mem::take(&mut self.held_leases);
         leases.into_iter().for_each(|lease| self.spawn(lease));
         Ok(())
+    }
+
+    /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before the commit
+    /// of its lease could be asked again too early, unless it has no delay.
+    fn spawn_or_hold(&mut self, leases: Vec<Lease>) {
+        let is_saved = self.saving.is_some();
+        for lease in leases {
+            if is_saved && !lease.delay.is_zero() {
+                self.held_leases.push(lease);
+            } else {
+                self.spawn(lease);
+            }
+        }
+    }
+
+    /// Returns how many more requests may start: requests in flight and those that have ended since the last commit are together at most as
+    /// many as the concurrency, so that no more are sent again after a crash.
+    fn free_requests(&self) -> usize {
+        let taken = self.ledger.len() + self.held_leases.len() + self.uncommitted;
+        self.config.options().concurrency.get().saturating_sub(taken)
     }
 
     /// Leases the requests that can start now, and returns what to wait for.
     fn lease(&mut self) -> Result<Next, CrawlError> {
         loop {
-            let in_flight = self.ledger.len() + self.unsaved_leases.len();
+            let in_flight = self.ledger.len() + self.held_leases.len();
             if let Some(ending) = self.ending {
                 if in_flight > 0 {
                     return Ok(Next::Wait(None));
@@ -193,12 +220,12 @@ impl<S: Fetcher> Crawl<S> {
                 self.report_dropped(dropped);
                 return Ok(Next::LeaseMore);
             }
-            let free = self.config.options().concurrency.get().saturating_sub(in_flight);
+            let free = self.free_requests();
             if free == 0 {
                 return Ok(Next::Wait(None));
             }
             match self.frontier.lease(self.clock.now(), free)? {
-                Leasing::Ready(ready) => self.unsaved_leases.extend(ready),
+                Leasing::Ready(ready) => self.spawn_or_hold(ready),
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
                     return Ok(Next::LeaseMore);
@@ -217,6 +244,9 @@ impl<S: Fetcher> Crawl<S> {
     /// Settles finished tasks in one commit, and reports them.
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
         let now = self.clock.next_millisecond();
+        if self.saving.is_some() {
+            self.uncommitted += conclusions.len();
+        }
         let concluded = conclusions.into_iter().map(|one| (one.settlement, one.report));
         let (settlements, reports): (Vec<_>, Vec<_>) = concluded.unzip();
         let settled = self.frontier.settle(&settlements, now)?;

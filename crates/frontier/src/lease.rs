@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,9 @@ pub struct Lease {
     pub attempt: u32,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
+    /// The delay of the host: how long after this request the next one may start. In a durable frontier, a request without a delay may be
+    /// sent before the lease is persisted: nothing would keep it from being sent again after a crash.
+    pub delay: Duration,
 }
 
 impl Lease {

@@ -383,6 +383,31 @@ fn the_longest_crawl_delay_applies_up_to_a_limit_and_an_operators_may_be_longer(
 }
 
 #[test]
+fn a_lease_says_how_long_the_next_request_to_its_host_has_to_wait() {
+    let seconds = Duration::from_secs;
+    // Of the configuration, of robots.txt and of an operator.
+    for (general, asked, own, longest) in [(0, 0, 0, 0), (4, 0, 0, 4), (0, 5, 0, 5), (0, 0, 6, 6), (7, 6, 5, 7)] {
+        let config = FrontierConfig {
+            delay: seconds(general),
+            ..config()
+        };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+        let robots = one(&mut frontier, START);
+        assert_eq!(robots.delay, seconds(general));
+        let rules = Forbid {
+            delay: Some(seconds(asked)),
+            ..Forbid::nothing()
+        };
+        answer(&mut frontier, &robots, RobotsOutcome::known(rules), START);
+        frontier
+            .set_delay(&url("https://a.example/").host(), seconds(own), START)
+            .unwrap();
+        let page = one(&mut frontier, at(60.0));
+        assert_eq!(page.delay, seconds(longest));
+    }
+}
+
+#[test]
 fn with_a_longest_crawl_delay_of_zero_only_the_own_delays_count() {
     let wait_of = |own: u64, operators: Option<u64>| {
         let config = FrontierConfig {

@@ -244,6 +244,17 @@ fn the_defaults_are_those_of_the_library() {
 }
 
 #[test]
+fn one_host_does_not_take_all_requests_by_default() {
+    let concurrency = |arguments: &[&str]| {
+        let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
+        cli.site.options.to_crawl(0).concurrency.get()
+    };
+    assert_eq!(concurrency(&["--per-host", "4"]), 16);
+    assert_eq!(concurrency(&["--per-host", "5"]), 20);
+    assert_eq!(concurrency(&["--per-host", "16", "--concurrency", "16"]), 16);
+}
+
+#[test]
 fn values_out_of_range_are_refused() {
     for arguments in [
         ["--false-positive-rate", "0"],

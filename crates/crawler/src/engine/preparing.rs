@@ -85,7 +85,8 @@ impl<S: Fetcher> Crawl<S> {
             stop: Stop::sender(),
             ending: None,
             observer_error: None,
-            unsaved_leases: Vec::new(),
+            held_leases: Vec::new(),
+            uncommitted: 0,
             saving: None,
         }
     }

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 use super::Crawl;
 use crate::config::CrawlConfig;
+#[cfg(doc)]
+use crate::config::CrawlOptions;
 use crate::engine::clock::Clock;
 use crate::engine::last_sync::go_back_if_outputs_are_lost;
 use crate::error::{CrawlError, StartError};
@@ -71,8 +73,8 @@ impl Saving {
 impl Crawl {
     /// Starts or continues a crawl over HTTP whose state is in a directory, which is made if it does not exist.
     ///
-    /// The process may be killed at any moment. Then the same call continues the crawl: no page is lost, and only requests that were in
-    /// flight are sent again. Attach outputs that [continue](crate::output::OutputFile::reopen) the files of the run before, with what
+    /// The process may be killed at any moment. Then the same call continues the crawl: no page is lost, and at most as many requests as the
+    /// [concurrency](CrawlOptions::concurrency) are sent again. Attach outputs that [continue](crate::output::OutputFile::reopen) the files of the run before, with what
     /// [`saved_output`](Self::saved_output) returns, so that each line is there once.
     ///
     /// `config` may differ from that of the first run where the state does not depend on it. Seeds that are new are added.
@@ -245,12 +247,14 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
     ///
-    /// It waits while more than a fifth of the requests that were started, and more than one, are in flight. So a commit has the results of
-    /// several, and servers have enough to do.
+    /// It waits for some time, so that a commit has the results of several requests. But if other requests wait for the commit, and at most a
+    /// quarter are in flight, it cannot wait: servers must have enough to do.
     pub(super) fn commit_due(&mut self) -> Option<Instant> {
+        let do_requests_wait = !self.held_leases.is_empty() || self.free_requests() == 0;
+        let not_in_flight = self.held_leases.len() + self.uncommitted;
+        let are_few_in_flight = self.ledger.len() <= not_in_flight / 3;
         let saving = self.saving.as_mut()?;
-        let are_few_in_flight = self.ledger.len() <= (self.unsaved_leases.len() / 4).max(1);
-        if self.ending.is_some() || !self.frontier.has_unsaved() || are_few_in_flight {
+        if self.ending.is_some() || !self.frontier.has_unsaved() || do_requests_wait && are_few_in_flight {
             return None;
         }
         let now = Instant::now();

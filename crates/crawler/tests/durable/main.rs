@@ -7,6 +7,7 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod before_commits;
 mod power_cuts;
 #[path = "../scripted/mod.rs"]
 mod scripted;

@@ -45,7 +45,7 @@ impl Frontier {
     fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
         let mut ready = Vec::new();
         while ready.len() < up_to && self.budget_left() > 0 {
-            let Some(mut leased) = self.hosts().take(now) else {
+            let Some((mut leased, delay)) = self.hosts().take(now) else {
                 break;
             };
             leased.entry.attempts += 1;
@@ -55,6 +55,7 @@ impl Frontier {
                 id,
                 attempt: leased.entry.attempts,
                 wants_fingerprint: self.is_compared(&leased.entry),
+                delay,
                 entry: leased.entry.clone(),
             });
             self.leases.insert(id, leased);

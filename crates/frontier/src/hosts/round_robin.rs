@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::host::{HostState, HostTurn};
 use super::{HostQueues, LeasedEntry, origin_of};
@@ -21,9 +22,9 @@ pub(super) fn join(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool)
 }
 
 impl HostQueues {
-    /// Returns the next entry to lease. A host with all its requests in flight leaves the round. Entries that are not fetched are
-    /// dropped or postponed.
-    pub(crate) fn take(&mut self, now: Time) -> Option<LeasedEntry> {
+    /// Returns the next entry to lease, and the delay of its host. A host with all its requests in flight leaves the round. Entries that
+    /// are not fetched are dropped or postponed.
+    pub(crate) fn take(&mut self, now: Time) -> Option<(LeasedEntry, Duration)> {
         while !self.is_dropped_full() && !self.rules.is_broken() {
             let key = self.first_due(now)?;
             let admitted_by = self.leave_round();
@@ -36,13 +37,15 @@ impl HostQueues {
             self.queued_pages = self.queued_pages + host.queued_pages() - pages;
             let leased = taking.and_then(|taking| self.screen(&key, taking, now));
             let leased = leased.and_then(|(entry, is_probe)| {
-                Some(LeasedEntry {
-                    gap: self.hosts.get_mut(&key)?.lease(&entry, now),
+                let host = self.hosts.get_mut(&key)?;
+                let leased = LeasedEntry {
+                    gap: host.lease(&entry, now),
                     address,
                     entry,
                     started: now,
                     is_probe,
-                })
+                };
+                Some((leased, host.delay(&self.rules)))
             });
             if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);

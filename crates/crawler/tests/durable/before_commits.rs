@@ -1,0 +1,124 @@
+//! Requests to hosts without a delay go out before the commit of their leases; all others wait for it.
+
+use std::collections::HashSet;
+
+use super::*;
+
+const NUMBERS: usize = 200;
+
+/// One host with a tree of pages. A page takes one to four milliseconds.
+#[derive(Clone, Default)]
+struct Tree(Arc<Mutex<Vec<String>>>);
+
+impl Tree {
+    fn urls(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Fetcher for Tree {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.0.lock().unwrap().push(request.url.to_string());
+        let number = request.url.path().trim_start_matches('/').parse().unwrap_or(0);
+        sleep(Duration::from_millis(number as u64 % 4 + 1)).await;
+        if request.kind == ResourceKind::Robots {
+            return Ok(scripted::status(404));
+        }
+        let children = (number * 5 + 1..=number * 5 + 5).filter(|child| *child < NUMBERS);
+        Ok(scripted::page(
+            &children
+                .map(|child| format!("<a href=/{child}>x</a>"))
+                .collect::<String>(),
+        ))
+    }
+}
+
+fn options(delay: Duration, per_host: u32, concurrency: usize) -> CrawlOptions {
+    let mut options = scripted::options("http://a.example/0");
+    options.frontier.delay = delay;
+    options.frontier.per_host = per_host.try_into().unwrap();
+    options.concurrency = concurrency.try_into().unwrap();
+    options
+}
+
+fn open(folder: &Folder, tree: &Tree, options: CrawlOptions) -> Crawl<Tree> {
+    Crawl::open_with_fetcher(CrawlConfig::new(options).unwrap(), tree.clone(), &folder.state()).unwrap()
+}
+
+fn end_of(crawl: Crawl<Tree>) -> Summary {
+    let runtime = scripted::paused_runtime();
+    runtime.block_on(crawl.run()).unwrap()
+}
+
+#[test]
+fn a_host_without_a_delay_is_kept_busy_while_results_wait_for_a_commit() {
+    let (folder, tree) = (Folder::new("busy"), Tree::default());
+    let summary = end_of(open(&folder, &tree, options(Duration::ZERO, 4, 16)));
+    assert_eq!(tree.urls().len(), NUMBERS + 1);
+    // Four at a time take 125 ms, and robots.txt and the first page 2 ms.
+    assert!(summary.elapsed < Duration::from_millis(140), "{:?}", summary.elapsed);
+}
+
+#[test]
+fn requests_start_as_soon_as_those_are_committed_that_have_ended() {
+    for (concurrency, most) in [(1, 505), (4, 185)] {
+        let (folder, tree) = (Folder::new("full"), Tree::default());
+        let summary = end_of(open(&folder, &tree, options(Duration::ZERO, 4, concurrency)));
+        assert_eq!(tree.urls().len(), NUMBERS + 1);
+        assert!(
+            summary.elapsed < Duration::from_millis(most),
+            "{concurrency}: {:?}",
+            summary.elapsed
+        );
+    }
+}
+
+#[test]
+fn at_most_as_many_requests_as_may_be_in_flight_are_sent_again() {
+    for (per_host, concurrency) in [(1, 4), (3, 4), (4, 4), (4, 8)] {
+        let (folder, tree) = (Folder::new("bound"), Tree::default());
+        for kills in 0.. {
+            let crawl = open(&folder, &tree, options(Duration::ZERO, per_host, concurrency));
+            let runtime = scripted::paused_runtime();
+            let time = Duration::from_micros(4_700 + kills * 900);
+            let ended = runtime.block_on(async { timeout(time, crawl.run()).await.ok() });
+            let urls = tree.urls();
+            let again = urls.len() - urls.iter().collect::<HashSet<_>>().len();
+            let most = concurrency * kills as usize;
+            assert!(
+                again <= most,
+                "{again} after {kills} kills with {per_host} {concurrency}"
+            );
+            if let Some(ended) = ended {
+                assert_eq!(ended.unwrap().ending, Ending::Drained);
+                assert!(
+                    again > most / 4,
+                    "{again} after {kills} kills with {per_host} {concurrency}"
+                );
+                break;
+            }
+        }
+        let all: HashSet<_> = tree.urls().into_iter().collect();
+        assert_eq!(all.len(), NUMBERS + 1);
+    }
+}
+
+#[test]
+fn a_host_with_a_delay_is_not_asked_too_early_after_a_crash() {
+    // One by one, and with others in flight; killed right after the request, and while it is in flight.
+    for (per_host, milliseconds) in [(1, 1), (1, 4), (4, 1), (4, 2002), (4, 2003)] {
+        let (folder, tree) = (Folder::new("early"), Tree::default());
+        let run_for = |time: Duration| {
+            let crawl = open(&folder, &tree, options(Duration::from_secs(2), per_host, 16));
+            let runtime = scripted::paused_runtime();
+            runtime.block_on(async { timeout(time, crawl.run()).await.ok() })
+        };
+        assert!(run_for(Duration::from_millis(milliseconds)).is_none());
+        let requested = tree.urls().len();
+        assert!(requested > 0);
+        assert!(run_for(Duration::from_millis(1990)).is_none());
+        assert_eq!(tree.urls().len(), requested, "{per_host} {milliseconds}");
+        assert!(run_for(Duration::from_millis(2010)).is_none());
+        assert!(tree.urls().len() > requested, "{per_host} {milliseconds}");
+    }
+}
