@@ -25,11 +25,8 @@ impl Fetcher for Tree {
             return Ok(scripted::status(404));
         }
         let children = (number * 5 + 1..=number * 5 + 5).filter(|child| *child < NUMBERS);
-        Ok(scripted::page(
-            &children
-                .map(|child| format!("<a href=/{child}>x</a>"))
-                .collect::<String>(),
-        ))
+        let links = children.map(|child| format!("<a href=/{child}>x</a>"));
+        Ok(scripted::page(links.collect::<String>()))
     }
 }
 

@@ -16,6 +16,7 @@ use self::end_of_log::empty_log_at_end;
 use self::errors::store_error;
 use self::summary::Summary;
 use self::synced::SyncedView;
+use self::writing::Syncing;
 use super::lock::DirectoryLock;
 use super::sealed;
 use super::{Batch, MAX_KEY, Space, Store, StoreError};
@@ -78,7 +79,9 @@ pub(crate) struct SqliteStore {
     unread_commits: u64,
     summaries: [Summary; Space::ALL.len()],
     failed: bool,
-    syncs_commits: bool,
+    syncing: Syncing,
+    /// Whether the next commit is the first one of a new database, with a new log.
+    is_first: bool,
     /// Whether the last commit was synced, and whether nothing in the log is left for a repair.
     is_synced: bool,
     is_accepted: bool,
@@ -132,6 +135,7 @@ impl SqliteStore {
             }
             Ok((connect(database, flags)?, SyncedView::connect(database)?))
         })?;
+        let uncounted = log_bytes(&path);
         let mut store = Self {
             checkpointer: Some(checkpointer),
             _lock: Some(lock),
@@ -140,7 +144,8 @@ impl SqliteStore {
             log_limit: sizes.log_bytes,
             long_log_pages: sizes.long_log_bytes / u64::from(sizes.page_bytes),
             may_shrink: true,
-            uncounted: log_bytes(&path),
+            is_first: is_new && uncounted == 0,
+            uncounted,
             ..Self::of(path, connection, summaries)
         };
         store.is_synced = store.unsynced_commits()?.count == 0;
@@ -190,7 +195,8 @@ impl SqliteStore {
             unread_commits: 0,
             summaries,
             failed: false,
-            syncs_commits: false,
+            syncing: Syncing::Normal,
+            is_first: false,
             is_synced: false,
             is_accepted: false,
             wants_sync: false,

@@ -23,6 +23,36 @@ const BYTES_BESIDE_VALUE: u64 = 4 * PAGE_BYTES as u64;
 /// Bytes that giving back a slice of pages makes the log longer by, at most: the pages, and as many of those that point to them.
 const BYTES_OF_SLICE: u64 = 2 * SLICE.cast_unsigned() * PAGE_BYTES as u64;
 
+/// What SQLite syncs of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syncing {
+    /// Nothing: for the first commit of a new database. Its log is new, too, so nothing has to be told apart from what was in it before.
+    Off,
+    /// The head of the log, if the log begins anew.
+    Normal,
+    /// The log, with all that was written to it before.
+    Full,
+}
+
+impl Syncing {
+    fn of_commit(sync: bool, is_first: bool) -> Self {
+        match sync {
+            true => Self::Full,
+            false if is_first => Self::Off,
+            false => Self::Normal,
+        }
+    }
+
+    /// The level of SQLite's `synchronous`.
+    fn level(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Normal => "normal",
+            Self::Full => "full",
+        }
+    }
+}
+
 impl SqliteStore {
     /// Writes a batch.
     pub(super) fn write(&mut self, batch: &Batch, sync: bool) -> std::result::Result<(), StoreError> {
@@ -72,13 +102,13 @@ impl SqliteStore {
     }
 
     fn transact(&mut self, batch: &Batch, sync: bool) -> Result<[Summary; Space::ALL.len()]> {
-        // Takes effect outside of a transaction only. NORMAL leaves the log unsynced; FULL syncs it at the commit, and with it all
-        // that was written to it before.
-        if sync != self.syncs_commits {
-            let level = if sync { "full" } else { "normal" };
-            self.connection.pragma_update(None, "synchronous", level)?;
-            self.syncs_commits = sync;
+        // Takes effect outside of a transaction only.
+        let syncing = Syncing::of_commit(sync, self.is_first);
+        if syncing != self.syncing {
+            self.connection.pragma_update(None, "synchronous", syncing.level())?;
+            self.syncing = syncing;
         }
+        self.is_first = false;
         let mut summaries = self.summaries;
         self.run("BEGIN IMMEDIATE")?;
         for change in &batch.changes {
@@ -237,5 +267,42 @@ fn restart_log(connection: &Connection) -> Result<(bool, u64)> {
         // Another program is in the way. How long the log is, the thread counts again.
         Err(error) if is_busy(&error) => Ok((true, 0)),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store as _;
+
+    #[test]
+    fn only_the_first_commit_of_a_new_database_does_not_sync_the_head_of_a_log_that_begins_anew() {
+        let dir = std::env::temp_dir().join(format!("frontier-first-commit-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let batch = |key| {
+            let mut batch = Batch::default();
+            batch.put(Space::Journal, key, b"value".to_vec());
+            batch
+        };
+        let level = |store: &SqliteStore| -> i32 {
+            let level = store
+                .connection
+                .pragma_query_value(None, "synchronous", |row| row.get(0));
+            level.unwrap()
+        };
+        let mut store = SqliteStore::open(&dir).unwrap();
+        let mut levels = Vec::new();
+        for (key, sync) in [(1, false), (2, false), (3, true), (4, false)] {
+            store.commit(&batch(key), sync).unwrap();
+            levels.push(level(&store));
+        }
+        drop(store);
+        let mut store = SqliteStore::open(&dir).unwrap();
+        store.commit(&batch(5), false).unwrap();
+        levels.push(level(&store));
+        drop(store);
+        std::fs::remove_dir_all(&dir).unwrap();
+        // https://sqlite.org/pragma.html#pragma_synchronous: 0 is OFF, 1 NORMAL and 2 FULL.
+        assert_eq!(levels, [0, 1, 2, 1, 1]);
     }
 }
