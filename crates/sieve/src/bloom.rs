@@ -37,7 +37,8 @@ pub struct BloomFilter {
     hashing: Hashing,
     rate: RateModel,
     ones: u64,
-    eight_probes: EightProbes,
+    /// The way to mark keys in the usual shape, which are blocks with eight probes, as at a rate of 1 %; `None` in another shape.
+    eight_probes: Option<EightProbes>,
 }
 
 impl BloomFilter {
@@ -62,7 +63,7 @@ impl BloomFilter {
             hashing,
             rate: RateModel::of(&sizing),
             ones: 0,
-            eight_probes: EightProbes::detect(),
+            eight_probes: eight_probes(&sizing),
         })
     }
 
@@ -77,7 +78,7 @@ impl BloomFilter {
             hashing,
             rate: RateModel::of(&sizing),
             ones,
-            eight_probes: EightProbes::detect(),
+            eight_probes: eight_probes(&sizing),
         })
     }
 
@@ -167,12 +168,6 @@ impl BloomFilter {
         }
     }
 
-    /// Says whether it has blocks and eight probes, as at a rate of 1 %.
-    #[inline]
-    fn has_usual_shape(&self) -> bool {
-        self.sizing.layout() == Layout::Blocks && self.sizing.hashes() == 8
-    }
-
     #[inline]
     fn block_mut(&mut self, digest: Digest) -> &mut Block {
         let blocks = self.memory.blocks_mut();
@@ -198,6 +193,10 @@ impl BloomFilter {
     }
 }
 
+fn eight_probes(sizing: &Sizing) -> Option<EightProbes> {
+    (sizing.layout() == Layout::Blocks && sizing.hashes() == 8).then(EightProbes::detect)
+}
+
 impl Filter for BloomFilter {
     type Digest = Digest;
 
@@ -218,11 +217,9 @@ impl Filter for BloomFilter {
     // Inlined always: it has two callers, and a batch of keys is marked 10 % faster without the calls.
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
-        let fresh = if self.has_usual_shape() {
-            let eight_probes = self.eight_probes;
-            eight_probes.mark(self.block_mut(digest), digest)
-        } else {
-            self.mark_in_another_shape(digest)
+        let fresh = match self.eight_probes {
+            Some(eight_probes) => eight_probes.mark(self.block_mut(digest), digest),
+            None => self.mark_in_another_shape(digest),
         };
         self.ones += fresh;
         fresh > 0
@@ -245,9 +242,8 @@ impl Filter for BloomFilter {
 
     #[inline]
     fn insert_batch<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, digests: &[Digest], is_new: &mut [bool]) {
-        if self.has_usual_shape() {
-            let blocks = self.memory.blocks_mut();
-            self.ones += self.eight_probes.mark_all(blocks, digests, is_new);
+        if let Some(eight_probes) = self.eight_probes {
+            self.ones += eight_probes.mark_all(self.memory.blocks_mut(), digests, is_new);
             return;
         }
         for ((key, digest), new) in keys.zip(digests).zip(is_new) {

@@ -136,10 +136,10 @@ impl Hashing {
     /// Hashes a key.
     #[inline]
     pub fn digest(&self, key: &[u8]) -> Digest {
-        match *self {
-            Self::Murmur3 { seed } => murmur3(key, seed),
-            Self::Xxh3 { seed } => xxh3(key, seed),
-            Self::Hardened { key: secret } => hardened(key, &secret),
+        match self {
+            Self::Murmur3 { seed } => one_by_murmur3(key, *seed),
+            Self::Xxh3 { seed } => one_by_xxh3(key, *seed),
+            Self::Hardened { key: secret } => one_hardened(key, secret),
         }
     }
 
@@ -174,6 +174,23 @@ fn fill<'k>(
         count += 1;
     }
     count
+}
+
+// A single key is hashed by a function of its own for each hash. A common one would save the registers for all of them each time.
+
+#[inline(never)]
+fn one_by_murmur3(key: &[u8], seed: u64) -> Digest {
+    murmur3(key, seed)
+}
+
+#[inline(never)]
+fn one_by_xxh3(key: &[u8], seed: u64) -> Digest {
+    xxh3(key, seed)
+}
+
+#[inline(never)]
+fn one_hardened(key: &[u8], secret: &[u8; 16]) -> Digest {
+    hardened(key, secret)
 }
 
 #[inline]

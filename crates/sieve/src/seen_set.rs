@@ -60,6 +60,28 @@ fn insert_into_layers(filter: &mut ScalableBloomFilter, key: &[u8], digest: Dige
     filter.insert_digest(key, digest)
 }
 
+impl SeenSet {
+    /// Inserts as [`Filter::insert`] does, of whatever kind the filter is. Not inlined: a push tests for the usual filter first.
+    #[inline(never)]
+    fn insert_into_any(&mut self, key: &[u8]) -> bool {
+        match self {
+            Self::Fixed(filter) => Filter::insert(filter, key),
+            Self::Growing(filter) => Filter::insert(filter, key),
+            Self::Exact(filter) => filter.insert(key),
+        }
+    }
+
+    /// Returns what [`Filter::ones`] does, not inlined either.
+    #[inline(never)]
+    fn ones_of_any(&self) -> u64 {
+        match self {
+            Self::Fixed(filter) => filter.ones(),
+            Self::Growing(filter) => Filter::ones(filter),
+            Self::Exact(filter) => filter.ones(),
+        }
+    }
+}
+
 /// An exact filter needs the key, not its digest.
 #[inline(never)]
 fn insert_exactly(filter: &mut ExactFilter, key: &[u8]) -> bool {
@@ -94,6 +116,15 @@ impl Filter for SeenSet {
             Self::Fixed(filter) => filter.insert_digest(key, digest),
             Self::Growing(filter) => insert_into_layers(filter, key, digest),
             Self::Exact(filter) => insert_exactly(filter, key),
+        }
+    }
+
+    /// Chooses the filter once for hashing and marking.
+    #[inline(always)]
+    fn insert(&mut self, key: &[u8]) -> bool {
+        match self {
+            Self::Fixed(filter) => Filter::insert(filter, key),
+            _ => self.insert_into_any(key),
         }
     }
 
@@ -144,16 +175,15 @@ impl Filter for SeenSet {
     fn ones(&self) -> u64 {
         match self {
             Self::Fixed(filter) => filter.ones(),
-            Self::Growing(filter) => Filter::ones(filter),
-            Self::Exact(filter) => filter.ones(),
+            _ => self.ones_of_any(),
         }
     }
 
     #[inline]
     fn layers(&self) -> u32 {
         match self {
-            Self::Fixed(_) | Self::Exact(_) => 1,
             Self::Growing(filter) => Filter::layers(filter),
+            _ => 1,
         }
     }
 

@@ -162,8 +162,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     where
         Q: Accepts<T>,
     {
-        let digest = self.filter.digest(item.as_ref());
-        self.sift(item, digest)
+        self.sift(item, |filter, key| filter.insert(key))
     }
 
     /// Queues all items whose keys were not seen, and returns their number.

@@ -104,7 +104,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     {
         for (slot, digest) in batch.iter_mut().zip(digests) {
             if let Some(item) = slot.take() {
-                report(Sifted::Of(self.sift(item, *digest)));
+                report(Sifted::Of(
+                    self.sift(item, |filter, key| filter.insert_digest(key, *digest)),
+                ));
             }
         }
     }

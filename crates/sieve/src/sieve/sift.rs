@@ -7,16 +7,20 @@ use crate::loss::drops_per_accepted;
 use crate::queue::{Accepts, Queue};
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Sifts one item: refuses before marking, then one test-and-set, then queues.
+    /// Sifts one item: refuses before marking, then one test-and-set, by `insert`, then queues.
     #[inline]
-    pub(super) fn sift<T: AsRef<[u8]>>(&mut self, item: T, digest: F::Digest) -> Result<bool, Refused<T, Q::Refusal>>
+    pub(super) fn sift<T: AsRef<[u8]>>(
+        &mut self,
+        item: T,
+        insert: impl FnOnce(&mut F, &[u8]) -> bool,
+    ) -> Result<bool, Refused<T, Q::Refusal>>
     where
         Q: Accepts<T>,
     {
         if let Some(by) = self.refusal(&item) {
             return self.refuse(item, by);
         }
-        if !self.filter.insert_digest(item.as_ref(), digest) {
+        if !insert(&mut self.filter, item.as_ref()) {
             self.tally.seen += 1;
             return Ok(false);
         }
@@ -29,14 +33,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Updates the loss for accepted keys, and logs a level that they reached.
     #[inline]
     pub(super) fn follow_up(&mut self, keys: u64) {
-        self.loss.accept(keys, self.filter.ones(), || {
+        let ones = self.filter.ones();
+        self.loss.accept(keys, ones, || {
             let load = self.filter.load();
             (load.bits, drops_per_accepted(load.false_positive_rate))
         });
-        if self
-            .watch
-            .is_due(self.filter.ones(), self.tally.accepted, self.filter.layers())
-        {
+        if self.watch.is_due(ones, self.tally.accepted, self.filter.layers()) {
             self.look();
         }
     }
