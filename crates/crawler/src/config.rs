@@ -72,7 +72,7 @@ pub struct CrawlOptions {
     /// than these are sent again after a crash.
     ///
     /// Let it be a multiple of [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
-    /// a delay is kept busy while results are collected for a commit. [`default_concurrency`](crate::config::default_concurrency) is such a multiple.
+    /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] is such a multiple.
     pub concurrency: NonZeroUsize,
     /// The name of the crawler: its leading letters select the robots.txt group, and the HTTP fetcher sends it as `User-Agent`.
     pub user_agent: String,
