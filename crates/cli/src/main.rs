@@ -185,6 +185,9 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
     let mut crawl = site.options.to_crawl(random_secret()?);
     crawl.max_memory = site.memory.map(NonZeroU64::get);
+    if site.memory.is_some() {
+        site.options.limit_default_concurrency(&mut crawl);
+    }
     crawl.seeds = site.all_seeds()?;
     crawl.frontier.recall = site.recall;
     crawl.refresh = site.refresh;

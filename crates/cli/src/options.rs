@@ -201,7 +201,7 @@ pub(crate) struct Options {
     delay: Duration,
     /// Maximum requests in flight in total; default: 16, or 4 times --per-host.
     ///
-    /// The default is the larger of the two. Requests to one host are also limited by --per-host and --delay. With --state, requests that have ended count until they are committed:
+    /// The default is four times --per-host, but at least 16 and at most 64; with --memory it is 16. Requests to one host are also limited by --per-host and --delay. With --state, requests that have ended count until they are committed:
     /// after a crash, at most this number is sent again.
     #[arg(
         short = 'j',
@@ -373,6 +373,13 @@ impl Options {
         self.outputs.apply_to(&mut crawl);
         self.budgets.write_to(&mut crawl);
         crawl
+    }
+
+    /// Chooses the default of --concurrency for a crawl with a bound of memory, of which each request takes a share.
+    pub(crate) fn limit_default_concurrency(&self, crawl: &mut CrawlOptions) {
+        if self.concurrency.is_none() {
+            crawl.concurrency = default_concurrency(NonZeroU32::MIN);
+        }
     }
 
     /// Converts the options to those of the HTTP fetcher.

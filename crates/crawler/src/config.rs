@@ -15,11 +15,15 @@ use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
 
-/// Returns a [concurrency](CrawlOptions::concurrency) for a maximum number of requests in flight to one host: four times that, and at least
-/// [`DEFAULT_CONCURRENCY`].
+/// The most that [`default_concurrency`] returns.
+const MOST_BY_DEFAULT: usize = 64;
+
+/// Returns a [concurrency](CrawlOptions::concurrency) for a maximum number of requests in flight to one host: four times that, but at least
+/// [`DEFAULT_CONCURRENCY`] and at most 64.
 pub fn default_concurrency(per_host: NonZeroU32) -> NonZeroUsize {
-    let hosts = usize::try_from(per_host.get()).unwrap_or(usize::MAX);
-    NonZeroUsize::MIN.saturating_add(hosts.saturating_mul(4).max(DEFAULT_CONCURRENCY) - 1)
+    let of_host = usize::try_from(per_host.get()).unwrap_or(usize::MAX);
+    let in_total = of_host.saturating_mul(4).clamp(DEFAULT_CONCURRENCY, MOST_BY_DEFAULT);
+    NonZeroUsize::MIN.saturating_add(in_total - 1)
 }
 
 /// The bytes of [`CrawlOptions::max_memory`] for the program itself: its code, its threads and its caches.
@@ -71,8 +75,8 @@ pub struct CrawlOptions {
     /// The maximum number of requests in flight. With a state directory, requests that have ended count until they are committed, so that no more
     /// than these are sent again after a crash.
     ///
-    /// Let it be a multiple of [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
-    /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] is such a multiple.
+    /// Let it be several times [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
+    /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] chooses it so.
     pub concurrency: NonZeroUsize,
     /// The name of the crawler: its leading letters select the robots.txt group, and the HTTP fetcher sends it as `User-Agent`.
     pub user_agent: String,

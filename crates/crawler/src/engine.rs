@@ -71,7 +71,6 @@ pub struct Crawl<S = HttpFetcher> {
     stop: watch::Sender<Stop>,
     ending: Option<Ending>,
     observer_error: Option<io::Error>,
-    /// Leases whose requests start after the next commit.
     /// Leases whose requests wait for the next commit.
     held_leases: Vec<Lease>,
     /// The number of requests that have ended since the last commit. After a crash they are sent again.

@@ -13,7 +13,8 @@ use crate::url::Origin;
 
 /// The id of a lease.
 ///
-/// Ids are unique across restarts: they start from the time of the first lease, in milliseconds, times 2²⁰.
+/// Ids are unique across restarts: they start from the time of the first lease, in milliseconds, times 2²⁰. In a durable frontier, that holds for
+/// leases that were persisted: after a crash, the id of one that was not may be given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LeaseId(pub(crate) u64);
 
@@ -41,8 +42,8 @@ pub struct Lease {
     pub attempt: u32,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
-    /// The delay of the host: how long after this request the next one may start. In a durable frontier, a request without a delay may be
-    /// sent before the lease is persisted: nothing would keep it from being sent again after a crash.
+    /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a request without a delay may be
+    /// sent before the lease is persisted, if it is settled by this process only: after a crash, no delay could be cut short, unless the host is given one until then.
     pub delay: Duration,
 }
 

@@ -21,7 +21,7 @@ UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
 
 `crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes.
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
-A bare number is bytes or seconds. Where no default is given, the option is off or has no limit.
+A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
 `crawler demo` takes the same options. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
 ";
 
@@ -252,6 +252,7 @@ fn one_host_does_not_take_all_requests_by_default() {
     assert_eq!(concurrency(&["--per-host", "4"]), 16);
     assert_eq!(concurrency(&["--per-host", "5"]), 20);
     assert_eq!(concurrency(&["--per-host", "16", "--concurrency", "16"]), 16);
+    assert_eq!(concurrency(&["--per-host", "1000"]), 64);
 }
 
 #[test]

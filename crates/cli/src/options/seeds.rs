@@ -35,7 +35,7 @@ pub(crate) struct Site {
     pub(crate) options: Options,
     /// Keep the crawl in this directory, so that the same command continues it.
     ///
-    /// The crawl may be stopped or killed at any moment. No page is lost, at most the pages in flight are fetched again, and each line of
+    /// The crawl may be stopped or killed at any moment. No page is lost, at most --concurrency pages are fetched again, and each line of
     /// the outputs is there once. The same outputs must be given, as files; page lines on standard output may be repeated. Other options may
     /// change, except those on which the state depends, such as --capacity. --max-pages counts the pages of all runs, --max-time the
     /// time of one.

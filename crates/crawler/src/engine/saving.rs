@@ -25,7 +25,7 @@ use crate::summary::Ending;
 /// The file in the state directory with what the fetcher keeps, such as cookies.
 const KEPT: &str = crate::state::FETCHER_FILE;
 
-/// For how long finished requests are collected into one commit while others are in flight. A commit costs about as much as fetching a
+/// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a
 /// small page from a server nearby.
 const COLLECTED_FOR: Duration = Duration::from_millis(2);
 
@@ -247,12 +247,13 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
     ///
-    /// It waits for some time, so that a commit has the results of several requests. But if other requests wait for the commit, and at most a
-    /// quarter are in flight, it cannot wait: servers must have enough to do.
+    /// It waits for some time, so that a commit has the results of several requests. But if other requests wait for the commit, and of all
+    /// requests that are in flight, held or have ended since the last one at most a quarter, or one, is in flight, it cannot wait: servers
+    /// must have enough to do.
     pub(super) fn commit_due(&mut self) -> Option<Instant> {
-        let do_requests_wait = !self.held_leases.is_empty() || self.free_requests() == 0;
         let not_in_flight = self.held_leases.len() + self.uncommitted;
-        let are_few_in_flight = self.ledger.len() <= not_in_flight / 3;
+        let do_requests_wait = !self.held_leases.is_empty() || self.uncommitted > 0 && self.free_requests() == 0;
+        let are_few_in_flight = self.ledger.len() <= (not_in_flight / 3).max(1);
         let saving = self.saving.as_mut()?;
         if self.ending.is_some() || !self.frontier.has_unsaved() || do_requests_wait && are_few_in_flight {
             return None;
@@ -269,7 +270,7 @@ impl<S: Fetcher> Crawl<S> {
         Some(self.clock.instant_of(due))
     }
 
-    /// Commits all changes since the last call. Requests of new leases may start after it only.
+    /// Commits all changes since the last call. Requests of held leases may start after it only.
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
         let Some(mut saving) = self.saving.take() else {
             return Ok(());

@@ -22,7 +22,11 @@ impl Fetcher for Tree {
         let number = request.url.path().trim_start_matches('/').parse().unwrap_or(0);
         sleep(Duration::from_millis(number as u64 % 4 + 1)).await;
         if request.kind == ResourceKind::Robots {
-            return Ok(scripted::status(404));
+            let asks_for_delay = request.url.host_str() == Some("slow.example");
+            return Ok(match asks_for_delay {
+                true => scripted::page("User-agent: *\nCrawl-delay: 2"),
+                false => scripted::status(404),
+            });
         }
         let children = (number * 5 + 1..=number * 5 + 5).filter(|child| *child < NUMBERS);
         let links = children.map(|child| format!("<a href=/{child}>x</a>"));
@@ -58,7 +62,7 @@ fn a_host_without_a_delay_is_kept_busy_while_results_wait_for_a_commit() {
 
 #[test]
 fn requests_start_as_soon_as_those_are_committed_that_have_ended() {
-    for (concurrency, most) in [(1, 505), (4, 185)] {
+    for (concurrency, most) in [(1, 505), (2, 290), (3, 220), (4, 185)] {
         let (folder, tree) = (Folder::new("full"), Tree::default());
         let summary = end_of(open(&folder, &tree, options(Duration::ZERO, 4, concurrency)));
         assert_eq!(tree.urls().len(), NUMBERS + 1);
@@ -113,9 +117,67 @@ fn a_host_with_a_delay_is_not_asked_too_early_after_a_crash() {
         assert!(run_for(Duration::from_millis(milliseconds)).is_none());
         let requested = tree.urls().len();
         assert!(requested > 0);
-        assert!(run_for(Duration::from_millis(1990)).is_none());
+        // The time since the kill passes for the crawl, too, and the clock of the runtime knows nothing of it.
+        assert!(run_for(Duration::from_millis(1500)).is_none());
         assert_eq!(tree.urls().len(), requested, "{per_host} {milliseconds}");
         assert!(run_for(Duration::from_millis(2010)).is_none());
         assert!(tree.urls().len() > requested, "{per_host} {milliseconds}");
+    }
+}
+
+#[test]
+fn a_delay_that_only_robots_txt_asks_for_is_kept_after_a_crash() {
+    for milliseconds in [2003, 2004, 4006] {
+        let (folder, tree) = (Folder::new("crawl-delay"), Tree::default());
+        let run_for = |time: Duration| {
+            let mut options = options(Duration::ZERO, 1, 16);
+            options.seeds = vec!["http://slow.example/0".to_owned()];
+            let crawl = open(&folder, &tree, options);
+            let runtime = scripted::paused_runtime();
+            runtime.block_on(async { timeout(time, crawl.run()).await.ok() })
+        };
+        assert!(run_for(Duration::from_millis(milliseconds)).is_none());
+        let requested = tree.urls().len();
+        assert!(requested > 1, "{requested}");
+        assert!(run_for(Duration::from_millis(1500)).is_none());
+        assert_eq!(tree.urls().len(), requested, "{milliseconds}");
+    }
+}
+
+/// A page with links to forty other hosts. Counts the requests that are in flight, and the most of them.
+#[derive(Clone, Default)]
+struct Wide(Arc<Mutex<(usize, usize)>>);
+
+impl Fetcher for Wide {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        {
+            let (now, most) = &mut *self.0.lock().unwrap();
+            *now += 1;
+            *most = *now.max(most);
+        }
+        sleep(Duration::from_millis(5)).await;
+        self.0.lock().unwrap().0 -= 1;
+        if request.kind == ResourceKind::Robots {
+            return Ok(scripted::status(404));
+        }
+        let links = (0..40).map(|host| format!("<a href=http://h{host}.example/>x</a>"));
+        Ok(scripted::page(links.collect::<String>()))
+    }
+}
+
+#[test]
+fn requests_that_wait_for_a_commit_count_as_in_flight() {
+    for delay in [0, 20] {
+        let (folder, wide) = (Folder::new("wide"), Wide::default());
+        let mut options = options(Duration::from_millis(delay), 1, 5);
+        options.frontier.scope.reach = frontier::Reach::Any;
+        let config = CrawlConfig::new(options).unwrap();
+        let crawl = Crawl::open_with_fetcher(config, wide.clone(), &folder.state()).unwrap();
+        let summary = scripted::paused_runtime().block_on(crawl.run()).unwrap();
+        assert_eq!(
+            (summary.pages, wide.0.lock().unwrap().1),
+            (41, 5),
+            "delay of {delay} ms"
+        );
     }
 }
