@@ -201,8 +201,9 @@ pub(crate) struct Options {
     delay: Duration,
     /// Maximum requests in flight in total; default: 16, or 4 times --per-host.
     ///
-    /// The default is four times --per-host, but at least 16 and at most 64; with --memory it is 16. Requests to one host are also limited by --per-host and --delay. With --state, requests that have ended count until they are committed:
-    /// after a crash, at most this number is sent again.
+    /// The default is four times --per-host, but at least 16 and at most 64; with --memory it is 16. Requests to one host are also limited by
+    /// --per-host and --delay. With --state, requests that have ended count until they are committed: after a crash, at most this number is
+    /// sent again.
     #[arg(
         short = 'j',
         long,

@@ -184,8 +184,8 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before the commit
-    /// of its lease could be asked again too early, unless it has no delay.
+    /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before
+    /// the commit of its lease could be asked again too early, unless it has no delay.
     fn spawn_or_hold(&mut self, leases: Vec<Lease>) {
         let is_saved = self.saving.is_some();
         for lease in leases {

@@ -42,8 +42,9 @@ pub struct Lease {
     pub attempt: u32,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
-    /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a request without a delay may be
-    /// sent before the lease is persisted, if it is settled by this process only: after a crash, no delay could be cut short, unless the host is given one until then.
+    /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a
+    /// request without a delay may be sent before the lease is persisted, if only this process settles it: after a crash, no delay could be
+    /// cut short, unless the next run gives the host one.
     pub delay: Duration,
 }
 

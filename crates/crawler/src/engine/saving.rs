@@ -25,8 +25,8 @@ use crate::summary::Ending;
 /// The file in the state directory with what the fetcher keeps, such as cookies.
 const KEPT: &str = crate::state::FETCHER_FILE;
 
-/// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a
-/// small page from a server nearby.
+/// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a small page from a
+/// server nearby.
 const COLLECTED_FOR: Duration = Duration::from_millis(2);
 
 /// What a crawl with a state directory keeps from one commit to the next.
@@ -74,8 +74,8 @@ impl Crawl {
     /// Starts or continues a crawl over HTTP whose state is in a directory, which is made if it does not exist.
     ///
     /// The process may be killed at any moment. Then the same call continues the crawl: no page is lost, and at most as many requests as the
-    /// [concurrency](CrawlOptions::concurrency) are sent again. Attach outputs that [continue](crate::output::OutputFile::reopen) the files of the run before, with what
-    /// [`saved_output`](Self::saved_output) returns, so that each line is there once.
+    /// [concurrency](CrawlOptions::concurrency) are sent again. Attach outputs that [continue](crate::output::OutputFile::reopen) the files
+    /// of the run before, with what [`saved_output`](Self::saved_output) returns, so that each line is there once.
     ///
     /// `config` may differ from that of the first run where the state does not depend on it. Seeds that are new are added.
     ///

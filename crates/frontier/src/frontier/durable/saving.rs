@@ -13,8 +13,9 @@ impl Frontier {
     /// after a crash there are all of them, or none. [`Opened::attachment`](super::Opened::attachment) returns the text of the last step.
     ///
     /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
-    /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or the log of the store has become long, the changes
-    /// survive a power cut, too: ask [`is_sync_due`](Self::is_sync_due) before. In memory it does nothing.
+    /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
+    /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or the log of the store has become long, the changes survive a
+    /// power cut, too: ask [`is_sync_due`](Self::is_sync_due) before. In memory it does nothing.
     ///
     /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
     /// of the whole state in memory.
