@@ -88,6 +88,12 @@ pub trait Snapshot: Sized {
     /// The errors of the writer; [`io::ErrorKind::Unsupported`] for [`SeenSet::Exact`](crate::SeenSet::Exact), before anything is written.
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()>;
 
+    /// Returns how many bytes [`write_to`](Self::write_to) writes: to reserve memory, or to see whether they fit on a disk. 0 for
+    /// [`SeenSet::Exact`](crate::SeenSet::Exact), of which nothing is written.
+    ///
+    /// Cost: O(layers).
+    fn snapshot_bytes(&self) -> u64;
+
     /// Reads a filter. `secret` is the key of the hardened hash; other hashes ignore it.
     ///
     /// `limit` is the length of the file in bytes, or the memory that may be allocated. The reader stops after the last byte of the

@@ -46,14 +46,16 @@ fn read<F: Snapshot>(file: &[u8]) -> Result<(F, Counts), SnapshotError> {
 
 #[track_caller]
 fn comes_back<F: Snapshot + Filter>(filter: &F) {
-    let (again, counts) = read::<F>(&bytes(filter)).unwrap();
+    let file = bytes(filter);
+    assert_eq!(filter.snapshot_bytes(), file.len() as u64);
+    let (again, counts) = read::<F>(&file).unwrap();
     assert_eq!(counts, COUNTS);
     assert_eq!(again.load(), filter.load());
     for n in 0_u32..2_000 {
         let key = n.to_le_bytes();
         assert_eq!(again.contains(&key), filter.contains(&key), "{n}");
     }
-    assert_eq!(bytes(&again), bytes(filter));
+    assert_eq!(bytes(&again), file);
 }
 
 #[test]
@@ -85,6 +87,7 @@ fn an_exact_seen_set_says_that_it_cannot_be_saved_and_writes_nothing() {
     let error = SeenSet::exact().write_to(&Counts::default(), &mut file).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
     assert!(file.is_empty());
+    assert_eq!(SeenSet::exact().snapshot_bytes(), 0);
 }
 
 #[test]

@@ -13,12 +13,21 @@ use crate::seen_set::SeenSet;
 /// Far more layers than memory could hold.
 const MAX_LAYERS: u32 = 64;
 
+/// Returns the length of a header and what follows it.
+fn filter_bytes(words: u64) -> u64 {
+    (HEADER_BYTES as u64).saturating_add(stored_bytes(words))
+}
+
 impl Snapshot for BloomFilter {
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Standard, &self.sizing(), &self.hashing(), counts);
         header.ones = self.ones();
         let sum = header.write(writer)?;
         write_words(self.memory().words(), sum, writer)
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        filter_bytes(self.sizing().words())
     }
 
     fn read_from(
@@ -59,6 +68,10 @@ impl Snapshot for CountingBloomFilter {
         write_words(self.counters().words(), sum, writer)
     }
 
+    fn snapshot_bytes(&self) -> u64 {
+        filter_bytes(Self::words(&self.sizing()))
+    }
+
     fn read_from(
         reader: &mut impl Read,
         limit: u64,
@@ -91,6 +104,10 @@ impl Snapshot for ScalableBloomFilter {
         header.write(writer)?;
         let none = Counts::default();
         self.layers().try_for_each(|layer| layer.write_to(&none, writer))
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + self.layers().map(Snapshot::snapshot_bytes).sum::<u64>()
     }
 
     fn read_from(
@@ -126,7 +143,7 @@ fn load_scalable(
         if layer.hashing() != hashing {
             return Err(SnapshotError::Field("hash of a layer"));
         }
-        left = left.saturating_sub(HEADER_BYTES as u64 + stored_bytes(layer.sizing().words()));
+        left = left.saturating_sub(layer.snapshot_bytes());
         layers.push(layer);
     }
     let filter = ScalableBloomFilter::from_layers(layers, rate, hidden, hashing).ok_or(SnapshotError::Damaged)?;
@@ -151,6 +168,14 @@ impl Snapshot for SeenSet {
                 io::ErrorKind::Unsupported,
                 "an exact filter has no file format: save its keys, or use a Bloom filter",
             )),
+        }
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        match self {
+            Self::Fixed(filter) => filter.snapshot_bytes(),
+            Self::Growing(filter) => filter.snapshot_bytes(),
+            Self::Exact(_) => 0,
         }
     }
 

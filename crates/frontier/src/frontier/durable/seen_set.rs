@@ -16,7 +16,7 @@ use crate::config::FrontierConfig;
 const SPARSE: u64 = 16;
 /// The first bytes of the sparse form. The file of a filter begins with others.
 const SPARSE_MAGIC: [u8; 4] = *b"ONES";
-/// What the plain form has beside the bits, about.
+/// What the sparse form has beside its codes, about.
 const ROOM_FOR_HEADS: usize = 4096;
 
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
@@ -38,7 +38,8 @@ pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
         seen.write_to(&counts, &mut sparse)?;
         return Ok(sparse.finish());
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(load.bits / 8).unwrap_or(0) + ROOM_FOR_HEADS);
+    // Exactly: if it had to grow at its end, an allocator would have it twice.
+    let mut bytes = Vec::with_capacity(usize::try_from(seen.snapshot_bytes()).unwrap_or(0));
     seen.write_to(&counts, &mut bytes)?;
     Ok(bytes)
 }

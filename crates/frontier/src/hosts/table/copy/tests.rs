@@ -298,6 +298,25 @@ fn a_copy_that_continues_another_has_what_has_changed() {
 }
 
 #[test]
+fn hosts_that_are_read_take_no_more_memory_than_they_did() {
+    let shelf = Arc::new(TestShelf::default());
+    let rules = rules(&shelf);
+    let mut table = configured(HostTable::default(), &shelf, u64::MAX);
+    let mut copy = |pages: u64| {
+        for n in 0..24 * pages {
+            let entry = page((n % 24) as u8, 100, n);
+            table.change(&entry.queue.clone(), |host| host.enqueue(entry, Time::EPOCH, &rules));
+        }
+        table.begin_copy(false);
+        (table.copy_more(usize::MAX).unwrap().hosts, table.memory().residents)
+    };
+    let [(whole, _), (next, before)] = [copy(20), copy(1)];
+    assert!(next.len() < whole.len() / 4, "it has only what was added");
+    let after = read(&[whole, next], &shelf).unwrap().memory().residents;
+    assert!(after <= before, "{after} bytes instead of {before}");
+}
+
+#[test]
 fn hosts_that_were_read_with_gaps_are_all_in_the_next_copy() {
     let shelf = Arc::new(TestShelf::default());
     let mut table = configured(HostTable::default(), &shelf, u64::MAX);
