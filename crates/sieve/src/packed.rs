@@ -190,7 +190,7 @@ impl<T> PackedQueue<T> {
     }
 
     fn is_head_drained(&self) -> bool {
-        self.at == self.head.used().len()
+        self.at == self.head.len()
     }
 
     /// Returns whether all keys are in the tail.
@@ -222,7 +222,7 @@ impl<T> PackedQueue<T> {
     fn close_tail(&mut self) {
         if self.is_head_idle() {
             self.turn();
-        } else if !self.tail.used().is_empty() {
+        } else if self.tail.len() > 0 {
             if let Some(compressed_segment) = self.compress.compress(&self.tail) {
                 if !self.head.is_allocated() {
                     self.head = self.segment();

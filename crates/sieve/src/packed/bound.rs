@@ -92,7 +92,7 @@ impl<T> PackedQueue<T> {
             // The head becomes the tail, with the memory it has.
             return if self.head.is_allocated() { 0 } else { one_segment };
         }
-        if self.tail.used().is_empty() {
+        if self.tail.len() == 0 {
             return one_segment;
         }
         if self.packing.is_compressed() {
