@@ -218,11 +218,18 @@ impl Filter for BloomFilter {
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
         let fresh = match self.eight_probes {
-            Some(eight_probes) => eight_probes.mark(self.block_mut(digest), digest),
+            Some(eight_probes) => {
+                let lines = self.memory.lines_mut();
+                let at = blocks::index(digest, lines.len() as u64);
+                eight_probes.mark(&mut lines[at], digest)
+            }
             None => self.mark_in_another_shape(digest),
         };
+        if fresh == 0 {
+            return false;
+        }
         self.ones += fresh;
-        fresh > 0
+        true
     }
 
     #[inline]

@@ -15,6 +15,9 @@ use crate::sizing::{ConfigError, WORDS};
 /// One block, a cache line.
 pub(crate) type Block = [u64; WORDS];
 
+/// A block as bytes.
+pub(crate) type Line = [u8; size_of::<Block>()];
+
 /// Smaller filters come from the allocator.
 const LEAST_MAPPED_BYTES: usize = 4096;
 
@@ -75,6 +78,16 @@ impl Memory {
     #[inline]
     pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
         self.words_mut().as_chunks_mut().0
+    }
+
+    /// Returns the blocks as bytes, in the order of the platform. Unlike [`blocks_mut`](Self::blocks_mut), it does not check each time that they are aligned.
+    #[inline]
+    pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
+        let bytes: &mut [u8] = match self {
+            Self::Heap(words) => bytemuck::cast_slice_mut(words),
+            Self::Mapped(map) => map,
+        };
+        bytes.as_chunks_mut().0
     }
 
     pub(crate) fn count_ones(&self) -> u64 {

@@ -148,7 +148,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     where
         Q: Accepts<T>,
     {
-        self.try_push(item).unwrap_or(false)
+        if let Some(by) = self.refusal(&item) {
+            return self.refuse(item, by).unwrap_or(false);
+        }
+        self.sift_admitted(item, |filter, key| filter.insert(key))
     }
 
     /// Queues an item unless its key was seen: `Ok(true)` if it was new, `Ok(false)` if it was seen.

@@ -5,7 +5,7 @@
 
 use super::blocks;
 use crate::hash::Digest;
-use crate::memory::Block;
+use crate::memory::{Block, Line};
 
 /// The way to mark keys with eight probes on this processor.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +23,15 @@ impl EightProbes {
         }
     }
 
-    /// Sets the bits of a key, and returns the number of those that were not set before.
+    /// Sets the bits of a key, and returns the number of those that were not set before. A block that has all of them is not written to, so
+    /// that its cache line need not be written back.
     #[inline(always)]
-    pub(crate) fn mark(self, block: &mut Block, digest: Digest) -> u64 {
+    pub(crate) fn mark(self, line: &mut Line, digest: Digest) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = self.avx2 {
-            return avx2.mark(block, digest);
+            return avx2.mark_unless_seen(line, digest);
         }
-        blocks::mark(block, digest, 8)
+        mark_portably(line, digest)
     }
 
     /// Sets the bits of keys, one after the other, and returns the number of those that were not set before. It writes which keys were new.
@@ -42,6 +43,17 @@ impl EightProbes {
         }
         mark_all(blocks, digests, is_new, |block, digest| blocks::mark(block, digest, 8))
     }
+}
+
+/// Apart, so that the caller does not save the registers that it needs.
+#[inline(never)]
+fn mark_portably(line: &mut Line, digest: Digest) -> u64 {
+    let mut block = bytemuck::cast(*line);
+    let fresh = blocks::mark(&mut block, digest, 8);
+    if fresh > 0 {
+        *line = bytemuck::cast(block);
+    }
+    fresh
 }
 
 #[inline(always)]
@@ -66,10 +78,10 @@ mod avx2 {
     use std::arch::x86_64::{
         __m256i, _mm256_and_si256, _mm256_andnot_si256, _mm256_blend_epi32, _mm256_cmpeq_epi64, _mm256_movemask_epi8,
         _mm256_or_si256, _mm256_packs_epi32, _mm256_set_epi64x, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_sllv_epi64, _mm256_srlv_epi64,
+        _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_testz_si256,
     };
 
-    use super::{Block, Digest, blocks};
+    use super::{Block, Digest, Line, blocks};
 
     /// The processor has AVX2 and the instruction that counts bits: only [`detect`](Self::detect) makes one.
     #[derive(Debug, Clone, Copy)]
@@ -83,9 +95,9 @@ mod avx2 {
 
         #[inline(always)]
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
-        pub(super) fn mark(self, block: &mut Block, digest: Digest) -> u64 {
+        pub(super) fn mark_unless_seen(self, line: &mut Line, digest: Digest) -> u64 {
             // SAFETY: `self` exists, so the processor has the instructions.
-            unsafe { mark(block, digest) }
+            unsafe { mark_unless_seen(line, digest) }
         }
 
         #[inline(always)]
@@ -101,27 +113,67 @@ mod avx2 {
         super::mark_all(blocks, digests, is_new, |block, digest| mark(block, digest))
     }
 
-    /// Does what [`blocks::mark`] does with eight probes.
+    /// The bits of a key, and those of its block that are not set.
+    struct Marks {
+        all: [__m256i; 2],
+        unset: [__m256i; 2],
+    }
+
+    /// Does what [`blocks::mark`] does with eight probes, but does not write to a block that has all of them. The caller of a single key
+    /// branches on that, too.
+    #[inline]
+    #[target_feature(enable = "avx2,popcnt")]
+    fn mark_unless_seen(line: &mut Line, digest: Digest) -> u64 {
+        let words = bytemuck::cast(*line);
+        let Marks { all, unset } = marks(words, digest);
+        let any = _mm256_or_si256(unset[0], unset[1]);
+        if _mm256_testz_si256(any, any) == 1 {
+            return 0;
+        }
+        *line = bytemuck::cast(union(words, all));
+        count(unset)
+    }
+
+    /// The same without a branch, which no processor can predict in a batch.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
     fn mark(block: &mut Block, digest: Digest) -> u64 {
+        let words = bytemuck::cast(*block);
+        let Marks { all, unset } = marks(words, digest);
+        *block = bytemuck::cast(union(words, all));
+        count(unset)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn marks([first, second]: [__m256i; 2], digest: Digest) -> Marks {
         let random = blocks::mixed(digest);
-        let [first, second]: [__m256i; 2] = bytemuck::cast(*block);
         let (all, six_bits) = (_mm256_set1_epi64x(random.cast_signed()), _mm256_set1_epi64x(63));
         let at_first = _mm256_and_si256(_mm256_srlv_epi64(all, _mm256_set_epi64x(18, 12, 6, 0)), six_bits);
         let at_second = _mm256_and_si256(_mm256_srlv_epi64(all, _mm256_set_epi64x(42, 36, 30, 24)), six_bits);
         let last = _mm256_set1_epi64x(blocks::in_last_word(random).cast_signed());
         let at_second = _mm256_blend_epi32::<0b1100_0000>(at_second, last);
         let one = _mm256_set1_epi64x(1);
-        let (mask_first, mask_second) = (_mm256_sllv_epi64(one, at_first), _mm256_sllv_epi64(one, at_second));
-        let marked = [_mm256_or_si256(first, mask_first), _mm256_or_si256(second, mask_second)];
-        *block = bytemuck::cast(marked);
+        let all = [_mm256_sllv_epi64(one, at_first), _mm256_sllv_epi64(one, at_second)];
+        let unset = [_mm256_andnot_si256(first, all[0]), _mm256_andnot_si256(second, all[1])];
+        Marks { all, unset }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn union(words: [__m256i; 2], marks: [__m256i; 2]) -> [__m256i; 2] {
+        [_mm256_or_si256(words[0], marks[0]), _mm256_or_si256(words[1], marks[1])]
+    }
+
+    /// Returns the number of words that are not zero.
+    #[inline]
+    #[target_feature(enable = "avx2,popcnt")]
+    fn count(unset: [__m256i; 2]) -> u64 {
         let none = _mm256_setzero_si256();
-        let was_set_first = _mm256_cmpeq_epi64(_mm256_andnot_si256(first, mask_first), none);
-        let was_set_second = _mm256_cmpeq_epi64(_mm256_andnot_si256(second, mask_second), none);
+        let are_zero = unset.map(|words| _mm256_cmpeq_epi64(words, none));
         // Four bits for each word.
-        let was_set = _mm256_movemask_epi8(_mm256_packs_epi32(was_set_first, was_set_second));
-        u64::from(8 - was_set.count_ones() / 4)
+        let are_zero = _mm256_movemask_epi8(_mm256_packs_epi32(are_zero[0], are_zero[1]));
+        u64::from(8 - are_zero.count_ones() / 4)
     }
 }
 
@@ -149,7 +201,12 @@ mod tests {
             if blocks[at].iter().map(|word: &u64| word.count_ones()).sum::<u32>() > 400 {
                 (blocks[at], expected[at]) = Default::default();
             }
-            let fresh = EightProbes::detect().mark(&mut blocks[at], digest);
+            let mut line = bytemuck::cast(blocks[at]);
+            let mut portable_line = line;
+            let fresh = EightProbes::detect().mark(&mut line, digest);
+            assert_eq!(mark_portably(&mut portable_line, digest), fresh, "{digest:x?}");
+            assert_eq!(portable_line, line, "{digest:x?}");
+            blocks[at] = bytemuck::cast(line);
             let expected_fresh = blocks::mark(&mut expected[at], digest, 8);
             assert_eq!((blocks, fresh), (expected, expected_fresh), "{digest:x?}");
         }

@@ -20,14 +20,32 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if let Some(by) = self.refusal(&item) {
             return self.refuse(item, by);
         }
+        Ok(self.sift_admitted(item, insert))
+    }
+
+    /// Sifts an item that is not refused.
+    #[inline]
+    pub(super) fn sift_admitted<T: AsRef<[u8]>>(&mut self, item: T, insert: impl FnOnce(&mut F, &[u8]) -> bool) -> bool
+    where
+        Q: Accepts<T>,
+    {
         if !insert(&mut self.filter, item.as_ref()) {
             self.tally.seen += 1;
-            return Ok(false);
+            return false;
         }
+        self.accept(item);
+        true
+    }
+
+    /// Queues a new item. Apart, so that a seen one is a few instructions.
+    #[inline(never)]
+    fn accept<T: AsRef<[u8]>>(&mut self, item: T)
+    where
+        Q: Accepts<T>,
+    {
         self.queue.push(item);
         self.tally.accepted += 1;
         self.follow_up(1);
-        Ok(true)
     }
 
     /// Updates the loss for accepted keys, and logs a level that they reached.
