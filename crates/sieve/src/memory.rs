@@ -80,7 +80,8 @@ impl Memory {
         self.words_mut().as_chunks_mut().0
     }
 
-    /// Returns the blocks as bytes, in the order of the platform. Unlike [`blocks_mut`](Self::blocks_mut), it does not check each time that they are aligned.
+    /// Returns the blocks as bytes, in the order of the platform. Unlike [`blocks_mut`](Self::blocks_mut), it does not check each time that
+    /// they are aligned.
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         let bytes: &mut [u8] = match self {

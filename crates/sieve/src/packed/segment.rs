@@ -14,19 +14,19 @@ const OVERHEAD: usize = 4;
 /// The longest key that a segment takes.
 pub(super) const MAX_KEY: usize = SEGMENT_BYTES - OVERHEAD;
 
-/// The shortest key that is copied by [`copy_usual`], and its pieces.
+/// The shortest key that is copied by [`copy_usual`], and the length of its pieces.
 const PIECE_BYTES: usize = 32;
 
 /// Keys below this length have a length of one byte, and consist of at most four pieces.
 const ONE_BYTE: usize = 0x80;
 
-/// The bytes that are initialized at once: while they are in the first cache, that costs next to nothing.
+/// The bytes that are initialized at once, for keys that [`copy_usual`] copies. While they are in the first cache, that costs next to nothing.
 const INITIALIZED_BYTES: usize = 4096;
 
 /// A segment of records. It has no memory until it is needed.
 #[derive(Default)]
 pub(super) struct Segment {
-    /// The memory, as far as it was ever used. The capacity is the size of the segment: it never grows.
+    /// The memory, as far as it is initialized. The capacity is the size of the segment: it never grows.
     bytes: Vec<u8>,
     /// The records are before this place.
     used: usize,
@@ -87,13 +87,12 @@ impl Segment {
     /// Writes a key that has room.
     #[inline]
     pub(super) fn write_plain(&mut self, key: &[u8]) {
-        let is_usual = (PIECE_BYTES..ONE_BYTE).contains(&key.len());
         let record = self
             .bytes
             .get_mut(self.used..)
             .and_then(|free| free.get_mut(..=key.len()));
         match record.and_then(<[u8]>::split_first_mut) {
-            Some((length, to)) if is_usual => {
+            Some((length, to)) if is_usual(key) => {
                 *length = key.len() as u8;
                 copy_usual(key, to);
                 self.used += 1 + key.len();
@@ -107,6 +106,10 @@ impl Segment {
     fn write_with_care(&mut self, key: &[u8]) {
         self.write_varint(key.len());
         self.write(key);
+        if is_usual(key) && self.used == self.bytes.len() {
+            let initialized = self.used + INITIALIZED_BYTES;
+            self.bytes.resize(initialized.min(self.bytes.capacity()), 0);
+        }
     }
 
     #[inline]
@@ -141,17 +144,13 @@ impl Segment {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
-        if end > self.bytes.len() {
-            self.initialize(end);
+        if let Some(to) = self.bytes.get_mut(self.used..end) {
+            to.copy_from_slice(bytes);
+        } else {
+            self.bytes.truncate(self.used);
+            self.bytes.extend_from_slice(bytes);
         }
-        self.bytes[self.used..end].copy_from_slice(bytes);
         self.used = end;
-    }
-
-    #[cold]
-    fn initialize(&mut self, end: usize) {
-        let initialized = (end + INITIALIZED_BYTES).min(self.bytes.capacity());
-        self.bytes.resize(initialized.max(end), 0);
     }
 
     #[inline]
@@ -180,8 +179,14 @@ impl Segment {
     }
 }
 
-/// Copies a key of at least [`PIECE_BYTES`] and less than [`ONE_BYTE`] bytes to a place of the same length, in four pieces that overlap. So there
-/// is no branch on the length, which no processor can predict.
+/// Returns whether [`copy_usual`] copies a key.
+#[inline]
+fn is_usual(key: &[u8]) -> bool {
+    (PIECE_BYTES..ONE_BYTE).contains(&key.len())
+}
+
+/// Copies a key of at least [`PIECE_BYTES`] and less than [`ONE_BYTE`] bytes to a place of the same length, in four pieces that overlap. So
+/// there is no branch on the length, which no processor can predict where lengths vary.
 #[inline]
 fn copy_usual(key: &[u8], to: &mut [u8]) {
     let to = &mut to[..key.len()];
@@ -207,31 +212,35 @@ mod tests {
 
     #[test]
     fn records_of_every_length_come_back() {
-        let mut segment = Segment::allocate();
-        let mut written = Previous::new(true);
         let short = 0..=PIECE_BYTES * 4 + 8;
         let lengths: Vec<usize> = short.chain([255, 256, 16_383, 16_384, 18_000]).collect();
         // Each byte differs from those near to it.
         let key = |len: usize| (0..len).map(|at| (at * 7 + len) as u8).collect::<Vec<u8>>();
-        for len in &lengths {
-            segment.write_plain(&key(*len));
+        let mut reused = Segment::allocate();
+        reused.write_plain(&[1; MAX_KEY]);
+        reused.clear();
+        for mut segment in [Segment::allocate(), reused] {
+            for len in &lengths {
+                segment.write_plain(&key(*len));
+            }
+            let mut at = 0;
+            for len in &lengths {
+                assert_eq!(segment.read_plain(&mut at), key(*len), "{len} bytes");
+            }
+            assert_eq!(at, segment.len());
+            segment.clear();
+            let mut written = Previous::new(true);
+            for len in &lengths {
+                segment.write_front_coded(&vec![7; *len], &mut written);
+            }
+            let (mut at, mut read) = (0, Previous::new(true));
+            for len in &lengths {
+                let key = segment.read_front_coded(&mut at, &mut read);
+                assert_eq!(key, vec![7; *len]);
+                assert_eq!(key.capacity(), *len);
+            }
+            assert_eq!(at, segment.len());
         }
-        let (mut at, before_front_coded) = (0, segment.len());
-        for len in &lengths {
-            assert_eq!(segment.read_plain(&mut at), key(*len), "{len} bytes");
-        }
-        assert_eq!(at, before_front_coded);
-        segment.clear();
-        for len in &lengths {
-            segment.write_front_coded(&vec![7; *len], &mut written);
-        }
-        let (mut at, mut read) = (0, Previous::new(true));
-        for len in lengths {
-            let key = segment.read_front_coded(&mut at, &mut read);
-            assert_eq!(key, vec![7; len]);
-            assert_eq!(key.capacity(), len);
-        }
-        assert_eq!(at, segment.len());
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl PackedEntries {
             return false;
         }
         open.truncate(length as usize);
-        // Exactly, as `push` does: all hosts of a checkpoint are joined like this, and their memory was counted when they were copied.
+        // Without spare room: all hosts of a checkpoint may be joined like this, and must not take more memory than when they were copied.
         open.reserve_exact(self.open.len());
         open.append(&mut self.open);
         self.open = open;
