@@ -433,9 +433,8 @@ fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was(
     );
 }
 
-#[test]
-fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
-    let folder = Folder::new("archive-back");
+/// Goes back to a sync that was made after this many answers.
+fn archive_goes_back(folder: &Folder, before_sync: usize) {
     let path = folder.file("pages.warc.gz");
     // A file of another crawl stands among them.
     let other = folder.file("pages-00003.warc.gz");
@@ -443,19 +442,19 @@ fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
     let open =
         |saved: Option<&SavedOutput>| Archive::continuing("warc", archive_options(&path, Some(1000)), saved).unwrap();
     let mut archive = open(None);
-    report(&mut archive, 0).unwrap();
+    for number in 0..before_sync {
+        report(&mut archive, number).unwrap();
+    }
     let synced = archive.save(true).unwrap();
-    for _ in 0..2 {
-        for number in 1..10 {
+    for run in 0..3 {
+        if run > 0 {
+            drop(archive);
+            archive = open(synced.as_ref());
+        }
+        for number in before_sync..10 {
             report(&mut archive, number).unwrap();
             archive.save(false).unwrap();
         }
-        drop(archive);
-        archive = open(synced.as_ref());
-    }
-    for number in 1..10 {
-        report(&mut archive, number).unwrap();
-        archive.save(false).unwrap();
     }
     drop(archive);
     assert_eq!(fs::read(&other).unwrap(), b"another");
@@ -472,4 +471,44 @@ fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
     }
     assert!(files > 3 && answers.len() == 10, "{files} files, {answers:?}");
     assert!(answers.values().all(|count| *count == 1), "{answers:?}");
+}
+
+#[test]
+fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
+    archive_goes_back(&Folder::new("archive-back"), 1);
+}
+
+#[test]
+fn an_archive_that_goes_back_to_its_beginning_has_every_answer_once() {
+    archive_goes_back(&Folder::new("archive-beginning"), 0);
+}
+
+#[test]
+fn an_archive_that_goes_back_to_a_full_file_of_another_crawl_has_every_answer_once() {
+    let folder = Folder::new("archive-full");
+    let mut before = Archive::create(archive_options(&folder.file("pages.warc.gz"), None)).unwrap();
+    for number in 20..30 {
+        report(&mut before, number).unwrap();
+    }
+    drop(before);
+    let open = |saved: Option<&SavedOutput>| {
+        Archive::continuing(
+            "warc",
+            archive_options(&folder.file("pages.warc.gz"), Some(1000)),
+            saved,
+        )
+        .unwrap()
+    };
+    let mut archive = open(None);
+    let synced = archive.save(true).unwrap();
+    for _ in 0..2 {
+        report(&mut archive, 0).unwrap();
+        archive.save(false).unwrap();
+        drop(archive);
+        archive = open(synced.as_ref());
+    }
+    report(&mut archive, 0).unwrap();
+    drop(archive);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    assert_eq!(records(&folder.file("pages-00001.warc.gz")).len(), 3);
 }
