@@ -237,12 +237,8 @@ impl Writer {
         let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
         let id = |text: &str| Uuid::parse_str(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
         let (id, next_id) = (id(&archive.id)?, id(&archive.next_id)?);
-        let is_full = options.max_file_bytes.is_some_and(|max| saved.file.length >= max.get());
-        // Before the first record, the next identifier is that of the first file, unless an archive of another crawl stands there and is full.
-        let is_of_next = archive.has_begun || is_full;
-        let next_file = if is_of_next { next_id } else { following(next_id) };
         // Several, if it goes back to the last sync.
-        let starts = std::iter::successors(Some(next_file), |id| Some(following(*id))).map(start_of_file);
+        let starts = std::iter::successors(Some(next_id), |id| Some(following(*id))).map(start_of_file);
         let (path, max) = (&options.path, options.max_file_bytes);
         let series = Series::reopen(path, max, &archive.series, &saved.file, starts)?;
         let mut writer = Self::new(series, options);
@@ -305,6 +301,7 @@ impl Writer {
         let must_end = self.series.is_full() && self.may_end_file;
         if must_end {
             self.series.next()?;
+            self.info.end_file();
         }
         if must_end || !self.has_begun {
             // A later run knows the first record of one file after the last save.

@@ -38,17 +38,22 @@ pub(super) struct Info {
 
 impl Info {
     pub(super) fn new(options: ArchiveOptions) -> Self {
+        let id = Uuid::new_v4();
         Self {
-            id: Uuid::nil(),
-            next_id: Uuid::new_v4(),
+            id,
+            next_id: following(id),
             options,
         }
     }
 
-    /// Makes the first record of a file. All later records of the file refer to it.
-    pub(super) fn record(&mut self, file: &Path) -> Record {
+    /// Goes on to the next file.
+    pub(super) fn end_file(&mut self) {
         let after = following(self.next_id);
         self.id = std::mem::replace(&mut self.next_id, after);
+    }
+
+    /// Makes the first record of a file. All later records of the file refer to it.
+    pub(super) fn record(&self, file: &Path) -> Record {
         let robots = if self.options.obeys_robots {
             "RFC 9309"
         } else {
