@@ -266,6 +266,8 @@ def check(arguments, number, moments, max_kills, work, server):
                 broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
 
     archives = sorted(files.folder.glob("all*.warc.gz"))
+    if begun := sorted(set(files.folder.glob("all*.warc.gz*")) - set(archives)):
+        broken.append(f"archives that were begun are left: {', '.join(file.name for file in begun)}")
     warcio = subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], capture_output=True) if HAS_WARCIO else None
     if warcio and warcio.returncode != 0:
         broken.append(f"warcio refuses an archive: {warcio.stdout.decode()[-300:]}")
@@ -318,7 +320,7 @@ class Power:
     def __init__(self, work, files):
         self.trace = work / "trace"
         self.prefix = ["strace", "-f", "-y", "--seccomp-bpf", "-qqq", "-e", "signal=none", "-o", str(self.trace)]
-        self.prefix += ["-e", "trace=write,pwrite64,fsync,fdatasync,ftruncate"]
+        self.prefix += ["-e", "trace=write,pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2"]
         self.state = work / "state"
         self.paths = [files.pages, files.links, files.refused, self.state / "saved-names", self.state / "frontier.sqlite-wal"]
         self.folder = files.folder
@@ -326,7 +328,7 @@ class Power:
         self.before = {path: path.stat().st_size for path in self.found()}
 
     def found(self):
-        return [path for path in [*self.paths, *self.folder.glob("all*.warc.gz")] if path.is_file()]
+        return [path for path in [*self.paths, *self.folder.glob("all*.warc.gz*")] if path.is_file()]
 
     def synced(self):
         """Returns how many bytes of each file survive."""
@@ -337,6 +339,10 @@ class Power:
                 begun[thread] = call.removesuffix("<unfinished ...>").rstrip()
                 continue
             call = re.sub(r"^ *<\.\.\. \w+ resumed>", lambda _: begun.pop(thread, ""), call)
+            if renamed := re.match(r' *rename.*"([^"]*)".*"([^"]*)".* = 0$', call):
+                for known in [lengths, synced]:
+                    known[pathlib.Path(renamed[2])] = known.pop(pathlib.Path(renamed[1]), 0)
+                continue
             match = re.match(r" *(\w+)\(\d+<([^>]*)>", call)
             numbers = re.search(r"(?:, (\d+))?(?:, (\d+))?\) += (\d+)$", call)
             if not match or not numbers:

@@ -39,15 +39,6 @@ impl OutputFile {
         Ok(created)
     }
 
-    /// Makes a new file. It never changes an existing one.
-    ///
-    /// # Errors
-    ///
-    /// When it exists, or the system cannot make it.
-    pub fn create_new(path: &Path) -> io::Result<Self> {
-        Self::of(File::create_new(path), path)
-    }
-
     /// Opens an existing file to append to it, or makes a new one.
     ///
     /// # Errors
@@ -76,6 +67,11 @@ impl OutputFile {
     /// When the file is missing, shorter than it was, or changed before its saved end, or the system cannot open it. The message
     /// says what to do.
     pub fn reopen(path: &Path, saved: &SavedFile) -> io::Result<Self> {
+        Self::open_saved(path, saved)?.cut_back()
+    }
+
+    /// Does what [`reopen`](Self::reopen) does, but what was written later stays until [`cut_back`](Self::cut_back).
+    pub(super) fn open_saved(path: &Path, saved: &SavedFile) -> io::Result<Self> {
         let refuse = |what: String| {
             let earlier = match saved.path == path.display().to_string() {
                 true => String::new(),
@@ -108,8 +104,24 @@ impl OutputFile {
         if opened.tail.hash() != saved.tail {
             return refuse("the file was changed since".to_owned());
         }
-        opened.file.set_len(saved.length).map_err(named)?;
         Ok(opened)
+    }
+
+    pub(super) fn cut_back(self) -> io::Result<Self> {
+        let cut = self.file.set_len(self.whole);
+        cut.map_err(|error| at(&self.path, &error))?;
+        Ok(self)
+    }
+
+    /// Gives the file another name, when what was written is synced: under that name it is whole also after a loss of power.
+    ///
+    /// The name must be free.
+    pub(super) fn publish(&mut self, path: &Path) -> io::Result<()> {
+        self.sync()?;
+        std::fs::rename(&self.path, path).map_err(|error| at(path, &error))?;
+        path.clone_into(&mut self.path);
+        self.has_unsynced_name = true;
+        Ok(())
     }
 
     /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power.
@@ -225,7 +237,7 @@ impl SavedFile {
 }
 
 /// Locks a regular file for as long as it is open: two crawls that write to one file would mix and overwrite their lines.
-fn lock(file: &File, path: &Path) -> io::Result<()> {
+pub(super) fn lock(file: &File, path: &Path) -> io::Result<()> {
     // The locks of Windows would keep readers away, too.
     if !cfg!(unix) || !file.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(());
@@ -281,13 +293,18 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Makes the name of a new file survive a loss of power. Only Unix can open a folder for that.
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
     if cfg!(unix) {
+        let folder = folder_of(path);
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| at(folder, &error))?;
     }
     Ok(())
+}
+
+/// Returns the folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Adds the name of the file to an error.

@@ -30,9 +30,9 @@ use std::thread::{self, JoinHandle};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::file::{SavedSeries, Series};
+use self::file::Series;
 use self::payloads::{Original, Payloads};
-use self::record::{Info, Record, following, start_of_file};
+use self::record::{Info, Record, id_of_file};
 use crate::event::{Event, Observer};
 use crate::fetch::Capture;
 use crate::saved_output::SavedOutput;
@@ -83,8 +83,9 @@ impl Archive {
     ///
     /// When the file cannot be opened or written, or exists but is not a WARC file, or its last record is incomplete.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
-        let mut writer = Writer::new(Series::open(&options.path, options.max_file_bytes)?, options);
-        writer.begin_file()?;
+        let series = Series::open(&options.path, options.max_file_bytes)?;
+        let mut writer = Writer::new(series, options, Uuid::new_v4());
+        writer.begin()?;
         Self::start(writer, None)
     }
 
@@ -92,19 +93,20 @@ impl Archive {
     /// saved under `name`.
     ///
     /// The first record is written with the first answer. An existing file of another crawl is appended to, after the same check as by
-    /// [`create`](Self::create). A file is only ended between two commits, so it may be longer than
-    /// [`max_file_bytes`](ArchiveOptions::max_file_bytes) by the answers of one commit. Payloads of earlier runs are not remembered.
+    /// [`create`](Self::create). Payloads of earlier runs are not remembered. Later files of the same archive are removed, because their
+    /// answers are written again; files of others keep their names. Files that are complete may be moved away.
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved.
+    /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or its name has the ending of
+    /// the other kind, or another crawl writes to the archive. Then nothing is changed.
     pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
         let writer = match saved {
             Some(saved) => Writer::reopen(options, saved)?,
-            None => Writer::new(
-                Series::open_to_continue(&options.path, options.max_file_bytes)?,
-                options,
-            ),
+            None => {
+                let series = Series::open_to_continue(&options.path, options.max_file_bytes)?;
+                Writer::new(series, options, Uuid::new_v4())
+            }
         };
         if !writer.series.is_regular() {
             let message = format!("{}: this is not a regular file", writer.path().display());
@@ -200,10 +202,8 @@ struct Writer {
     name: Option<String>,
     series: Series,
     info: Info,
-    /// Whether the first record of the run is written.
+    /// Whether the first record of the crawl is written.
     has_begun: bool,
-    /// Whether the archive was saved since the last file was ended.
-    may_end_file: bool,
     payloads: Payloads,
     responses: u64,
     revisits: u64,
@@ -212,21 +212,18 @@ struct Writer {
 /// What an archive needs to continue, besides the length of its file.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedArchive {
-    #[serde(flatten)]
-    series: SavedSeries,
+    series_id: String,
+    number: u32,
     has_begun: bool,
-    id: String,
-    next_id: String,
 }
 
 impl Writer {
-    fn new(series: Series, options: ArchiveOptions) -> Self {
+    fn new(series: Series, options: ArchiveOptions, series_id: Uuid) -> Self {
         Self {
             name: None,
+            info: Info::new(options, series_id, series.number()),
             series,
-            info: Info::new(options),
             has_begun: false,
-            may_end_file: true,
             payloads: Payloads::default(),
             responses: 0,
             revisits: 0,
@@ -235,14 +232,12 @@ impl Writer {
 
     fn reopen(options: ArchiveOptions, saved: &SavedOutput) -> io::Result<Self> {
         let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
-        let id = |text: &str| Uuid::parse_str(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
-        let (id, next_id) = (id(&archive.id)?, id(&archive.next_id)?);
-        // Several, if it goes back to the last sync.
-        let starts = std::iter::successors(Some(next_id), |id| Some(following(*id))).map(start_of_file);
+        let series_id = Uuid::parse_str(&archive.series_id);
+        let series_id = series_id.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let (path, max) = (&options.path, options.max_file_bytes);
-        let series = Series::reopen(path, max, &archive.series, &saved.file, starts)?;
-        let mut writer = Self::new(series, options);
-        (writer.info.id, writer.info.next_id) = (id, next_id);
+        let id_of = |number| id_of_file(series_id, number);
+        let series = Series::reopen(path, max, archive.number, &saved.file, id_of)?;
+        let mut writer = Self::new(series, options, series_id);
         writer.has_begun = archive.has_begun;
         Ok(writer)
     }
@@ -270,16 +265,15 @@ impl Writer {
     }
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        let (Some(name), Some((series, file))) = (&self.name, self.series.save(sync)?) else {
+        let Some(name) = &self.name else {
             return Ok(None);
         };
+        let (number, file) = self.series.save(sync)?;
         let archive = SavedArchive {
-            series,
+            series_id: self.info.series_id.to_string(),
+            number,
             has_begun: self.has_begun,
-            id: self.info.id.to_string(),
-            next_id: self.info.next_id.to_string(),
         };
-        self.may_end_file = true;
         Ok(Some(SavedOutput {
             name: name.clone(),
             file,
@@ -291,22 +285,24 @@ impl Writer {
         self.series.path()
     }
 
-    fn begin_file(&mut self) -> io::Result<()> {
-        self.has_begun = true;
+    /// Writes the first record, at the end of the first file.
+    fn begin(&mut self) -> io::Result<()> {
         let record = self.info.record(self.series.path());
-        self.series.write(&[record.bytes()])
+        self.series.write(&[record.bytes()])?;
+        self.has_begun = true;
+        Ok(())
     }
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {
-        let must_end = self.series.is_full() && self.may_end_file;
-        if must_end {
-            self.series.next()?;
-            self.info.end_file();
-        }
-        if must_end || !self.has_begun {
-            // A later run knows the first record of one file after the last save.
-            self.may_end_file = self.name.is_none();
-            self.begin_file()?;
+        if self.series.is_full() {
+            let info = &mut self.info;
+            self.series.next(|number, path| {
+                info.go_on_to(number);
+                info.record(path)
+            })?;
+            self.has_begun = true;
+        } else if !self.has_begun {
+            self.begin()?;
         }
         let digest = payloads::payload_digest(capture);
         let answer = match digest.and_then(|digest| self.payloads.get(&digest)) {

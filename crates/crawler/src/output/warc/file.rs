@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use uuid::Uuid;
 
-use serde::{Deserialize, Serialize};
-
+use super::record::{Record, start_of_file};
 use crate::output::OutputFile;
+use crate::output::file::{at, folder_of, lock};
 use crate::saved_output::SavedFile;
 
 /// The maximum size of the fields of a record, in bytes: far more than any URL in them.
@@ -22,19 +23,9 @@ const MAX_FIELD_BYTES: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Series {
     first: PathBuf,
-    path: PathBuf,
     file: OutputFile,
     number: u32,
     max_file_bytes: Option<NonZeroU64>,
-    /// The number of the next file, if a later run can continue: it was free when the series was saved.
-    reserved: Option<u32>,
-}
-
-/// Where a series was, so that a later run can continue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SavedSeries {
-    number: u32,
-    next: u32,
 }
 
 impl Series {
@@ -46,11 +37,9 @@ impl Series {
         }
         Ok(Self {
             first: path.to_owned(),
-            path: path.to_owned(),
             file,
             number: 0,
             max_file_bytes,
-            reserved: None,
         })
     }
 
@@ -58,68 +47,56 @@ impl Series {
     pub(super) fn open_to_continue(path: &Path, max_file_bytes: Option<NonZeroU64>) -> io::Result<Self> {
         let mut series = Self::open(path, max_file_bytes)?;
         series.file.read_tail()?;
-        series.reserve()?;
         Ok(series)
     }
 
-    /// Continues after the last record that was saved. Later files that were not saved are removed: the first of them starts with the first of
-    /// `starts`, and so on.
+    /// Continues after the last record that was saved. Later files of the series are removed: what was not saved is written again.
+    ///
+    /// `id_of` returns the identifier of the file with a number, by which it is known. Nothing is changed if the series cannot be continued.
     pub(super) fn reopen(
         first: &Path,
         max_file_bytes: Option<NonZeroU64>,
-        saved: &SavedSeries,
-        file: &SavedFile,
-        mut starts: impl Iterator<Item = Vec<u8>>,
+        number: u32,
+        saved: &SavedFile,
+        id_of: impl Fn(u32) -> Uuid,
     ) -> io::Result<Self> {
-        let path = match saved.number {
+        if saved.length > 0 && is_compressed(first) != is_compressed(Path::new(&saved.path)) {
+            let (kind, must) = match is_compressed(first) {
+                true => ("not compressed", "must not"),
+                false => ("compressed", "must"),
+            };
+            let message = format!(
+                "{}: the crawl has written an archive that is {kind} (as {}): its name {must} end in .gz",
+                first.display(),
+                saved.path
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let path = match number {
             0 => first.to_owned(),
             number => numbered(first, number),
         };
-        let (mut number, mut start) = (saved.next, starts.next());
-        while let next = numbered(first, number)
-            && let Some(expected) = &start
-            && next.exists()
-        {
-            let found = start_of(&next, expected.len())?;
-            // The first name was free. In the place of a later one, what cannot be read may be another program's.
-            let may_be_torn = number == saved.next || !found.is_empty() || next.metadata()?.len() == 0;
-            if may_be_torn && expected.starts_with(&found) {
-                std::fs::remove_file(&next)?;
-                start = starts.next();
-            }
-            number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
+        let file = OutputFile::open_saved(&path, saved)?;
+        let later = later_files(first, number, id_of)?;
+        // A crawl that goes on has locked one of them, if not the saved one.
+        for path in &later {
+            lock(&File::open(path).map_err(|error| at(path, &error))?, path)?;
         }
-        let mut series = Self {
+        let file = file.cut_back()?;
+        for path in &later {
+            std::fs::remove_file(path).map_err(|error| at(path, &error))?;
+        }
+        Ok(Self {
             first: first.to_owned(),
-            file: OutputFile::reopen(&path, file)?,
-            path,
-            number: saved.number,
+            file,
+            number,
             max_file_bytes,
-            reserved: None,
-        };
-        series.reserve()?;
-        Ok(series)
+        })
     }
 
-    fn reserve(&mut self) -> io::Result<()> {
-        let mut number = self.number;
-        loop {
-            number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
-            if !numbered(&self.first, number).try_exists()? {
-                self.reserved = Some(number);
-                return Ok(());
-            }
-        }
-    }
-
-    /// Returns what [`reopen`](Self::reopen) needs, if the series was opened for that.
-    pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<(SavedSeries, SavedFile)>> {
-        let Some(next) = self.reserved else {
-            return Ok(None);
-        };
-        let file = self.file.save(sync)?;
-        let number = self.number;
-        Ok(Some((SavedSeries { number, next }, file)))
+    /// Returns what [`reopen`](Self::reopen) needs: the number of the file, and the file.
+    pub(super) fn save(&mut self, sync: bool) -> io::Result<(u32, SavedFile)> {
+        Ok((self.number, self.file.save(sync)?))
     }
 
     pub(super) fn is_regular(&self) -> bool {
@@ -127,35 +104,39 @@ impl Series {
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.max_file_bytes.is_some_and(|max| self.file.len() >= max.get())
     }
 
-    /// Makes the next file whose name is free.
+    /// Makes the next file whose name is free, with the first record that `start` returns for its number and its path.
     ///
-    /// A series that a later run can continue has one name for it until it is [saved](Self::save) again.
-    pub(super) fn next(&mut self) -> io::Result<()> {
-        if let Some(number) = self.reserved {
-            let path = numbered(&self.first, number);
+    /// The file has its name only when it has this record, also after a loss of power. So a file of the series is always known by it. What was
+    /// written before is synced: only the last file of a series can be torn.
+    pub(super) fn next(&mut self, mut start: impl FnMut(u32, &Path) -> Record) -> io::Result<()> {
+        if self.is_regular() {
             self.file.save(true)?;
-            self.file = OutputFile::create_new(&path)?;
-            (self.path, self.number) = (path, number);
-            return self.reserve();
         }
         loop {
             self.number = self.number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
             let path = numbered(&self.first, self.number);
-            match OutputFile::create_new(&path) {
-                Ok(file) => {
-                    (self.path, self.file) = (path, file);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+            if path.try_exists().map_err(|error| at(&path, &error))? {
+                continue;
             }
+            let record = start(self.number, &path);
+            let unfinished = unfinished(&path, record.id());
+            self.file = OutputFile::create(&unfinished)?;
+            let begun = self.write(&[record.bytes()]).and_then(|()| self.file.publish(&path));
+            if begun.is_err() {
+                let _ = std::fs::remove_file(&unfinished);
+            }
+            return begun;
         }
     }
 
@@ -174,6 +155,36 @@ impl Series {
         };
         self.file.write_all(&bytes)
     }
+}
+
+/// Returns the files of a series with a higher number than this. The series has gaps where files of others were in the way, and where files were
+/// moved since.
+fn later_files(first: &Path, number: u32, id_of: impl Fn(u32) -> Uuid) -> io::Result<Vec<PathBuf>> {
+    let folder = folder_of(first);
+    let mut later = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| at(folder, &error))? {
+        let entry = entry.map_err(|error| at(folder, &error))?;
+        let name = entry.file_name();
+        let Some(found) = number_of(first, &name.to_string_lossy()).filter(|found| *found > number) else {
+            continue;
+        };
+        let (path, id) = (numbered(first, found), id_of(found));
+        let is_of_series = if name == path.file_name().unwrap_or_default() {
+            entry.path().is_file() && starts_with(&path, &start_of_file(id))?
+        } else {
+            name == unfinished(&path, id).file_name().unwrap_or_default()
+        };
+        if is_of_series {
+            later.push(path.with_file_name(name));
+        }
+    }
+    Ok(later)
+}
+
+/// Returns whether the content of a file starts with these bytes.
+fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
+    let found = start_of(path, start.len()).map_err(|error| at(path, &error))?;
+    Ok(found == start)
 }
 
 /// Returns the first bytes of the content of a file, as far as a crash has left them.
@@ -199,12 +210,32 @@ fn is_compressed(path: &Path) -> bool {
 /// `pages.warc.gz` and 1 give `pages-00001.warc.gz`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, ending) = split_ending(&name);
+    path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
+}
+
+/// Returns the number in a name that starts as those of [`numbered`] do.
+fn number_of(first: &Path, name: &str) -> Option<u32> {
+    let first = first.file_name().unwrap_or_default().to_string_lossy();
+    let rest = name.strip_prefix(split_ending(&first).0)?.strip_prefix('-')?;
+    let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
+    rest.get(..length)?.parse().ok()
+}
+
+/// Splits the name of an archive before its ending.
+fn split_ending(name: &str) -> (&str, &str) {
     let endings = [".warc.gz", ".gz", ".warc"];
     let ending = endings
         .into_iter()
         .find(|ending| name.to_ascii_lowercase().ends_with(ending));
-    let (stem, ending) = name.split_at(name.len() - ending.map_or(0, str::len));
-    path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
+    name.split_at(name.len() - ending.map_or(0, str::len))
+}
+
+/// The name of a file until its first record is synced.
+fn unfinished(path: &Path, id: Uuid) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{id}"));
+    path.with_file_name(name)
 }
 
 /// Checks that records can be appended to a file: that it is an archive of this kind, and that its last record is whole.

@@ -27,29 +27,27 @@ const FORMAT: &str = "http://iipc.github.io/warc-specifications/specifications/w
 /// Request headers that are secret, and left out of archives.
 const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// The content of `warcinfo` records, and the id of the current one.
+/// The content of `warcinfo` records, and the identifier of the current one.
 #[derive(Debug)]
 pub(super) struct Info {
-    pub(super) id: Uuid,
-    /// The id in the next file. It is known before that file, so that a later run can tell whose file it is.
-    pub(super) next_id: Uuid,
+    pub(super) series_id: Uuid,
+    id: Uuid,
     options: ArchiveOptions,
 }
 
 impl Info {
-    pub(super) fn new(options: ArchiveOptions) -> Self {
-        let id = Uuid::new_v4();
+    /// Describes the files of a series. The first records of two series are never the same.
+    pub(super) fn new(options: ArchiveOptions, series_id: Uuid, number: u32) -> Self {
         Self {
-            id,
-            next_id: following(id),
+            series_id,
+            id: id_of_file(series_id, number),
             options,
         }
     }
 
-    /// Goes on to the next file.
-    pub(super) fn end_file(&mut self) {
-        let after = following(self.next_id);
-        self.id = std::mem::replace(&mut self.next_id, after);
+    /// Goes on to the file with this number.
+    pub(super) fn go_on_to(&mut self, number: u32) {
+        self.id = id_of_file(self.series_id, number);
     }
 
     /// Makes the first record of a file. All later records of the file refer to it.
@@ -88,10 +86,12 @@ pub(super) struct Record {
     bytes: Vec<u8>,
 }
 
-/// Returns the identifier of the file after the one with this identifier. It follows from it, so that a run that goes back to an earlier commit
-/// knows the files that were made since.
-pub(super) fn following(id: Uuid) -> Uuid {
-    let hash = content_hash(id.as_bytes()).map_or(0, |hash| hash.value());
+/// Returns the identifier of a file of a series. It follows from the number, so that a run that goes back to an earlier commit knows the files
+/// that were made since.
+pub(super) fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
+    let mut name = series_id.as_bytes().to_vec();
+    name.extend(number.to_le_bytes());
+    let hash = content_hash(&name).map_or(0, |hash| hash.value());
     uuid::Builder::from_random_bytes(hash.to_le_bytes()).into_uuid()
 }
 

@@ -6,10 +6,11 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod archives;
+
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::num::NonZeroU64;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,10 +21,8 @@ use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
-use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::output::{OutputFile, SavedOutput};
 use crawler::{Capture, Event, Exchange, LinkRecord, Observer, PageBody, PageRecord};
-use flate2::bufread::MultiGzDecoder;
 use frontier::{Canonicalizer, Entry, Link, Refusal, Verdict};
 
 /// A folder of a test, which is removed after it.
@@ -306,209 +305,4 @@ fn the_part_of_a_body_that_a_kill_left_is_removed() {
     drop(files);
     SavedFiles::continuing("save", &site, OutputFile::reopen(&names, &saved.file).unwrap()).unwrap();
     assert_eq!(fs::read_dir(&site).unwrap().count(), 0);
-}
-
-fn archive_options(path: &Path, max: Option<u64>) -> ArchiveOptions {
-    ArchiveOptions {
-        path: path.to_owned(),
-        max_file_bytes: max.and_then(NonZeroU64::new),
-        operator: None,
-        user_agent: "test".to_owned(),
-        obeys_robots: true,
-    }
-}
-
-/// Returns the type and the target of each record, and checks that all are whole.
-fn records(path: &Path) -> Vec<(String, String)> {
-    let bytes = fs::read(path).unwrap();
-    let mut text = Vec::new();
-    if path.extension().is_some_and(|end| end == "gz") {
-        let read = MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text);
-        read.unwrap_or_else(|error| panic!("{}: {error} after {} bytes", path.display(), text.len()));
-    } else {
-        text = bytes;
-    }
-    let mut records = Vec::new();
-    let mut rest = text.as_slice();
-    while !rest.is_empty() {
-        let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = std::str::from_utf8(&rest[..end]).unwrap();
-        let field = |name: &str| {
-            let value = head.lines().find_map(|line| line.strip_prefix(name));
-            value.unwrap_or_default().to_owned()
-        };
-        let length: usize = field("Content-Length: ").parse().unwrap();
-        let after = &rest[end + 4 + length..];
-        rest = after.strip_prefix(b"\r\n\r\n").unwrap();
-        records.push((field("WARC-Type: "), field("WARC-Target-URI: ")));
-    }
-    records
-}
-
-#[test]
-fn an_archive_that_crashes_again_and_again_has_every_answer_once() {
-    for (name, max) in [
-        ("pages.warc.gz", None),
-        ("pages.warc", None),
-        ("pages.warc.gz", Some(1000)),
-        ("pages.warc", Some(3000)),
-        ("pages.warc.gz", Some(1)),
-    ] {
-        let folder = Folder::new(&format!("archive-{name}-{max:?}"));
-        let path = folder.file(name);
-        let (mut saved, mut from) = (None, 0);
-        for commit in [0, 1, 2, 7, 7, 8, 20, 21, EVENTS] {
-            let mut archive = Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap();
-            for number in from..commit {
-                report(&mut archive, number).unwrap();
-                archive.save(number.is_multiple_of(5)).unwrap().unwrap();
-            }
-            saved = archive.save(false).unwrap();
-            for number in commit..EVENTS.min(commit + 3) {
-                report(&mut archive, number).unwrap();
-            }
-            drop(archive);
-            let files = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
-            let last = files.filter(|file| *file != path).max().unwrap_or(path.clone());
-            tear(&last);
-            from = commit;
-        }
-        drop(Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap());
-        let mut targets = BTreeMap::new();
-        for file in fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()) {
-            let records = records(&file);
-            assert_eq!(records[0].0, "warcinfo", "{}", file.display());
-            for (kind, target) in &records[1..] {
-                *targets.entry((kind.clone(), target.clone())).or_insert(0) += 1;
-            }
-        }
-        for number in 0..EVENTS {
-            for kind in ["response", "request"] {
-                let count = targets.remove(&(kind.to_owned(), url(number)));
-                assert_eq!(count, Some(1), "{name} {max:?}: {kind} of {}", url(number));
-            }
-        }
-        assert_eq!(targets.len(), 0, "{targets:?}");
-    }
-}
-
-#[test]
-fn a_file_of_another_crawl_in_the_place_of_the_next_archive_is_not_touched() {
-    let folder = Folder::new("other-archive");
-    let path = folder.file("pages.warc.gz");
-    let other = folder.file("pages-00001.warc.gz");
-    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), None).unwrap();
-    report(&mut archive, 0).unwrap();
-    let saved = archive.save(false).unwrap().unwrap();
-    drop(archive);
-    drop(Archive::create(archive_options(&other, None)).unwrap());
-    let before = fs::read(&other).unwrap();
-    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), Some(&saved)).unwrap();
-    report(&mut archive, 1).unwrap();
-    archive.save(true).unwrap();
-    drop(archive);
-    assert_eq!(fs::read(&other).unwrap(), before);
-    assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
-}
-
-#[test]
-fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was() {
-    let folder = Folder::new("before-first");
-    let path = folder.file("pages.warc.gz");
-    let mut first = Archive::create(archive_options(&path, None)).unwrap();
-    report(&mut first, 0).unwrap();
-    drop(first);
-    let before = fs::read(&path).unwrap();
-    let mut archive = Archive::continuing("warc", archive_options(&path, None), None).unwrap();
-    let saved = archive.save(true).unwrap().unwrap();
-    drop(archive);
-    assert_eq!(fs::read(&path).unwrap(), before);
-    let mut archive = Archive::continuing("warc", archive_options(&path, None), Some(&saved)).unwrap();
-    report(&mut archive, 1).unwrap();
-    drop(archive);
-    let kinds: Vec<_> = records(&path).into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(
-        kinds,
-        ["warcinfo", "response", "request", "warcinfo", "response", "request"]
-    );
-}
-
-/// Goes back to a sync that was made after this many answers.
-fn archive_goes_back(folder: &Folder, before_sync: usize) {
-    let path = folder.file("pages.warc.gz");
-    // A file of another crawl stands among them.
-    let other = folder.file("pages-00003.warc.gz");
-    fs::write(&other, "another").unwrap();
-    let open =
-        |saved: Option<&SavedOutput>| Archive::continuing("warc", archive_options(&path, Some(1000)), saved).unwrap();
-    let mut archive = open(None);
-    for number in 0..before_sync {
-        report(&mut archive, number).unwrap();
-    }
-    let synced = archive.save(true).unwrap();
-    for run in 0..3 {
-        if run > 0 {
-            drop(archive);
-            archive = open(synced.as_ref());
-        }
-        for number in before_sync..10 {
-            report(&mut archive, number).unwrap();
-            archive.save(false).unwrap();
-        }
-    }
-    drop(archive);
-    assert_eq!(fs::read(&other).unwrap(), b"another");
-    fs::remove_file(&other).unwrap();
-    let mut answers = BTreeMap::<_, usize>::new();
-    let mut files = 0;
-    for file in fs::read_dir(&folder.0).unwrap() {
-        files += 1;
-        for (kind, target) in records(&file.unwrap().path()) {
-            if kind == "response" || kind == "revisit" {
-                *answers.entry(target).or_default() += 1;
-            }
-        }
-    }
-    assert!(files > 3 && answers.len() == 10, "{files} files, {answers:?}");
-    assert!(answers.values().all(|count| *count == 1), "{answers:?}");
-}
-
-#[test]
-fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
-    archive_goes_back(&Folder::new("archive-back"), 1);
-}
-
-#[test]
-fn an_archive_that_goes_back_to_its_beginning_has_every_answer_once() {
-    archive_goes_back(&Folder::new("archive-beginning"), 0);
-}
-
-#[test]
-fn an_archive_that_goes_back_to_a_full_file_of_another_crawl_has_every_answer_once() {
-    let folder = Folder::new("archive-full");
-    let mut before = Archive::create(archive_options(&folder.file("pages.warc.gz"), None)).unwrap();
-    for number in 20..30 {
-        report(&mut before, number).unwrap();
-    }
-    drop(before);
-    let open = |saved: Option<&SavedOutput>| {
-        Archive::continuing(
-            "warc",
-            archive_options(&folder.file("pages.warc.gz"), Some(1000)),
-            saved,
-        )
-        .unwrap()
-    };
-    let mut archive = open(None);
-    let synced = archive.save(true).unwrap();
-    for _ in 0..2 {
-        report(&mut archive, 0).unwrap();
-        archive.save(false).unwrap();
-        drop(archive);
-        archive = open(synced.as_ref());
-    }
-    report(&mut archive, 0).unwrap();
-    drop(archive);
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
-    assert_eq!(records(&folder.file("pages-00001.warc.gz")).len(), 3);
 }

@@ -1,0 +1,382 @@
+//! Archives that are continued: every answer once, in whole files, and no file of others is touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use crawler::Observer;
+use crawler::output::SavedOutput;
+use crawler::output::warc::{Archive, ArchiveOptions};
+use flate2::bufread::MultiGzDecoder;
+
+use super::{EVENTS, Folder, report, tear, url};
+
+fn archive_options(path: &Path, max: Option<u64>) -> ArchiveOptions {
+    ArchiveOptions {
+        path: path.to_owned(),
+        max_file_bytes: max.and_then(NonZeroU64::new),
+        operator: None,
+        user_agent: "test".to_owned(),
+        obeys_robots: true,
+    }
+}
+
+/// Returns the content of an archive, and checks that all gzip members are whole.
+fn text_of(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    if path.extension().is_none_or(|end| end != "gz") {
+        return bytes;
+    }
+    let mut text = Vec::new();
+    let read = MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text);
+    read.unwrap_or_else(|error| panic!("{}: {error} after {} bytes", path.display(), text.len()));
+    text
+}
+
+/// Returns the type and the target of each record, and checks that all are whole.
+fn records(path: &Path) -> Vec<(String, String)> {
+    let text = text_of(path);
+    let mut records = Vec::new();
+    let mut rest = text.as_slice();
+    while !rest.is_empty() {
+        let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = std::str::from_utf8(&rest[..end]).unwrap();
+        let field = |name: &str| {
+            let value = head.lines().find_map(|line| line.strip_prefix(name));
+            value.unwrap_or_default().to_owned()
+        };
+        let length: usize = field("Content-Length: ").parse().unwrap();
+        let after = &rest[end + 4 + length..];
+        rest = after.strip_prefix(b"\r\n\r\n").unwrap();
+        records.push((field("WARC-Type: "), field("WARC-Target-URI: ")));
+    }
+    records
+}
+
+#[test]
+fn an_archive_that_crashes_again_and_again_has_every_answer_once() {
+    for (name, max) in [
+        ("pages.warc.gz", None),
+        ("pages.warc", None),
+        ("pages.warc.gz", Some(1000)),
+        ("pages.warc", Some(3000)),
+        ("pages.warc.gz", Some(1)),
+    ] {
+        let folder = Folder::new(&format!("archive-{name}-{max:?}"));
+        let path = folder.file(name);
+        let (mut saved, mut from) = (None, 0);
+        for commit in [0, 1, 2, 7, 7, 8, 20, 21, EVENTS] {
+            let mut archive = Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap();
+            for number in from..commit {
+                report(&mut archive, number).unwrap();
+                archive.save(number.is_multiple_of(5)).unwrap().unwrap();
+            }
+            saved = archive.save(false).unwrap();
+            for number in commit..EVENTS.min(commit + 3) {
+                report(&mut archive, number).unwrap();
+            }
+            drop(archive);
+            let files = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
+            let last = files.filter(|file| *file != path).max().unwrap_or(path.clone());
+            tear(&last);
+            from = commit;
+        }
+        drop(Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap());
+        let mut targets = BTreeMap::new();
+        for file in fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()) {
+            let records = records(&file);
+            assert_eq!(records[0].0, "warcinfo", "{}", file.display());
+            for (kind, target) in &records[1..] {
+                *targets.entry((kind.clone(), target.clone())).or_insert(0) += 1;
+            }
+        }
+        for number in 0..EVENTS {
+            for kind in ["response", "request"] {
+                let count = targets.remove(&(kind.to_owned(), url(number)));
+                assert_eq!(count, Some(1), "{name} {max:?}: {kind} of {}", url(number));
+            }
+        }
+        assert_eq!(targets.len(), 0, "{targets:?}");
+    }
+}
+
+#[test]
+fn a_file_of_another_crawl_in_the_place_of_the_next_archive_is_not_touched() {
+    let folder = Folder::new("other-archive");
+    let path = folder.file("pages.warc.gz");
+    let other = folder.file("pages-00001.warc.gz");
+    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), None).unwrap();
+    report(&mut archive, 0).unwrap();
+    let saved = archive.save(false).unwrap().unwrap();
+    drop(archive);
+    drop(Archive::create(archive_options(&other, None)).unwrap());
+    let before = fs::read(&other).unwrap();
+    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), Some(&saved)).unwrap();
+    report(&mut archive, 1).unwrap();
+    archive.save(true).unwrap();
+    drop(archive);
+    assert_eq!(fs::read(&other).unwrap(), before);
+    assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
+}
+
+#[test]
+fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was() {
+    let folder = Folder::new("before-first");
+    let path = folder.file("pages.warc.gz");
+    let mut first = Archive::create(archive_options(&path, None)).unwrap();
+    report(&mut first, 0).unwrap();
+    drop(first);
+    let before = fs::read(&path).unwrap();
+    let mut archive = Archive::continuing("warc", archive_options(&path, None), None).unwrap();
+    let saved = archive.save(true).unwrap().unwrap();
+    drop(archive);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let mut archive = Archive::continuing("warc", archive_options(&path, None), Some(&saved)).unwrap();
+    report(&mut archive, 1).unwrap();
+    drop(archive);
+    let kinds: Vec<_> = records(&path).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(
+        kinds,
+        ["warcinfo", "response", "request", "warcinfo", "response", "request"]
+    );
+}
+
+/// Continues an archive, with a new file after every commit.
+fn reopen(path: &Path, saved: Option<&SavedOutput>) -> Archive {
+    Archive::continuing("warc", archive_options(path, Some(1)), saved).unwrap()
+}
+
+/// Reports these answers, and commits after each of them.
+fn commit_each(archive: &mut Archive, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        report(archive, number).unwrap();
+        archive.save(false).unwrap().unwrap();
+    }
+}
+
+/// Returns the names in the folder, sorted.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(&folder.0).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Checks that the archives in the folder have the answers with these numbers, each once.
+fn assert_each_once(folder: &Folder, numbers: std::ops::Range<usize>) {
+    let mut answers = Vec::new();
+    for name in names(folder) {
+        let records = records(&folder.file(&name));
+        assert_eq!(records[0].0, "warcinfo", "{name}");
+        let of_answers = records
+            .into_iter()
+            .filter(|(kind, _)| kind == "response" || kind == "revisit");
+        answers.extend(of_answers.map(|(_, target)| target));
+    }
+    answers.sort();
+    let mut expected: Vec<_> = numbers.map(url).collect();
+    expected.sort();
+    assert_eq!(answers, expected);
+}
+
+/// Goes back to a sync that was made after this many answers.
+fn archive_goes_back(folder: &Folder, before_sync: usize) {
+    let path = folder.file("pages.warc.gz");
+    // A file of another crawl stands among them.
+    let other = folder.file("pages-00003.warc.gz");
+    fs::write(&other, "another").unwrap();
+    let mut archive = reopen(&path, None);
+    commit_each(&mut archive, 0..before_sync);
+    let synced = archive.save(true).unwrap();
+    for run in 0..3 {
+        if run > 0 {
+            drop(archive);
+            archive = reopen(&path, synced.as_ref());
+        }
+        commit_each(&mut archive, before_sync..10);
+    }
+    drop(archive);
+    assert_eq!(fs::read(&other).unwrap(), b"another");
+    fs::remove_file(&other).unwrap();
+    assert!(names(folder).len() > 3);
+    assert_each_once(folder, 0..10);
+}
+
+#[test]
+fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
+    archive_goes_back(&Folder::new("archive-back"), 1);
+}
+
+#[test]
+fn an_archive_that_goes_back_to_its_beginning_has_every_answer_once() {
+    archive_goes_back(&Folder::new("archive-beginning"), 0);
+}
+
+#[test]
+fn an_archive_that_goes_back_to_a_full_file_of_another_crawl_has_every_answer_once() {
+    let folder = Folder::new("archive-full");
+    let mut before = Archive::create(archive_options(&folder.file("pages.warc.gz"), None)).unwrap();
+    for number in 20..30 {
+        report(&mut before, number).unwrap();
+    }
+    drop(before);
+    let path = folder.file("pages.warc.gz");
+    let mut archive = reopen(&path, None);
+    let synced = archive.save(true).unwrap();
+    for _ in 0..2 {
+        commit_each(&mut archive, 0..1);
+        drop(archive);
+        archive = reopen(&path, synced.as_ref());
+    }
+    report(&mut archive, 0).unwrap();
+    drop(archive);
+    assert_eq!(names(&folder), ["pages-00001.warc.gz", "pages.warc.gz"]);
+    assert_eq!(records(&folder.file("pages-00001.warc.gz")).len(), 3);
+}
+
+#[test]
+fn going_back_again_after_a_kill_that_left_some_of_the_later_files_has_every_answer_once() {
+    // Each is what a kill may leave of five, or what somebody has moved away.
+    for missing in [&[1][..], &[2], &[1, 2, 3], &[4], &[1, 3]] {
+        let folder = Folder::new(&format!("archive-missing-{missing:?}"));
+        let path = folder.file("pages.warc.gz");
+        let mut archive = reopen(&path, None);
+        commit_each(&mut archive, 0..1);
+        let synced = archive.save(true).unwrap();
+        commit_each(&mut archive, 1..6);
+        drop(archive);
+        for number in missing {
+            fs::remove_file(folder.file(&format!("pages-0000{number}.warc.gz"))).unwrap();
+        }
+        let mut archive = reopen(&path, synced.as_ref());
+        assert_eq!(names(&folder), ["pages.warc.gz"], "{missing:?}");
+        commit_each(&mut archive, 1..6);
+        drop(archive);
+        assert_each_once(&folder, 0..6);
+    }
+}
+
+#[test]
+fn an_archive_to_which_another_crawl_writes_is_refused_and_stays_as_it_is() {
+    let folder = Folder::new("archive-busy");
+    let path = folder.file("pages.warc.gz");
+    let mut running = reopen(&path, None);
+    commit_each(&mut running, 0..1);
+    let copy_of_state = running.save(true).unwrap();
+    for number in 1..4 {
+        commit_each(&mut running, number..number + 1);
+        let refused = Archive::continuing("warc", archive_options(&path, Some(1)), copy_of_state.as_ref());
+        let message = refused.unwrap_err().to_string();
+        assert!(
+            message.contains(&format!(
+                "pages-0000{number}.warc.gz: another crawl writes to this file"
+            )),
+            "{message}"
+        );
+    }
+    drop(running);
+    assert_each_once(&folder, 0..4);
+}
+
+#[test]
+fn an_archive_that_cannot_be_continued_keeps_its_later_files() {
+    let folder = Folder::new("archive-refused");
+    let path = folder.file("pages.warc.gz");
+    let mut archive = reopen(&path, None);
+    commit_each(&mut archive, 0..1);
+    let saved = archive.save(true).unwrap();
+    commit_each(&mut archive, 1..4);
+    drop(archive);
+    fs::rename(&path, folder.file("moved.warc.gz")).unwrap();
+    let before = names(&folder);
+    let refused = Archive::continuing("warc", archive_options(&path, Some(1)), saved.as_ref());
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("the file is missing: put that file back")
+    );
+    assert_eq!(names(&folder), before);
+}
+
+#[test]
+fn an_archive_is_not_continued_under_the_ending_of_the_other_kind() {
+    for (name, other, advice) in [
+        ("pages.warc.gz", "pages.warc", "its name must end in .gz"),
+        ("pages.warc", "pages.warc.gz", "its name must not end in .gz"),
+    ] {
+        let folder = Folder::new(&format!("archive-kind-{name}"));
+        let path = folder.file(name);
+        let mut archive = reopen(&path, None);
+        commit_each(&mut archive, 0..1);
+        let saved = archive.save(true).unwrap();
+        drop(archive);
+        let before = fs::read(&path).unwrap();
+        fs::rename(&path, folder.file(other)).unwrap();
+        let refused = Archive::continuing("warc", archive_options(&folder.file(other), None), saved.as_ref());
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains(advice), "{message}");
+        assert_eq!(fs::read(folder.file(other)).unwrap(), before);
+        // Before the first answer, any name will do.
+        let nothing = reopen(&folder.file("empty.warc"), None).save(true).unwrap();
+        reopen(&folder.file("empty.warc.gz"), nothing.as_ref());
+    }
+}
+
+#[test]
+fn what_others_put_in_the_place_of_later_files_stays() {
+    for (name, next) in [
+        ("pages.warc.gz", "pages-00001.warc.gz"),
+        ("pages.warc", "pages-00001.warc"),
+    ] {
+        for content in [
+            &b"my notes, no gzip"[..],
+            b"",
+            &[0; 500],
+            b"\x1f\x8b\x08",
+            b"WARC/1.1\r\n",
+        ] {
+            let folder = Folder::new("archive-others");
+            let path = folder.file(name);
+            let mut archive = reopen(&path, None);
+            commit_each(&mut archive, 0..1);
+            let saved = archive.save(true).unwrap();
+            drop(archive);
+            let other = folder.file(next);
+            fs::write(&other, content).unwrap();
+            fs::create_dir(folder.file(&next.replace("00001", "00002"))).unwrap();
+            let mut archive = reopen(&path, saved.as_ref());
+            commit_each(&mut archive, 1..2);
+            drop(archive);
+            assert_eq!(fs::read(&other).unwrap(), content);
+            assert_eq!(records(&folder.file(&next.replace("00001", "00003"))).len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_file_whose_first_record_was_not_written_is_removed() {
+    let folder = Folder::new("archive-unfinished");
+    let path = folder.file("pages.warc.gz");
+    let mut archive = reopen(&path, None);
+    commit_each(&mut archive, 0..1);
+    let saved = archive.save(true).unwrap();
+    commit_each(&mut archive, 1..2);
+    drop(archive);
+    // The first record of the next file gives the name that it had until this record was synced.
+    let text = String::from_utf8(text_of(&folder.file("pages-00001.warc.gz"))).unwrap();
+    let id = text.split("urn:uuid:").nth(1).unwrap().split('>').next().unwrap();
+    fs::rename(
+        folder.file("pages-00001.warc.gz"),
+        folder.file(&format!("pages-00001.warc.gz.{id}")),
+    )
+    .unwrap();
+    let other = "pages-00001.warc.gz.6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
+    fs::write(folder.file(other), "another's").unwrap();
+    reopen(&path, saved.as_ref());
+    assert_eq!(names(&folder), [other, "pages.warc.gz"]);
+}
