@@ -75,6 +75,8 @@ STATES = [
     ["--memory", "256MiB"],
 ]
 SYNC_INTERVAL = "50ms"
+# An archive has such a name until its first record is synced.
+BEGUN_ARCHIVES = ".crawler-warc-*"
 # The call that fails is one of so many of its kind, in each thread.
 LATEST_IO_ERROR = 150
 COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
@@ -266,8 +268,8 @@ def check(arguments, number, moments, max_kills, work, server):
                 broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
 
     archives = sorted(files.folder.glob("all*.warc.gz"))
-    if begun := sorted(set(files.folder.glob("all*.warc.gz*")) - set(archives)):
-        broken.append(f"archives that were begun are left: {', '.join(file.name for file in begun)}")
+    if begun := sorted(file.name for file in files.folder.glob(BEGUN_ARCHIVES)):
+        broken.append(f"archives that were begun are left: {', '.join(begun)}")
     warcio = subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], capture_output=True) if HAS_WARCIO else None
     if warcio and warcio.returncode != 0:
         broken.append(f"warcio refuses an archive: {warcio.stdout.decode()[-300:]}")
@@ -314,6 +316,9 @@ def check(arguments, number, moments, max_kills, work, server):
     return broken, kills
 
 
+RENAMED = r' *rename.*?"([^"]*)".*?"([^"]*)"'
+
+
 class Power:
     """Knows what of the outputs and of the log of the database is synced while the crawler runs, and takes the rest."""
 
@@ -328,7 +333,8 @@ class Power:
         self.before = {path: path.stat().st_size for path in self.found()}
 
     def found(self):
-        return [path for path in [*self.paths, *self.folder.glob("all*.warc.gz*")] if path.is_file()]
+        archives = [*self.folder.glob("all*.warc.gz"), *self.folder.glob(BEGUN_ARCHIVES)]
+        return [path for path in [*self.paths, *archives] if path.is_file()]
 
     def synced(self):
         """Returns how many bytes of each file survive."""
@@ -339,9 +345,8 @@ class Power:
                 begun[thread] = call.removesuffix("<unfinished ...>").rstrip()
                 continue
             call = re.sub(r"^ *<\.\.\. \w+ resumed>", lambda _: begun.pop(thread, ""), call)
-            if renamed := re.match(r' *rename.*"([^"]*)".*"([^"]*)".* = 0$', call):
-                for known in [lengths, synced]:
-                    known[pathlib.Path(renamed[2])] = known.pop(pathlib.Path(renamed[1]), 0)
+            if renamed := re.match(RENAMED + r".* = 0$", call):
+                self.rename(renamed, lengths, synced)
                 continue
             match = re.match(r" *(\w+)\(\d+<([^>]*)>", call)
             numbers = re.search(r"(?:, (\d+))?(?:, (\d+))?\) += (\d+)$", call)
@@ -357,7 +362,15 @@ class Power:
                 lengths[path] = max(lengths.get(path, 0), int(numbers[2]) + result)
             else:
                 synced[path] = lengths.get(path, 0)
+        # The kill may have met a call after its effect.
+        for call in begun.values():
+            if (renamed := re.match(RENAMED, call)) and not os.path.exists(renamed[1]):
+                self.rename(renamed, lengths, synced)
         return synced
+
+    def rename(self, renamed, lengths, synced):
+        for known in [lengths, synced]:
+            known[pathlib.Path(renamed[2])] = known.pop(pathlib.Path(renamed[1]), 0)
 
     def kill(self, process):
         """Kills the child of strace, which may not be there yet, and then strace ends. A helper of strace may be there for an instant."""

@@ -113,12 +113,18 @@ impl OutputFile {
         Ok(self)
     }
 
-    /// Gives the file another name, when what was written is synced: under that name it is whole also after a loss of power.
+    /// Gives the file another name, which must be free.
     ///
-    /// The name must be free.
-    pub(super) fn publish(&mut self, path: &Path) -> io::Result<()> {
-        self.sync()?;
-        std::fs::rename(&self.path, path).map_err(|error| at(path, &error))?;
+    /// # Errors
+    ///
+    /// `AlreadyExists` if it is not free, or when the system refuses. The file keeps its name then.
+    pub(super) fn rename_to(&mut self, path: &Path) -> io::Result<()> {
+        // Nothing but this takes a name only if it is free, on every system.
+        drop(File::create_new(path).map_err(|error| at(path, &error))?);
+        if let Err(error) = std::fs::rename(&self.path, path) {
+            let _ = std::fs::remove_file(path);
+            return Err(at(path, &error));
+        }
         path.clone_into(&mut self.path);
         self.has_unsynced_name = true;
         Ok(())
@@ -237,7 +243,7 @@ impl SavedFile {
 }
 
 /// Locks a regular file for as long as it is open: two crawls that write to one file would mix and overwrite their lines.
-pub(super) fn lock(file: &File, path: &Path) -> io::Result<()> {
+fn lock(file: &File, path: &Path) -> io::Result<()> {
     // The locks of Windows would keep readers away, too.
     if !cfg!(unix) || !file.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(());

@@ -94,12 +94,12 @@ impl Archive {
     ///
     /// The first record is written with the first answer. An existing file of another crawl is appended to, after the same check as by
     /// [`create`](Self::create). Payloads of earlier runs are not remembered. Later files of the same archive are removed, because their
-    /// answers are written again; files of others keep their names. Files that are complete may be moved away.
+    /// answers are written again; files of others keep their names.
     ///
     /// # Errors
     ///
     /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or its name has the ending of
-    /// the other kind, or another crawl writes to the archive. Then nothing is changed.
+    /// the other kind, or, on Unix, another crawl writes to the archive. No file is cut or removed then.
     pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
         let writer = match saved {
             Some(saved) => Writer::reopen(options, saved)?,

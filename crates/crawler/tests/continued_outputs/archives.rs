@@ -26,7 +26,7 @@ fn archive_options(path: &Path, max: Option<u64>) -> ArchiveOptions {
 /// Returns the content of an archive, and checks that all gzip members are whole.
 fn text_of(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
-    if path.extension().is_none_or(|end| end != "gz") {
+    if !path.to_str().unwrap().ends_with(".gz") {
         return bytes;
     }
     let mut text = Vec::new();
@@ -358,25 +358,88 @@ fn what_others_put_in_the_place_of_later_files_stays() {
     }
 }
 
+/// Returns the identifier in the first record of an archive.
+fn id_of(path: &Path) -> String {
+    let text = String::from_utf8(text_of(path)).unwrap();
+    let id = text.split("urn:uuid:").nth(1).and_then(|rest| rest.split('>').next());
+    id.unwrap().to_owned()
+}
+
 #[test]
-fn a_file_whose_first_record_was_not_written_is_removed() {
-    let folder = Folder::new("archive-unfinished");
+fn what_a_crash_leaves_of_a_file_that_was_begun_is_removed() {
+    let others = [
+        ".crawler-warc-00001-6f9619ff-8b86-4d01-b42d-00cf4fc964ff.part",
+        ".crawler-warc-notes",
+        "pages-00002.warc.gz",
+    ];
+    for has_taken_its_name in [false, true] {
+        let folder = Folder::new(&format!("archive-unfinished-{has_taken_its_name}"));
+        let path = folder.file("pages.warc.gz");
+        let mut archive = reopen(&path, None);
+        commit_each(&mut archive, 0..1);
+        let saved = archive.save(true).unwrap();
+        commit_each(&mut archive, 1..2);
+        drop(archive);
+        // It has its name once its first record is synced. In between, it is an empty file that has the name.
+        let next = folder.file("pages-00001.warc.gz");
+        let part = folder.file(&format!(".crawler-warc-00001-{}.part", id_of(&next)));
+        fs::rename(&next, part).unwrap();
+        if has_taken_its_name {
+            fs::write(&next, "").unwrap();
+        }
+        for other in others {
+            fs::write(folder.file(other), "").unwrap();
+        }
+        reopen(&path, saved.as_ref());
+        let mut left = others.to_vec();
+        left.push("pages.warc.gz");
+        assert_eq!(names(&folder), left);
+    }
+}
+
+#[test]
+fn two_crawls_that_write_to_one_archive_take_no_names_from_each_other() {
+    let folder = Folder::new("archive-two");
     let path = folder.file("pages.warc.gz");
     let mut archive = reopen(&path, None);
-    commit_each(&mut archive, 0..1);
-    let saved = archive.save(true).unwrap();
-    commit_each(&mut archive, 1..2);
-    drop(archive);
-    // The first record of the next file gives the name that it had until this record was synced.
-    let text = String::from_utf8(text_of(&folder.file("pages-00001.warc.gz"))).unwrap();
-    let id = text.split("urn:uuid:").nth(1).unwrap().split('>').next().unwrap();
-    fs::rename(
-        folder.file("pages-00001.warc.gz"),
-        folder.file(&format!("pages-00001.warc.gz.{id}")),
-    )
-    .unwrap();
-    let other = "pages-00001.warc.gz.6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
-    fs::write(folder.file(other), "another's").unwrap();
-    reopen(&path, saved.as_ref());
-    assert_eq!(names(&folder), [other, "pages.warc.gz"]);
+    commit_each(&mut archive, 0..2);
+    // It has left the first file.
+    let mut other = reopen(&path, None);
+    std::thread::scope(|threads| {
+        threads.spawn(|| commit_each(&mut archive, 2..20));
+        threads.spawn(|| commit_each(&mut other, 20..EVENTS));
+    });
+    drop((archive, other));
+    assert_each_once(&folder, 0..EVENTS);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_in_the_place_of_the_next_file_stays() {
+    let folder = Folder::new("archive-link");
+    let next = folder.file("pages-00001.warc.gz");
+    std::os::unix::fs::symlink("not-mounted", &next).unwrap();
+    let mut archive = reopen(&folder.file("pages.warc.gz"), None);
+    commit_each(&mut archive, 0..2);
+    assert_eq!(fs::read_link(&next).unwrap(), Path::new("not-mounted"));
+    assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
+}
+
+#[test]
+fn an_archive_may_have_any_name() {
+    // The longest that leaves room for the number, and those that are nothing but an ending.
+    for first in [&format!("{}.warc.gz", "n".repeat(241)), ".gz", ".warc.gz", "archive"] {
+        let folder = Folder::new("archive-name");
+        let path = folder.file(first);
+        let mut saved = None;
+        for number in 0..3 {
+            let mut archive = reopen(&path, saved.as_ref());
+            commit_each(&mut archive, number..number + 1);
+            saved = archive.save(true).unwrap();
+            commit_each(&mut archive, number + 1..number + 3);
+        }
+        reopen(&path, saved.as_ref());
+        assert_eq!(names(&folder).len(), 3, "{first}");
+        assert_each_once(&folder, 0..3);
+    }
 }

@@ -13,11 +13,14 @@ use uuid::Uuid;
 
 use super::record::{Record, start_of_file};
 use crate::output::OutputFile;
-use crate::output::file::{at, folder_of, lock};
+use crate::output::file::{at, folder_of};
 use crate::saved_output::SavedFile;
 
 /// The maximum size of the fields of a record, in bytes: far more than any URL in them.
 const MAX_FIELD_BYTES: u64 = 1024 * 1024;
+
+/// What the name of a file starts with until its first record is synced.
+const UNFINISHED: &str = ".crawler-warc-";
 
 /// The files of an archive. The last one is open.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Series {
     file: OutputFile,
     number: u32,
     max_file_bytes: Option<NonZeroU64>,
+    /// Whether a later run can continue it.
+    can_be_continued: bool,
 }
 
 impl Series {
@@ -40,6 +45,7 @@ impl Series {
             file,
             number: 0,
             max_file_bytes,
+            can_be_continued: false,
         })
     }
 
@@ -47,12 +53,13 @@ impl Series {
     pub(super) fn open_to_continue(path: &Path, max_file_bytes: Option<NonZeroU64>) -> io::Result<Self> {
         let mut series = Self::open(path, max_file_bytes)?;
         series.file.read_tail()?;
+        series.can_be_continued = true;
         Ok(series)
     }
 
     /// Continues after the last record that was saved. Later files of the series are removed: what was not saved is written again.
     ///
-    /// `id_of` returns the identifier of the file with a number, by which it is known. Nothing is changed if the series cannot be continued.
+    /// `id_of` returns the identifier of the file with a number, by which it is known. No file is cut or removed if the series cannot be continued.
     pub(super) fn reopen(
         first: &Path,
         max_file_bytes: Option<NonZeroU64>,
@@ -80,7 +87,7 @@ impl Series {
         let later = later_files(first, number, id_of)?;
         // A crawl that goes on has locked one of them, if not the saved one.
         for path in &later {
-            lock(&File::open(path).map_err(|error| at(path, &error))?, path)?;
+            drop(OutputFile::append(path)?);
         }
         let file = file.cut_back()?;
         for path in &later {
@@ -91,6 +98,7 @@ impl Series {
             file,
             number,
             max_file_bytes,
+            can_be_continued: true,
         })
     }
 
@@ -117,27 +125,39 @@ impl Series {
 
     /// Makes the next file whose name is free, with the first record that `start` returns for its number and its path.
     ///
-    /// The file has its name only when it has this record, also after a loss of power. So a file of the series is always known by it. What was
-    /// written before is synced: only the last file of a series can be torn.
+    /// If a later run can continue the series, what was written before is synced: only the last file can be torn. And the file has its name only
+    /// when its first record is synced, so that it is known by it also after a loss of power.
     pub(super) fn next(&mut self, mut start: impl FnMut(u32, &Path) -> Record) -> io::Result<()> {
-        if self.is_regular() {
+        if self.can_be_continued {
             self.file.save(true)?;
         }
         loop {
             self.number = self.number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
             let path = numbered(&self.first, self.number);
-            if path.try_exists().map_err(|error| at(&path, &error))? {
+            // Also a link to a file that is not there is in the way.
+            if path.symlink_metadata().is_ok() {
                 continue;
             }
             let record = start(self.number, &path);
-            let unfinished = unfinished(&path, record.id());
-            self.file = OutputFile::create(&unfinished)?;
-            let begun = self.write(&[record.bytes()]).and_then(|()| self.file.publish(&path));
+            let unfinished = unfinished(&self.first, self.number, record.id());
+            let begun = self.begin(&path, &unfinished, &record);
             if begun.is_err() {
                 let _ = std::fs::remove_file(&unfinished);
             }
-            return begun;
+            match begun {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                begun => return begun,
+            }
         }
+    }
+
+    fn begin(&mut self, path: &Path, unfinished: &Path, record: &Record) -> io::Result<()> {
+        self.file = OutputFile::create(unfinished)?;
+        self.write(&[record.bytes()])?;
+        if self.can_be_continued {
+            self.file.save(true)?;
+        }
+        self.file.rename_to(path)
     }
 
     /// Writes all of the records, or none.
@@ -157,28 +177,36 @@ impl Series {
     }
 }
 
-/// Returns the files of a series with a higher number than this. The series has gaps where files of others were in the way, and where files were
-/// moved since.
+/// Returns the files of a series with a higher number than this, in the order in which they are to be removed. The series has gaps where files of
+/// others were in the way, and where files were moved since.
 fn later_files(first: &Path, number: u32, id_of: impl Fn(u32) -> Uuid) -> io::Result<Vec<PathBuf>> {
     let folder = folder_of(first);
-    let mut later = Vec::new();
+    let (mut later, mut begun) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(|error| at(folder, &error))? {
         let entry = entry.map_err(|error| at(folder, &error))?;
         let name = entry.file_name();
         let Some(found) = number_of(first, &name.to_string_lossy()).filter(|found| *found > number) else {
             continue;
         };
-        let (path, id) = (numbered(first, found), id_of(found));
-        let is_of_series = if name == path.file_name().unwrap_or_default() {
-            entry.path().is_file() && starts_with(&path, &start_of_file(id))?
-        } else {
-            name == unfinished(&path, id).file_name().unwrap_or_default()
-        };
-        if is_of_series {
-            later.push(path.with_file_name(name));
+        let (path, id) = (first.with_file_name(&name), id_of(found));
+        let unfinished = unfinished(first, found, id);
+        if path == numbered(first, found) {
+            // It is empty after a crash between two steps.
+            let start = start_of_file(id);
+            if path.is_file() && (starts_with(&path, &start)? || is_empty(&path)? && unfinished.exists()) {
+                later.push(path);
+            }
+        } else if path == unfinished {
+            begun.push(path);
         }
     }
+    later.append(&mut begun);
     Ok(later)
+}
+
+fn is_empty(path: &Path) -> io::Result<bool> {
+    let found = path.metadata().map_err(|error| at(path, &error))?;
+    Ok(found.len() == 0)
 }
 
 /// Returns whether the content of a file starts with these bytes.
@@ -204,7 +232,8 @@ fn start_of(path: &Path, length: usize) -> io::Result<Vec<u8>> {
 }
 
 fn is_compressed(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"))
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.to_ascii_lowercase().ends_with(".gz")
 }
 
 /// `pages.warc.gz` and 1 give `pages-00001.warc.gz`.
@@ -214,10 +243,13 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
 }
 
-/// Returns the number in a name that starts as those of [`numbered`] do.
+/// Returns the number in a name that starts as those of [`numbered`] or [`unfinished`] do.
 fn number_of(first: &Path, name: &str) -> Option<u32> {
     let first = first.file_name().unwrap_or_default().to_string_lossy();
-    let rest = name.strip_prefix(split_ending(&first).0)?.strip_prefix('-')?;
+    let of_stem = name
+        .strip_prefix(split_ending(&first).0)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let rest = of_stem.or_else(|| name.strip_prefix(UNFINISHED))?;
     let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
     rest.get(..length)?.parse().ok()
 }
@@ -231,11 +263,9 @@ fn split_ending(name: &str) -> (&str, &str) {
     name.split_at(name.len() - ending.map_or(0, str::len))
 }
 
-/// The name of a file until its first record is synced.
-fn unfinished(path: &Path, id: Uuid) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{id}"));
-    path.with_file_name(name)
+/// The name of a file until its first record is synced. It is short, because the name of the archive may be as long as the system allows.
+fn unfinished(first: &Path, number: u32, id: Uuid) -> PathBuf {
+    first.with_file_name(format!("{UNFINISHED}{number:05}-{id}.part"))
 }
 
 /// Checks that records can be appended to a file: that it is an archive of this kind, and that its last record is whole.
