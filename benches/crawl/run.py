@@ -7,7 +7,8 @@ The sites are Debian packages, served by nginx on loopback. Their pages are comp
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
 and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
-The best of all rounds counts. For memory, which depends on which large pages are in flight together, the median counts.
+The first table has the best of all rounds, the second the medians. For memory, which depends on which large pages are in flight together, the median always counts.
+Below each table stands how the first peer compares with each other one, with the geometric mean of all sites at the end.
 
 Requires Debian 12, Python 3.11 and cargo, and root if a package is missing.
 """
@@ -15,6 +16,7 @@ Requires Debian 12, Python 3.11 and cargo, and root if a package is missing.
 import argparse
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -65,14 +67,19 @@ def main():
                     run = measure(peer, setup, server, name, pathlib.Path(work))
                     print(f"{name} {peer} {turn}: {run}", file=sys.stderr)
                     runs.setdefault((peer, name), []).append(run)
-        rows = {key: result(rounds) for key, rounds in runs.items()}
-    print(table(arguments.peers, list(sites), rows))
+    for name, choose in {"best": best, "medians": medians}.items():
+        rows = {key: choose(rounds) for key, rounds in runs.items()}
+        print(table(name, arguments.peers, list(sites), rows))
 
 
-def result(rounds):
+def best(rounds):
     """Returns the best of several runs, with the median of their memory."""
-    best = min(rounds, key=lambda run: run["seconds"] / max(run["pages"], 1))
-    return {**best, "mib": statistics.median(run["mib"] for run in rounds)}
+    fastest = min(rounds, key=lambda run: run["seconds"] / max(run["pages"], 1))
+    return {**fastest, "mib": statistics.median(run["mib"] for run in rounds)}
+
+
+def medians(rounds):
+    return {key: statistics.median(run[key] for run in rounds) for key in rounds[0]}
 
 
 def parse():
@@ -141,7 +148,8 @@ def build(peers, crawler=None):
     if not crawler:
         dist = ["--profile", "dist", "--features", "jemalloc"]
         subprocess.run([*cargo, *dist, "--manifest-path", ROOT / "Cargo.toml"], check=True)
-    programs = {"ours": crawler or target / "dist/crawler"}
+    # The crawlers run in another folder.
+    programs = {"ours": pathlib.Path(crawler or target / "dist/crawler").resolve()}
     if {"list", "spider"} & set(peers):
         manifest = HERE / "peers/Cargo.toml"
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
@@ -324,19 +332,32 @@ def known_list(setup, start, out):
     return "\n".join(record["url"] for record in records if record["status"] == 200)
 
 
-def table(peers, sites, rows):
-    lines = ["pages/s · CPU seconds per 1 000 pages · peak MiB (pages)", ""]
+def table(name, peers, sites, rows):
+    lines = [f"{name}: pages/s · CPU seconds per 1 000 pages · peak MiB (pages)", ""]
     lines += ["| crawler | " + " | ".join(sites) + " |", "|---" * (len(sites) + 1) + "|"]
     for peer in peers:
         cells = []
         for site in sites:
             run = rows[peer, site]
-            pages = max(run["pages"], 1)
-            cells.append(
-                f"{pages / run['seconds']:.0f} · {run['cpu'] / pages * 1000:.2f} · {run['mib']} ({run['pages']})"
-            )
+            cells.append(f"{speed(run):.0f} · {cost(run) * 1000:.2f} · {run['mib']} ({run['pages']:.0f})")
         lines.append(f"| {peer} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    lines.append("")
+    first = peers[0]
+    for peer in peers[1:]:
+        for what, of in [("pages/s", speed), ("CPU", cost)]:
+            ratios = [of(rows[first, site]) / max(of(rows[peer, site]), 1e-9) for site in sites]
+            shown = " ".join(f"{ratio:.3f}" for ratio in ratios)
+            mean = math.prod(ratios) ** (1 / len(ratios))
+            lines.append(f"{first} beside {peer}, {what}: {shown} ({mean:.3f})")
+    return "\n".join([*lines, ""])
+
+
+def speed(run):
+    return run["pages"] / run["seconds"]
+
+
+def cost(run):
+    return run["cpu"] / max(run["pages"], 1)
 
 
 if __name__ == "__main__":
