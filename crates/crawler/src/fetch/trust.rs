@@ -1,9 +1,10 @@
 //! Which certificates are trusted: those that the system trusts, or all on request.
 //!
-//! Reading them takes as long as fetching some fifty pages, so it is done beside the first requests. It is done at the start
-//! all the same: later there may be no file handle left for it.
+//! Reading them takes as long as fetching some fifty pages. So it is done at the start only if a seed needs them, and else during the first
+//! handshake.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use rustls::client::Resumption;
@@ -19,14 +20,13 @@ use super::sessions::Sessions;
 ///
 /// # Errors
 ///
-/// When the system's certificates cannot be read, if they are `needed_now`; else connections will fail by it.
+/// When the system's certificates cannot be read, if they are `needed_now`; else connections fail while they cannot.
 pub(super) fn config(needed_now: bool, sessions: Sessions) -> Result<ClientConfig, Error> {
     let builder = ClientConfig::builder();
     let trusted = Trusted {
         provider: Arc::clone(builder.crypto_provider()),
-        verifier: Arc::default(),
+        read: Arc::default(),
     };
-    trusted.read_ahead();
     if needed_now {
         trusted.verifier()?;
     }
@@ -94,30 +94,53 @@ impl ServerCertVerifier for Unchecked {
 #[derive(Debug, Clone)]
 struct Trusted {
     provider: Arc<CryptoProvider>,
-    verifier: Arc<OnceLock<Result<Verifier, Error>>>,
+    read: Arc<Read>,
+}
+
+/// What is read when it is needed.
+#[derive(Debug, Default)]
+struct Read {
+    verifier: OnceLock<Verifier>,
+    /// Held by the thread that reads.
+    reading: Mutex<()>,
+    has_begun: AtomicBool,
+    has_failed: AtomicBool,
 }
 
 impl Trusted {
-    /// Begins to read. Whoever needs the certificates waits until they are there.
+    /// Begins to read, unless that was done before. Whoever needs the certificates waits until they are there.
     fn read_ahead(&self) {
+        if self.read.has_begun.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let reader = self.clone();
-        let read = move || drop(reader.verifier());
-        // Where no thread can be had, the first connection reads.
+        let read = move || drop(reader.verifier().map(|_| ()));
+        // Where no thread can be had, the connection reads.
         drop(thread::Builder::new().name("certificates".to_owned()).spawn(read));
     }
 
+    /// Returns the verifier, and reads the certificates first if need be. If they cannot be read, as without a file handle left, the next
+    /// connection tries again.
     fn verifier(&self) -> Result<&Verifier, Error> {
-        let read = || {
-            let read = Verifier::new(Arc::clone(&self.provider));
-            if let Err(why) = &read {
-                log::error!(
-                    target: "crawler::fetch",
-                    "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
-                );
+        if let Some(verifier) = self.read.verifier.get() {
+            return Ok(verifier);
+        }
+        let _reading = self.read.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verifier) = self.read.verifier.get() {
+            return Ok(verifier);
+        }
+        match Verifier::new(Arc::clone(&self.provider)) {
+            Ok(verifier) => Ok(self.read.verifier.get_or_init(|| verifier)),
+            Err(why) => {
+                if !self.read.has_failed.swap(true, Ordering::Relaxed) {
+                    log::error!(
+                        target: "crawler::fetch",
+                        "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
+                    );
+                }
+                Err(why)
             }
-            read
-        };
-        self.verifier.get_or_init(read).as_ref().map_err(Error::clone)
+        }
     }
 }
 
@@ -155,6 +178,8 @@ impl ServerCertVerifier for Trusted {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        // This is asked for the first message of a handshake, so the certificates are read while the server answers.
+        self.read_ahead();
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

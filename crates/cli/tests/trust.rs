@@ -1,0 +1,103 @@
+//! The system's certificates are read when they are needed, and again if they could not be read.
+
+// Other systems keep their certificates elsewhere.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// The authority that signed the certificate of `localhost`.
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crawler/tests/data/tls/authority.pem");
+
+fn tls_config() -> Arc<ServerConfig> {
+    let certificate = CertificateDer::from(include_bytes!("../../crawler/tests/data/tls/localhost.der").as_slice());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("../../crawler/tests/data/tls/localhost_key.der").as_slice());
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = config.with_single_cert(vec![certificate], PrivateKeyDer::Pkcs8(key));
+    Arc::new(config.unwrap())
+}
+
+/// Reads a request, and answers it with a page.
+fn answer(mut stream: impl Read + Write, page: &str) -> io::Result<()> {
+    let mut request = [0; 4096];
+    if stream.read(&mut request)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let length = page.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{page}"
+    )?;
+    stream.flush()
+}
+
+fn answer_in_tls(stream: TcpStream) -> io::Result<()> {
+    let connection = ServerConnection::new(tls_config()).map_err(io::Error::other)?;
+    answer(StreamOwned::new(connection, stream), "<p>secure")
+}
+
+#[test]
+fn certificates_that_could_not_be_read_are_read_again_for_the_next_connection() {
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = TcpListener::bind("127.0.0.1:0").unwrap();
+    let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
+    let target = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+    let certificates = std::env::temp_dir().join(format!("crawler-trust-{}.pem", std::process::id()));
+    fs::write(&certificates, "").unwrap();
+    let page = format!("<a href='{target}'>secure</a>");
+    let path = certificates.clone();
+    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
+    // There are certificates once a handshake has failed without them.
+    thread::spawn(move || {
+        for stream in secure.incoming() {
+            if answer_in_tls(stream.unwrap()).is_err() {
+                fs::copy(AUTHORITY, &path).unwrap();
+            }
+        }
+    });
+    let output = Command::new(env!("CARGO_BIN_EXE_crawler"))
+        .args([&start, "--ignore-robots", "--delay", "0", "-o", "-", "-q"])
+        .args(["--scope", "any", "--allow-private-addresses"])
+        .args(["--retry-wait", "0.05", "--retry-jitter", "0"])
+        .env("SSL_CERT_FILE", &certificates)
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .unwrap();
+    let _ = fs::remove_file(&certificates);
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(lines.contains(&format!("{{\"url\":\"{target}\"")), "{lines}{log}");
+    assert_eq!(log.matches("no https page can be fetched").count(), 1, "{log}");
+}
+
+#[test]
+fn a_crawl_without_https_does_without_certificates() {
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
+    thread::spawn(move || {
+        plain
+            .incoming()
+            .for_each(|stream| drop(answer(stream.unwrap(), "<p>plain")));
+    });
+    let output = Command::new(env!("CARGO_BIN_EXE_crawler"))
+        .args([&start, "--ignore-robots", "-o", "-", "-q"])
+        .env("SSL_CERT_FILE", "/dev/null")
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    assert!(!log.contains("ERROR"), "{log}");
+}
