@@ -77,6 +77,8 @@ STATES = [
 SYNC_INTERVAL = "50ms"
 # An archive has such a name until its first record is synced.
 BEGUN_ARCHIVES = ".crawler-warc-*"
+# A call that renames a file, as strace prints it.
+RENAMED = r' *rename.*?"([^"]*)".*?"([^"]*)"'
 # The call that fails is one of so many of its kind, in each thread.
 LATEST_IO_ERROR = 150
 COLUMNS = "{:>5} {:>6} {:>6} {:>6} {:>6} {:>9} {:>7} {:>8} {:>7}"
@@ -314,9 +316,6 @@ def check(arguments, number, moments, max_kills, work, server):
         log = result.stderr.decode().splitlines()[-1:]
         broken.append(f"once more: exit code {result.returncode}, {server.count() - count} requests, changed {changed} {log}")
     return broken, kills
-
-
-RENAMED = r' *rename.*?"([^"]*)".*?"([^"]*)"'
 
 
 class Power:

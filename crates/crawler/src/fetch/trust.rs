@@ -3,8 +3,7 @@
 //! Reading them takes as long as fetching some fifty pages. So it is done at the start only if a seed needs them, and else during the first
 //! handshake.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::thread;
 
 use rustls::client::Resumption;
@@ -25,7 +24,7 @@ pub(super) fn config(needed_now: bool, sessions: Sessions) -> Result<ClientConfi
     let builder = ClientConfig::builder();
     let trusted = Trusted {
         provider: Arc::clone(builder.crypto_provider()),
-        read: Arc::default(),
+        certificates: Arc::default(),
     };
     if needed_now {
         trusted.verifier()?;
@@ -94,45 +93,56 @@ impl ServerCertVerifier for Unchecked {
 #[derive(Debug, Clone)]
 struct Trusted {
     provider: Arc<CryptoProvider>,
-    read: Arc<Read>,
+    certificates: Arc<Certificates>,
 }
 
-/// What is read when it is needed.
-#[derive(Debug, Default)]
-struct Read {
+/// The system's certificates, which are read when they are needed.
+#[derive(Debug)]
+struct Certificates {
     verifier: OnceLock<Verifier>,
-    /// Held by the thread that reads.
-    reading: Mutex<()>,
-    has_begun: AtomicBool,
-    has_failed: AtomicBool,
+    /// Locked by the thread that reads. Whether reading has failed before.
+    has_failed: Mutex<bool>,
+    read_ahead: Once,
+}
+
+impl Default for Certificates {
+    fn default() -> Self {
+        Self {
+            verifier: OnceLock::new(),
+            has_failed: Mutex::new(false),
+            read_ahead: Once::new(),
+        }
+    }
 }
 
 impl Trusted {
     /// Begins to read, unless that was done before. Whoever needs the certificates waits until they are there.
     fn read_ahead(&self) {
-        if self.read.has_begun.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let reader = self.clone();
-        let read = move || drop(reader.verifier().map(|_| ()));
-        // Where no thread can be had, the connection reads.
-        drop(thread::Builder::new().name("certificates".to_owned()).spawn(read));
+        self.certificates.read_ahead.call_once(|| {
+            let reader = self.clone();
+            let read = move || drop(reader.verifier().map(|_| ()));
+            // If the system has no thread left, the connection itself reads them, when it verifies the server.
+            drop(thread::Builder::new().name("certificates".to_owned()).spawn(read));
+        });
     }
 
     /// Returns the verifier, and reads the certificates first if need be. If they cannot be read, as without a file handle left, the next
     /// connection tries again.
     fn verifier(&self) -> Result<&Verifier, Error> {
-        if let Some(verifier) = self.read.verifier.get() {
+        let read = &self.certificates.verifier;
+        if let Some(verifier) = read.get() {
             return Ok(verifier);
         }
-        let _reading = self.read.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(verifier) = self.read.verifier.get() {
+        let lock = self.certificates.has_failed.lock();
+        let mut has_failed = lock.unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have read them meanwhile.
+        if let Some(verifier) = read.get() {
             return Ok(verifier);
         }
         match Verifier::new(Arc::clone(&self.provider)) {
-            Ok(verifier) => Ok(self.read.verifier.get_or_init(|| verifier)),
+            Ok(verifier) => Ok(read.get_or_init(|| verifier)),
             Err(why) => {
-                if !self.read.has_failed.swap(true, Ordering::Relaxed) {
+                if !std::mem::replace(&mut *has_failed, true) {
                     log::error!(
                         target: "crawler::fetch",
                         "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"

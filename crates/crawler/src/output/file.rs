@@ -107,6 +107,7 @@ impl OutputFile {
         Ok(opened)
     }
 
+    /// Cuts off what was written after the file was saved.
     pub(super) fn cut_back(self) -> io::Result<Self> {
         let cut = self.file.set_len(self.whole);
         cut.map_err(|error| at(&self.path, &error))?;
@@ -117,9 +118,9 @@ impl OutputFile {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if it is not free, or when the system refuses. The file keeps its name then.
+    /// With [`AlreadyExists`](io::ErrorKind::AlreadyExists) if it is not free. Otherwise when the system refuses. The file keeps its name.
     pub(super) fn rename_to(&mut self, path: &Path) -> io::Result<()> {
-        // Nothing but this takes a name only if it is free, on every system.
+        // To make a file fails on every system if the name is taken; to rename one does not. The rename replaces the empty file.
         drop(File::create_new(path).map_err(|error| at(path, &error))?);
         if let Err(error) = std::fs::rename(&self.path, path) {
             let _ = std::fs::remove_file(path);

@@ -297,7 +297,7 @@ impl Writer {
         if self.series.is_full() {
             let info = &mut self.info;
             self.series.next(|number, path| {
-                info.go_on_to(number);
+                info.describe_file(number);
                 info.record(path)
             })?;
             self.has_begun = true;

@@ -143,7 +143,7 @@ fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was(
     );
 }
 
-/// Continues an archive, with a new file after every commit.
+/// Continues an archive, with a new file for every answer.
 fn reopen(path: &Path, saved: Option<&SavedOutput>) -> Archive {
     Archive::continuing("warc", archive_options(path, Some(1)), saved).unwrap()
 }
@@ -154,6 +154,15 @@ fn commit_each(archive: &mut Archive, numbers: std::ops::Range<usize>) {
         report(archive, number).unwrap();
         archive.save(false).unwrap().unwrap();
     }
+}
+
+/// Saves an archive after its first answer, and crashes after this many.
+fn crash_after(path: &Path, answers: usize) -> Option<SavedOutput> {
+    let mut archive = reopen(path, None);
+    commit_each(&mut archive, 0..1);
+    let saved = archive.save(true).unwrap();
+    commit_each(&mut archive, 1..answers);
+    saved
 }
 
 /// Returns the names in the folder, sorted.
@@ -244,11 +253,7 @@ fn going_back_again_after_a_kill_that_left_some_of_the_later_files_has_every_ans
     for missing in [&[1][..], &[2], &[1, 2, 3], &[4], &[1, 3]] {
         let folder = Folder::new(&format!("archive-missing-{missing:?}"));
         let path = folder.file("pages.warc.gz");
-        let mut archive = reopen(&path, None);
-        commit_each(&mut archive, 0..1);
-        let synced = archive.save(true).unwrap();
-        commit_each(&mut archive, 1..6);
-        drop(archive);
+        let synced = crash_after(&path, 6);
         for number in missing {
             fs::remove_file(folder.file(&format!("pages-0000{number}.warc.gz"))).unwrap();
         }
@@ -286,11 +291,7 @@ fn an_archive_to_which_another_crawl_writes_is_refused_and_stays_as_it_is() {
 fn an_archive_that_cannot_be_continued_keeps_its_later_files() {
     let folder = Folder::new("archive-refused");
     let path = folder.file("pages.warc.gz");
-    let mut archive = reopen(&path, None);
-    commit_each(&mut archive, 0..1);
-    let saved = archive.save(true).unwrap();
-    commit_each(&mut archive, 1..4);
-    drop(archive);
+    let saved = crash_after(&path, 4);
     fs::rename(&path, folder.file("moved.warc.gz")).unwrap();
     let before = names(&folder);
     let refused = Archive::continuing("warc", archive_options(&path, Some(1)), saved.as_ref());
@@ -311,10 +312,7 @@ fn an_archive_is_not_continued_under_the_ending_of_the_other_kind() {
     ] {
         let folder = Folder::new(&format!("archive-kind-{name}"));
         let path = folder.file(name);
-        let mut archive = reopen(&path, None);
-        commit_each(&mut archive, 0..1);
-        let saved = archive.save(true).unwrap();
-        drop(archive);
+        let saved = crash_after(&path, 1);
         let before = fs::read(&path).unwrap();
         fs::rename(&path, folder.file(other)).unwrap();
         let refused = Archive::continuing("warc", archive_options(&folder.file(other), None), saved.as_ref());
@@ -342,10 +340,7 @@ fn what_others_put_in_the_place_of_later_files_stays() {
         ] {
             let folder = Folder::new("archive-others");
             let path = folder.file(name);
-            let mut archive = reopen(&path, None);
-            commit_each(&mut archive, 0..1);
-            let saved = archive.save(true).unwrap();
-            drop(archive);
+            let saved = crash_after(&path, 1);
             let other = folder.file(next);
             fs::write(&other, content).unwrap();
             fs::create_dir(folder.file(&next.replace("00001", "00002"))).unwrap();
@@ -375,11 +370,7 @@ fn what_a_crash_leaves_of_a_file_that_was_begun_is_removed() {
     for has_taken_its_name in [false, true] {
         let folder = Folder::new(&format!("archive-unfinished-{has_taken_its_name}"));
         let path = folder.file("pages.warc.gz");
-        let mut archive = reopen(&path, None);
-        commit_each(&mut archive, 0..1);
-        let saved = archive.save(true).unwrap();
-        commit_each(&mut archive, 1..2);
-        drop(archive);
+        let saved = crash_after(&path, 2);
         // It has its name once its first record is synced. In between, it is an empty file that has the name.
         let next = folder.file("pages-00001.warc.gz");
         let part = folder.file(&format!(".crawler-warc-00001-{}.part", id_of(&next)));

@@ -85,7 +85,7 @@ impl Series {
         };
         let file = OutputFile::open_saved(&path, saved)?;
         let later = later_files(first, number, id_of)?;
-        // A crawl that goes on has locked one of them, if not the saved one.
+        // Opening one takes its lock: a crawl that still writes to the archive has locked one of them, if not the saved one.
         for path in &later {
             drop(OutputFile::append(path)?);
         }
@@ -125,8 +125,8 @@ impl Series {
 
     /// Makes the next file whose name is free, with the first record that `start` returns for its number and its path.
     ///
-    /// If a later run can continue the series, what was written before is synced: only the last file can be torn. And the file has its name only
-    /// when its first record is synced, so that it is known by it also after a loss of power.
+    /// If a later run can continue the series, what was written before is synced: only the last file can be torn. And the first record is synced
+    /// before the file gets its name, so that it is known by it also after a loss of power. Before, at most an empty file has the name.
     pub(super) fn next(&mut self, mut start: impl FnMut(u32, &Path) -> Record) -> io::Result<()> {
         if self.can_be_continued {
             self.file.save(true)?;
@@ -191,7 +191,7 @@ fn later_files(first: &Path, number: u32, id_of: impl Fn(u32) -> Uuid) -> io::Re
         let (path, id) = (first.with_file_name(&name), id_of(found));
         let unfinished = unfinished(first, found, id);
         if path == numbered(first, found) {
-            // It is empty after a crash between two steps.
+            // It is empty after a crash just before the unfinished file got this name.
             let start = start_of_file(id);
             if path.is_file() && (starts_with(&path, &start)? || is_empty(&path)? && unfinished.exists()) {
                 later.push(path);

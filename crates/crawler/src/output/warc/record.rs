@@ -30,13 +30,14 @@ const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 /// The content of `warcinfo` records, and the identifier of the current one.
 #[derive(Debug)]
 pub(super) struct Info {
+    /// A random number, from which the identifiers of the files follow.
     pub(super) series_id: Uuid,
     id: Uuid,
     options: ArchiveOptions,
 }
 
 impl Info {
-    /// Describes the files of a series. The first records of two series are never the same.
+    /// Describes the files of a series, at first the one with this number.
     pub(super) fn new(options: ArchiveOptions, series_id: Uuid, number: u32) -> Self {
         Self {
             series_id,
@@ -45,8 +46,8 @@ impl Info {
         }
     }
 
-    /// Goes on to the file with this number.
-    pub(super) fn go_on_to(&mut self, number: u32) {
+    /// Takes the identifier of the file with this number, for all records from now on.
+    pub(super) fn describe_file(&mut self, number: u32) {
         self.id = id_of_file(self.series_id, number);
     }
 
