@@ -2,7 +2,7 @@
 //!
 //! It is mapped, not allocated. Random access to hundreds of megabytes on pages of 4 KiB misses the TLB at every key. Pages of 2 MiB
 //! make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are zero without being touched, so that a large filter
-//! costs nothing until it is used. A small filter is populated at once: a page that is read before it is written is mapped twice, and
+//! costs nothing until it is used. Small pages are populated at once: a page that is read before it is written is mapped twice, and
 //! the second mapping interrupts all processors.
 
 use std::io;
@@ -21,14 +21,24 @@ pub(crate) type Line = [u8; size_of::<Block>()];
 /// Smaller filters come from the allocator.
 const LEAST_MAPPED_BYTES: usize = 4096;
 
-/// Smaller filters have no large page.
+/// A large page, on most processors.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
+
+/// At least so many bytes have a large page, though part of it stays unused. Fewer have small pages.
+const LEAST_LARGE_BYTES: usize = LARGE_PAGE_BYTES / 2;
 
 /// Zeroed words.
 #[derive(Debug)]
 pub(crate) enum Memory {
     Heap(Vec<u64>),
-    Mapped(MmapMut),
+    Mapped(Mapping),
+}
+
+/// Mapped memory, and how much of it is used.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    map: MmapMut,
+    bytes: usize,
 }
 
 impl Memory {
@@ -43,10 +53,9 @@ impl Memory {
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| refused.clone())?;
         if bytes >= LEAST_MAPPED_BYTES
-            && let Ok(map) = map(bytes)
+            && let Ok(mapping) = Mapping::zeroed(bytes)
         {
-            advise(&map, bytes);
-            return Ok(Self::Mapped(map));
+            return Ok(Self::Mapped(mapping));
         }
         let mut heap = Vec::new();
         heap.try_reserve_exact(bytes / 8).map_err(|_| refused)?;
@@ -58,7 +67,7 @@ impl Memory {
     pub(crate) fn words(&self) -> &[u64] {
         match self {
             Self::Heap(words) => words,
-            Self::Mapped(map) => cast_slice(map),
+            Self::Mapped(mapping) => cast_slice(&mapping.map[..mapping.bytes]),
         }
     }
 
@@ -66,7 +75,7 @@ impl Memory {
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         match self {
             Self::Heap(words) => words,
-            Self::Mapped(map) => bytemuck::cast_slice_mut(map),
+            Self::Mapped(mapping) => bytemuck::cast_slice_mut(mapping.bytes_mut()),
         }
     }
 
@@ -86,7 +95,7 @@ impl Memory {
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         let bytes: &mut [u8] = match self {
             Self::Heap(words) => bytemuck::cast_slice_mut(words),
-            Self::Mapped(map) => map,
+            Self::Mapped(mapping) => mapping.bytes_mut(),
         };
         bytes.as_chunks_mut().0
     }
@@ -109,22 +118,59 @@ impl Clone for Memory {
     }
 }
 
-fn map(bytes: usize) -> io::Result<MmapMut> {
-    let mut options = MmapOptions::new();
-    options.len(bytes);
-    if bytes < LARGE_PAGE_BYTES {
-        options.populate();
+impl Mapping {
+    fn zeroed(bytes: usize) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        if bytes < LEAST_LARGE_BYTES {
+            let map = options.len(bytes).populate().map_anon()?;
+            return Ok(Self { map, bytes });
+        }
+        // Linux aligns a mapping to large pages if its length is a multiple of them.
+        let map = options.len(bytes.next_multiple_of(LARGE_PAGE_BYTES)).map_anon()?;
+        advise(&map, bytes);
+        Ok(Self { map, bytes })
     }
-    options.map_anon()
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map[..self.bytes]
+    }
 }
 
-/// Asks for large pages. Without them the filter is slower.
+/// Asks for large pages, and populates the last one or the small ones in its place. Without them the filter is slower.
 #[cfg(target_os = "linux")]
 fn advise(map: &MmapMut, bytes: usize) {
-    if bytes >= LARGE_PAGE_BYTES {
-        let _ = map.advise(memmap2::Advice::HugePage);
-    }
+    use memmap2::Advice;
+
+    let rest = bytes % LARGE_PAGE_BYTES;
+    let whole = bytes - rest;
+    let large = if rest >= LEAST_LARGE_BYTES { map.len() } else { whole };
+    let _ = map.advise_range(Advice::HugePage, 0, large);
+    let _ = map.advise_range(Advice::PopulateWrite, whole, rest);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn advise(_map: &MmapMut, _bytes: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_has_the_words_that_were_asked_for_on_pages_of_either_size() {
+        for kib in [1, 4, 1_000, 1_024, 1_500, 2_048, 2_500, 3_500] {
+            let words = kib * 1_024 / 8;
+            let mut memory = Memory::zeroed(words).unwrap();
+            assert!(memory.words().iter().all(|&word| word == 0), "{kib} KiB");
+            memory.words_mut().fill(u64::MAX);
+            assert_eq!(memory.count_ones(), words * 64, "{kib} KiB");
+            assert_eq!(memory.clone().words(), memory.words(), "{kib} KiB");
+            let blocks = words as usize / WORDS;
+            assert_eq!(
+                (memory.blocks().len(), memory.lines_mut().len()),
+                (blocks, blocks),
+                "{kib} KiB"
+            );
+        }
+    }
+}
