@@ -36,6 +36,13 @@ pub(crate) enum ConfigFileError {
 ///
 /// When the file cannot be read, or is not valid.
 pub(crate) fn arguments(mut given: Vec<OsString>) -> Result<Vec<OsString>, ConfigFileError> {
+    // The usual command line is parsed once.
+    if !given
+        .iter()
+        .any(|argument| argument.as_encoded_bytes().starts_with(b"--config"))
+    {
+        return Ok(given);
+    }
     let command = command();
     // Errors are ignored, because the file may supply required arguments, such as the seeds.
     let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&given) else {

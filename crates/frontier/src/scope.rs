@@ -159,7 +159,7 @@ pub enum ScopeError {
 pub struct Scope {
     reached: Reached,
     include: Option<RegexSet>,
-    exclude: RegexSet,
+    exclude: Option<RegexSet>,
     max_depth: u32,
     max_url_bytes: usize,
     max_segment_repeats: usize,
@@ -174,10 +174,9 @@ impl Scope {
     ///
     /// A pattern that cannot be used. The error names it and the reason.
     pub fn new(config: ScopeConfig) -> Result<Self, ScopeError> {
-        let include = compile("include", &config.include)?;
         Ok(Self {
             reached: Reached::new(config.reach),
-            include: (!include.is_empty()).then_some(include),
+            include: compile("include", &config.include)?,
             exclude: compile("exclude", &config.exclude)?,
             max_depth: config.max_depth.unwrap_or(u32::MAX),
             max_url_bytes: config.max_url_bytes,
@@ -272,7 +271,7 @@ impl Scope {
 
     /// Checks the patterns. The target of a redirected seed needs no include pattern, as a seed does not.
     fn judge_patterns(&self, key: &str, seed_redirected: bool) -> Result<(), Refusal> {
-        if self.exclude.is_match(key) {
+        if self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(key)) {
             return Err(Refusal::Excluded);
         }
         match &self.include {
@@ -282,12 +281,16 @@ impl Scope {
     }
 }
 
-/// Compiles a list of patterns, to match all of them in one pass over the text.
-fn compile(list: &'static str, patterns: &[String]) -> Result<RegexSet, ScopeError> {
+/// Compiles a list of patterns, to match all of them in one pass over the text; `None` without patterns.
+fn compile(list: &'static str, patterns: &[String]) -> Result<Option<RegexSet>, ScopeError> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
     RegexSetBuilder::new(patterns)
         .size_limit(MAX_PATTERN_BYTES)
         .dfa_size_limit(MAX_PATTERN_CACHE_BYTES)
         .build()
+        .map(Some)
         .map_err(|_| blame(list, patterns))
 }
 
