@@ -281,7 +281,8 @@ impl Sizing {
         self.capacity
     }
 
-    /// Returns the memory of a plain filter of this shape, in bytes.
+    /// Returns the memory of a plain filter of this shape, in bytes. On Linux, one of 1 MiB and more can take up to 1 MiB beyond that, because
+    /// it lies on pages of 2 MiB where the system has them.
     pub fn memory_bytes(&self) -> u64 {
         self.words().saturating_mul(8)
     }
