@@ -298,7 +298,7 @@ fn has_default_budgets(crawl: &CrawlOptions) -> bool {
 }
 
 async fn run(
-    crawl: CrawlOptions,
+    mut crawl: CrawlOptions,
     mut http: HttpOptions,
     options: &Options,
     site: Option<&options::Site>,
@@ -331,7 +331,7 @@ async fn run(
             "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
         );
     }
-    open_files::raise_limit(&mut http, crawl.concurrency);
+    open_files::raise_limit(&mut http, &mut crawl.concurrency);
     let reporter = Reporter::new(bar.clone(), &crawl);
     let config = CrawlConfig::new(crawl)?;
     let state = site.and_then(|site| site.state.as_deref());

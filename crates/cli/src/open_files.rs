@@ -1,4 +1,4 @@
-//! The limit of open files: raised as far as the system allows, with a number of idle connections that fits into it.
+//! The limit of open files: raised as far as the system allows, with a number of requests and idle connections that fits into it.
 
 use std::num::NonZeroUsize;
 
@@ -10,8 +10,10 @@ const OTHER_HANDLES: usize = 32;
 /// The maximum number of handles of one request. A host with IPv4 and IPv6 addresses is connected to over both at once.
 const HANDLES_PER_REQUEST: usize = 2;
 
-/// Raises the limit of open files as far as the system allows, and lowers the number of idle connections to fit into it.
-pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
+/// Raises the limit of open files as far as the system allows, and lowers the number of requests and of idle connections to fit into it.
+///
+/// An output that finds no handle ends the crawl. A request that finds none is only repeated, but what it takes an output may lack.
+pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize) {
     let limit = match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
@@ -19,17 +21,20 @@ pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: NonZeroUsize) {
             return;
         }
     };
-    let requests = concurrency.get().saturating_mul(HANDLES_PER_REQUEST);
-    let left = limit.saturating_sub(OTHER_HANDLES.saturating_add(requests));
-    if left == 0 {
+    let for_connections = limit.saturating_sub(OTHER_HANDLES);
+    let possible = at_least_one(for_connections / HANDLES_PER_REQUEST);
+    if possible < *concurrency {
         log::warn!(
             target: "crawler::open_files",
-            limit;
-            "the limit of {limit} open files is too low for {} concurrent requests: raise it (ulimit -n), or lower --concurrency",
-            concurrency
+            limit, concurrency = possible.get();
+            "the limit of {limit} open files leaves room for {possible} of {concurrency} concurrent requests: raise it (ulimit -n) for more"
         );
+        *concurrency = possible;
     }
-    http.max_idle_connections = http
-        .max_idle_connections
-        .min(NonZeroUsize::MIN.saturating_add(left.saturating_sub(1)));
+    let left = for_connections.saturating_sub(concurrency.get() * HANDLES_PER_REQUEST);
+    http.max_idle_connections = http.max_idle_connections.min(at_least_one(left));
+}
+
+fn at_least_one(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }

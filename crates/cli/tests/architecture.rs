@@ -150,6 +150,7 @@ fn each_library_is_used_in_its_own_modules_only() {
     );
     only("crawler", "cssparser::", &["page/links/style.rs"]);
     only("crawler", "rustls_platform_verifier::", &["fetch/trust.rs"]);
+    only("crawler", "rustls_native_certs::", &["fetch/trust.rs"]);
     only("crawler", "robotxt::", &["page/robots.rs"]);
     only("crawler", "quick_xml::", &["page/sitemap/xml.rs"]);
     only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);

@@ -9,7 +9,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const HOSTS: usize = 200;
 
@@ -105,9 +105,61 @@ fn many_hosts_are_crawled_with_few_file_handles() {
 }
 
 #[test]
+fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
+    let folder = std::env::temp_dir().join(format!("crawler-file-handles-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let shown = folder.display();
+    let outputs =
+        format!("--warc {shown}/pages.warc.gz --warc-max-bytes 1 --save {shown}/bodies -o {shown}/pages.jsonl");
+    let options = format!("--concurrency 100 --state {shown}/state {outputs}");
+    let output = crawl_with_limit(40, &options, AfterRobots::Closed);
+    let _ = std::fs::remove_dir_all(&folder);
+    let (summary, log) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{summary}{log}");
+    assert_no_page_lost_and_no_host_away(&summary, &log);
+    let told = "the limit of 40 open files leaves room for 4 of 100 concurrent requests";
+    assert_eq!(log.matches(told).count(), 1, "{log}");
+    assert!(!log.contains("out of file handles"), "{log}");
+}
+
+#[cfg(target_os = "linux")]
+fn answer_and_close(mut stream: TcpStream, status: &str) {
+    let request = BufReader::new(&stream).lines();
+    assert!(request.map(Result::unwrap).any(|line| line.is_empty()));
+    let rest = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    write!(stream, "HTTP/1.1 {status}\r\n{rest}").unwrap();
+}
+
+/// The limit falls once the crawl has begun, as if other files of the program took the handles.
+#[test]
+#[cfg(target_os = "linux")]
 fn a_lack_of_file_handles_is_logged_once_and_loses_no_page() {
-    // There are more concurrent requests than handles, and pages need new connections.
-    let output = crawl_with_limit(40, "--concurrency 100", AfterRobots::Closed);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = serve(AfterRobots::Closed);
+    let crawl = Command::new(env!("CARGO_BIN_EXE_crawler"))
+        .args(["-q", "--scope", "any", "--allow-private-addresses", "--delay", "0.5"])
+        .args(["--concurrency", "100"])
+        .arg(format!("http://localhost:{}/", listener.local_addr().unwrap().port()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (robots, _) = listener.accept().unwrap();
+    rlimit::prlimit(
+        crawl.id().try_into().unwrap(),
+        rlimit::Resource::NOFILE,
+        Some((40, 40)),
+        None,
+    )
+    .unwrap();
+    answer_and_close(robots, "404 Not Found");
+    let (first, _) = listener.accept().unwrap();
+    let start = format!("http://h0.localhost:{port}/start");
+    answer_and_close(first, &format!("302 Found\r\nLocation: {start}"));
+    let output = crawl.wait_with_output().unwrap();
     let (summary, log) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),

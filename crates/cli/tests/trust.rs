@@ -101,3 +101,46 @@ fn a_crawl_without_https_does_without_certificates() {
     assert!(output.status.success(), "{log}");
     assert!(!log.contains("ERROR"), "{log}");
 }
+
+/// Reading the certificates takes a file handle. A crawl that has none left for it must not take the host for one without a trusted certificate.
+#[test]
+fn certificates_for_which_no_file_handle_is_left_are_read_later() {
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = TcpListener::bind("127.0.0.1:0").unwrap();
+    let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
+    let target = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+    let page = format!("<a href='{target}'>secure</a>");
+    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
+    thread::spawn(move || {
+        for stream in secure.incoming() {
+            thread::spawn(move || answer_in_tls(stream.unwrap()));
+        }
+    });
+    let mut were_short = 0;
+    for limit in 8..16 {
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")])
+            .arg(env!("CARGO_BIN_EXE_crawler"))
+            .args([&start, "--ignore-robots", "--delay", "0", "-o", "-", "-q"])
+            .args(["--scope", "any", "--allow-private-addresses"])
+            .args(["--retry-wait", "0.01", "--retry-jitter", "0", "--max-time", "2"])
+            .env("SSL_CERT_FILE", AUTHORITY)
+            .env_remove("SSL_CERT_DIR")
+            .output()
+            .unwrap();
+        let lines = String::from_utf8_lossy(&output.stdout);
+        let log = String::from_utf8_lossy(&output.stderr);
+        were_short += usize::from(log.contains("out of file handles"));
+        for blame in ["is away", "is given up", "no https page can be fetched"] {
+            assert!(!log.contains(blame), "{limit}: {log}");
+        }
+        // With fewer, there is no moment at which both the connection and the file are open.
+        if limit >= 12 {
+            assert!(
+                lines.contains(&format!("{{\"url\":\"{target}\"")),
+                "{limit}: {lines}{log}"
+            );
+        }
+    }
+    assert!(were_short > 0);
+}

@@ -136,7 +136,7 @@ impl BloomFilter {
         self.hashing
     }
 
-    /// Returns the memory of the filter, in bytes.
+    /// Returns the memory of the filter, in bytes: [`Sizing::memory_bytes`].
     pub fn memory_bytes(&self) -> u64 {
         self.sizing.memory_bytes()
     }

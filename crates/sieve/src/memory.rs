@@ -24,7 +24,7 @@ const LEAST_MAPPED_BYTES: usize = 4096;
 /// A large page, on most processors.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
-/// At least so many bytes have a large page, though part of it stays unused. Fewer have small pages.
+/// At least so many bytes are put on a large page, though part of it stays unused. Fewer are put on small pages.
 const LEAST_LARGE_BYTES: usize = LARGE_PAGE_BYTES / 2;
 
 /// Zeroed words.
@@ -125,7 +125,7 @@ impl Mapping {
             let map = options.len(bytes).populate().map_anon()?;
             return Ok(Self { map, bytes });
         }
-        // Linux aligns a mapping to large pages if its length is a multiple of them.
+        // Linux, since 6.7, aligns a mapping to large pages if its length is a multiple of them.
         let map = options.len(bytes.next_multiple_of(LARGE_PAGE_BYTES)).map_anon()?;
         advise(&map, bytes);
         Ok(Self { map, bytes })
@@ -137,7 +137,8 @@ impl Mapping {
     }
 }
 
-/// Asks for large pages, and populates the last one or the small ones in its place. Without them the filter is slower.
+/// Asks for large pages, and for small ones where most of a large one would stay unused. Populates the last large page, if it is not used
+/// whole, or the small ones in its place. Without large pages the filter is slower.
 #[cfg(target_os = "linux")]
 fn advise(map: &MmapMut, bytes: usize) {
     use memmap2::Advice;
@@ -146,6 +147,7 @@ fn advise(map: &MmapMut, bytes: usize) {
     let whole = bytes - rest;
     let large = if rest >= LEAST_LARGE_BYTES { map.len() } else { whole };
     let _ = map.advise_range(Advice::HugePage, 0, large);
+    let _ = map.advise_range(Advice::NoHugePage, large, map.len() - large);
     let _ = map.advise_range(Advice::PopulateWrite, whole, rest);
 }
 
@@ -171,6 +173,45 @@ mod tests {
                 (blocks, blocks),
                 "{kib} KiB"
             );
+        }
+    }
+
+    /// Returns the flags of the mapping that contains an address, from the system's list of mappings.
+    #[cfg(target_os = "linux")]
+    fn flags_of(address: *const u64) -> String {
+        let mappings = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut is_inside = false;
+        for line in mappings.lines() {
+            let ends = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let ends = ends.map(|(from, to)| [from, to].map(|end| usize::from_str_radix(end, 16)));
+            if let Some([Ok(from), Ok(to)]) = ends {
+                is_inside = (from..to).contains(&address.addr());
+            } else if is_inside && let Some(flags) = line.strip_prefix("VmFlags:") {
+                return format!("{flags} ");
+            }
+        }
+        panic!("{address:?} is not mapped")
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn large_pages_are_asked_for_unless_most_of_one_would_stay_unused() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        for (kib, first, last) in [
+            (1_024, " hg ", " hg "),
+            (1_500, " hg ", " hg "),
+            (2_048, " hg ", " hg "),
+            (2_500, " hg ", " nh "),
+            (3_500, " hg ", " hg "),
+        ] {
+            let memory = Memory::zeroed(kib * 128).unwrap();
+            let words = memory.words();
+            for (word, expected) in [(words.first(), first), (words.last(), last)] {
+                let flags = flags_of(word.unwrap());
+                assert!(flags.contains(expected), "{kib} KiB: {flags}");
+            }
         }
     }
 }

@@ -289,7 +289,7 @@ impl Sizing {
 
     /// Returns the expected false-positive rate at capacity.
     ///
-    /// Cost: microseconds; milliseconds in blocks with more than 8 probes.
+    /// Cost: microseconds; in blocks half a millisecond, the first time that a number of probes is used.
     pub fn expected_rate(&self) -> f64 {
         RateModel::of(self).at(self.capacity as f64)
     }

@@ -6,6 +6,7 @@ use std::io;
 use frontier::{Failure, FailureKind};
 use hyper::http::Extensions;
 use hyper_util::client::legacy;
+use rustls::OtherError;
 
 use super::head_limit::HeadLimit;
 
@@ -124,6 +125,9 @@ impl Causes {
         }
         if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             self.tls = Some(explained(error));
+            if is_lack_of_handles(error) {
+                self.dial = Some(FetchError::OutOfHandles);
+            }
         }
         if let Some(error) = cause.downcast_ref::<hyper::Error>() {
             self.head_too_large |= error.is_parse_too_large();
@@ -139,6 +143,14 @@ impl Causes {
 /// Says whether the limit of open files was met, the process's or the system's.
 pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Says whether no file handle was left for the certificates that a secure connection needs.
+pub(super) fn is_lack_of_handles(error: &rustls::Error) -> bool {
+    let rustls::Error::Other(OtherError(cause)) = error else {
+        return false;
+    };
+    cause.downcast_ref().is_some_and(is_out_of_handles)
 }
 
 /// Says what an error of TLS means to whoever runs the crawl.

@@ -11,8 +11,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use rustls_platform_verifier::Verifier;
 
+use super::error::{is_lack_of_handles, is_out_of_handles};
 use super::sessions::Sessions;
 
 /// Makes the settings of TLS.
@@ -99,7 +99,7 @@ struct Trusted {
 /// The system's certificates, which are read when they are needed.
 #[derive(Debug)]
 struct Certificates {
-    verifier: OnceLock<Verifier>,
+    verifier: OnceLock<Arc<dyn ServerCertVerifier>>,
     /// Locked by the thread that reads. Whether reading has failed before.
     has_failed: Mutex<bool>,
     read_ahead: Once,
@@ -126,9 +126,8 @@ impl Trusted {
         });
     }
 
-    /// Returns the verifier, and reads the certificates first if need be. If they cannot be read, as without a file handle left, the next
-    /// connection tries again.
-    fn verifier(&self) -> Result<&Verifier, Error> {
+    /// Returns the verifier, and reads the certificates first if need be. If they cannot be read, the next connection tries again.
+    fn verifier(&self) -> Result<&Arc<dyn ServerCertVerifier>, Error> {
         let read = &self.certificates.verifier;
         if let Some(verifier) = read.get() {
             return Ok(verifier);
@@ -139,8 +138,10 @@ impl Trusted {
         if let Some(verifier) = read.get() {
             return Ok(verifier);
         }
-        match Verifier::new(Arc::clone(&self.provider)) {
+        match of_the_system(Arc::clone(&self.provider)) {
             Ok(verifier) => Ok(read.get_or_init(|| verifier)),
+            // Not for good: the page is requested again.
+            Err(why) if is_lack_of_handles(&why) => Err(why),
             Err(why) => {
                 if !std::mem::replace(&mut *has_failed, true) {
                     log::error!(
@@ -192,4 +193,43 @@ impl ServerCertVerifier for Trusted {
         self.read_ahead();
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// Reads the system's certificates.
+///
+/// # Errors
+///
+/// When there are none, or when no file handle was left for one of them: they are not used without it, or its sites would seem to have
+/// certificates that nobody trusts.
+#[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
+fn of_the_system(provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::{OtherError, RootCertStore};
+    use rustls_native_certs::{ErrorKind, load_native_certs};
+
+    let found = load_native_certs();
+    let mut first_error = None;
+    for error in found.errors {
+        log::debug!(target: "crawler::fetch", "a certificate is left out: {error}");
+        first_error.get_or_insert_with(|| error.to_string());
+        if let ErrorKind::Io { inner, .. } = error.kind
+            && is_out_of_handles(&inner)
+        {
+            return Err(Error::Other(OtherError(Arc::new(inner))));
+        }
+    }
+    let mut trusted = RootCertStore::empty();
+    trusted.add_parsable_certificates(found.certs);
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(trusted), provider).build();
+    match verifier {
+        Ok(verifier) => Ok(verifier),
+        Err(_) => Err(Error::General(
+            first_error.unwrap_or_else(|| "the system has no certificates".to_owned()),
+        )),
+    }
+}
+
+#[cfg(not(all(unix, not(target_vendor = "apple"), not(target_os = "android"))))]
+fn of_the_system(provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    Ok(Arc::new(rustls_platform_verifier::Verifier::new(provider)?))
 }

@@ -127,6 +127,7 @@ impl OutputFile {
             return Err(at(path, &error));
         }
         path.clone_into(&mut self.path);
+        self.saved = SavedFile::default();
         self.has_unsynced_name = true;
         Ok(())
     }

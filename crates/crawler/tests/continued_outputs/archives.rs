@@ -148,6 +148,11 @@ fn reopen(path: &Path, saved: Option<&SavedOutput>) -> Archive {
     Archive::continuing("warc", archive_options(path, Some(1)), saved).unwrap()
 }
 
+/// Opens an archive of one file.
+fn reopen_whole(path: &Path, saved: Option<&SavedOutput>) -> Archive {
+    Archive::continuing("warc", archive_options(path, None), saved).unwrap()
+}
+
 /// Reports these answers, and commits after each of them.
 fn commit_each(archive: &mut Archive, numbers: std::ops::Range<usize>) {
     for number in numbers {
@@ -322,6 +327,57 @@ fn an_archive_is_not_continued_under_the_ending_of_the_other_kind() {
         // Before the first answer, any name will do.
         let nothing = reopen(&folder.file("empty.warc"), None).save(true).unwrap();
         reopen(&folder.file("empty.warc.gz"), nothing.as_ref());
+    }
+}
+
+#[test]
+fn a_crawl_without_answers_appends_to_the_archive_of_another() {
+    for (name, other) in [
+        ("pages.warc.gz", "other.warc.gz"),
+        ("pages.warc", "other.warc"),
+        ("pages.warc.gz", "pages.warc.gz"),
+    ] {
+        let folder = Folder::new(&format!("archive-without-answers-{name}-{other}"));
+        let nothing = reopen_whole(&folder.file(name), None).save(true).unwrap();
+        fs::remove_file(folder.file(name)).unwrap();
+        let path = folder.file(other);
+        let mut archive = Archive::create(archive_options(&path, None)).unwrap();
+        report(&mut archive, 0).unwrap();
+        drop(archive);
+        let before = fs::read(&path).unwrap();
+        let mut archive = reopen_whole(&path, nothing.as_ref());
+        report(&mut archive, 1).unwrap();
+        let saved = archive.save(true).unwrap();
+        drop(archive);
+        assert!(fs::read(&path).unwrap().starts_with(&before), "{other}");
+        // Both crawls have a first record, a request and an answer.
+        assert_eq!(records(&path).len(), 6, "{other}");
+        drop(reopen_whole(&path, saved.as_ref()));
+        assert_eq!(records(&path).len(), 6, "{other}");
+    }
+}
+
+#[test]
+fn what_a_crash_has_left_before_the_first_save_is_written_again() {
+    for name in ["pages.warc.gz", "pages.warc"] {
+        for kept in [0, 1, 5, 30, 200, 10_000] {
+            let folder = Folder::new(&format!("archive-before-the-first-save-{name}-{kept}"));
+            let path = folder.file(name);
+            let mut archive = reopen_whole(&path, None);
+            let nothing = archive.save(true).unwrap();
+            report(&mut archive, 0).unwrap();
+            drop(archive);
+            let mut left = fs::read(&path).unwrap();
+            for byte in left.iter_mut().skip(kept) {
+                // After a loss of power, a file may end with zeros.
+                *byte = 0;
+            }
+            fs::write(&path, left).unwrap();
+            let mut archive = reopen_whole(&path, nothing.as_ref());
+            report(&mut archive, 0).unwrap();
+            drop(archive);
+            assert_eq!(records(&path).len(), 3, "{name} {kept}");
+        }
     }
 }
 

@@ -79,6 +79,9 @@ impl Series {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        if saved.length == 0 && is_of_another(first, saved, id_of(0))? {
+            return Self::open_to_continue(first, max_file_bytes);
+        }
         let path = match number {
             0 => first.to_owned(),
             number => numbered(first, number),
@@ -139,11 +142,7 @@ impl Series {
                 continue;
             }
             let record = start(self.number, &path);
-            let unfinished = unfinished(&self.first, self.number, record.id());
-            let begun = self.begin(&path, &unfinished, &record);
-            if begun.is_err() {
-                let _ = std::fs::remove_file(&unfinished);
-            }
+            let begun = self.begin(&path, &record);
             match begun {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 begun => return begun,
@@ -151,8 +150,18 @@ impl Series {
         }
     }
 
-    fn begin(&mut self, path: &Path, unfinished: &Path, record: &Record) -> io::Result<()> {
-        self.file = OutputFile::create(unfinished)?;
+    fn begin(&mut self, path: &Path, record: &Record) -> io::Result<()> {
+        let unfinished = unfinished(&self.first, self.number, record.id());
+        // If another process has locked it, it is not ours to remove.
+        self.file = OutputFile::create(&unfinished)?;
+        let begun = self.finish_beginning(path, record);
+        if begun.is_err() {
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        begun
+    }
+
+    fn finish_beginning(&mut self, path: &Path, record: &Record) -> io::Result<()> {
         self.write(&[record.bytes()])?;
         if self.can_be_continued {
             self.file.save(true)?;
@@ -215,6 +224,16 @@ fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
     Ok(found == start)
 }
 
+/// Returns whether there is a file that this series has not begun, if nothing of its first file was saved. What a crash has left of a begun one has
+/// its identifier, or its name and no whole records.
+fn is_of_another(first: &Path, saved: &SavedFile, id: Uuid) -> io::Result<bool> {
+    if !first.is_file() || is_empty(first)? || starts_with(first, &start_of_file(id))? {
+        return Ok(false);
+    }
+    let has_name = saved.path == first.display().to_string();
+    Ok(!has_name || check(first).is_ok())
+}
+
 /// Returns the first bytes of the content of a file, as far as a crash has left them.
 fn start_of(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
@@ -249,9 +268,15 @@ fn number_of(first: &Path, name: &str) -> Option<u32> {
     let of_stem = name
         .strip_prefix(split_ending(&first).0)
         .and_then(|rest| rest.strip_prefix('-'));
-    let rest = of_stem.or_else(|| name.strip_prefix(UNFINISHED))?;
-    let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
-    rest.get(..length)?.parse().ok()
+    let number_before = |rest: &str| {
+        let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        rest.get(..length)?.parse().ok()
+    };
+    // An archive of the name `.crawler` has both.
+    [of_stem, name.strip_prefix(UNFINISHED)]
+        .into_iter()
+        .flatten()
+        .find_map(number_before)
 }
 
 /// Splits the name of an archive before its ending.
