@@ -12,7 +12,8 @@
 //! works on recycled memory; the cost of a queue that grows into fresh memory is not shown. Each makes its own `String`,
 //! and for new URLs only. Who takes batches gets pages of 50 links.
 //!
-//! The contenders take turns, each in a process of its own, and the best of all rounds counts, in processor time of the thread.
+//! The contenders take turns, each in a process of its own, and the best of all rounds counts, in processor time of the thread. The
+//! medians follow, which are fairer where the neighbours of a machine use its caches.
 //! Absolute times drift on shared machines; ratios within one run are what counts.
 
 mod chunk;
@@ -51,7 +52,7 @@ struct Arguments {
     /// The capacities, in distinct URLs.
     #[arg(long, value_delimiter = ',', value_parser = size, default_value = "1m,10m,100m")]
     sizes: Vec<u64>,
-    /// How often each contender is run; the best counts. Sizes up to a million are run five times as often.
+    /// How often each contender is run; the best and the median count. Sizes up to a million are run five times as often.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Runs only contenders whose names contain one of these.
@@ -141,7 +142,7 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
     let small = capacity <= SMALL && !arguments.smoke;
     let rounds = arguments.rounds * if small { SMALL_ROUNDS } else { 1 };
     let entries: Vec<&Entry> = entries.iter().filter(|entry| capacity <= entry.most).collect();
-    let mut measured = vec![Measured::unmeasured(); entries.len()];
+    let mut measured = vec![Vec::new(); entries.len()];
     let mut chunk = Chunk::default();
     Workload::new(capacity).fill(&mut chunk, &mut Stream::new(), capacity.min(CHUNK), 0);
     // The size of our filter, so that the line of the parts is as far away as ours.
@@ -151,13 +152,17 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
         for (entry, measured) in entries.iter().zip(&mut measured) {
             let line = in_own_process(entry, &["--sizes", &capacity.to_string()]);
             match line.as_deref().and_then(Measured::from_line) {
-                Some(round) => measured.improve(round),
+                Some(round) => measured.push(round),
                 None => eprintln!("{} failed at {capacity} URLs", entry.name),
             }
         }
         parts.improve(&chunk, &mut lines);
     }
-    tables::print_size(capacity, &entries, &measured, &parts);
+    let summed_up = |pick| -> Vec<Measured> { measured.iter().map(|rounds| Measured::of(rounds, pick)).collect() };
+    tables::print_size(capacity, &entries, &summed_up(run::best), &parts);
+    if rounds > 1 {
+        tables::print_medians(&entries, &summed_up(run::median));
+    }
 }
 
 fn one_trace(entries: &[Entry], arguments: &Arguments) {

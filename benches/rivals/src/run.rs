@@ -32,12 +32,15 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn unmeasured() -> Self {
+    /// Sums up rounds, each time by `pick`. The rate is that of the last one: it is the same in every round, but for random seeds.
+    pub(crate) fn of(rounds: &[Self], pick: fn(Vec<f64>) -> f64) -> Self {
+        let figures = |of: &dyn Fn(&Self) -> f64| pick(rounds.iter().map(of).collect());
+        let last = rounds.last();
         Self {
-            push: [f64::INFINITY; SHARES.len()],
-            pop: f64::INFINITY,
-            rate: 0.0,
-            bits_per_key: 0.0,
+            push: std::array::from_fn(|share| figures(&|round| round.push[share])),
+            pop: figures(&|round| round.pop),
+            rate: last.map_or(0.0, |last| last.rate),
+            bits_per_key: last.map_or(0.0, |last| last.bits_per_key),
         }
     }
 
@@ -59,15 +62,17 @@ impl Measured {
             bits_per_key,
         })
     }
+}
 
-    /// Keeps the better time of each; the rate is the same in every round, but for random seeds.
-    pub(crate) fn improve(&mut self, other: Self) {
-        for (best, ns) in self.push.iter_mut().zip(other.push) {
-            *best = best.min(ns);
-        }
-        self.pop = self.pop.min(other.pop);
-        (self.rate, self.bits_per_key) = (other.rate, other.bits_per_key);
-    }
+/// Returns the least of some times; infinity if there are none.
+pub(crate) fn best(times: Vec<f64>) -> f64 {
+    times.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the median of some times, the upper one of two; infinity if there are none.
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// Runs one contender once, from empty to full.

@@ -7,6 +7,20 @@ use crate::trace::Trace;
 
 pub(crate) fn print_size(capacity: u64, entries: &[&Entry], measured: &[Measured], parts: &Parts) {
     println!("## {capacity} URLs\n");
+    print_times(entries, measured);
+    print_ratios(entries, measured);
+    print_parts(entries, measured, parts);
+    print_hashes(parts);
+}
+
+pub(crate) fn print_medians(entries: &[&Entry], measured: &[Measured]) {
+    println!("### Medians\n");
+    print_times(entries, measured);
+    print_ratios(entries, measured);
+    println!();
+}
+
+fn print_times(entries: &[&Entry], measured: &[Measured]) {
     println!("Push at 0 % / 50 % / 90 % duplicates and pop, ns per URL:\n");
     println!("| contender | 0 % | 50 % | 90 % | pop | measured rate | bits per key |");
     println!("|---|---|---|---|---|---|---|");
@@ -20,9 +34,6 @@ pub(crate) fn print_size(capacity: u64, entries: &[&Entry], measured: &[Measured
             measured.bits_per_key
         );
     }
-    print_ratios(entries, measured);
-    print_parts(entries, measured, parts);
-    print_hashes(parts);
 }
 
 /// How many times as fast as each rival the sieve is.
