@@ -69,10 +69,11 @@ pub(crate) fn best(times: Vec<f64>) -> f64 {
     times.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the median of some times, the upper one of two; infinity if there are none.
+/// Returns the median of some times; infinity if there are none.
 pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
+    let middle = |at: usize| times.get(at).copied().unwrap_or(f64::INFINITY);
+    f64::midpoint(middle(times.len().saturating_sub(1) / 2), middle(times.len() / 2))
 }
 
 /// Runs one contender once, from empty to full.

@@ -14,13 +14,14 @@ const HANDLES_PER_REQUEST: usize = 2;
 ///
 /// An output that finds no handle ends the crawl. A request that finds none is only repeated, but what it takes an output may lack.
 pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize) {
-    let limit = match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
-        Err(error) => {
-            log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
-            return;
-        }
+    let raised = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
+        log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
+        rlimit::getrlimit(rlimit::Resource::NOFILE).map(|(limit, _)| limit)
+    });
+    let Ok(limit) = raised else {
+        return;
     };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let for_connections = limit.saturating_sub(OTHER_HANDLES);
     let possible = at_least_one(for_connections / HANDLES_PER_REQUEST);
     if possible < *concurrency {

@@ -147,18 +147,15 @@ fn a_lack_of_file_handles_is_logged_once_and_loses_no_page() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let (robots, _) = listener.accept().unwrap();
-    rlimit::prlimit(
-        crawl.id().try_into().unwrap(),
-        rlimit::Resource::NOFILE,
-        Some((40, 40)),
-        None,
-    )
-    .unwrap();
-    answer_and_close(robots, "404 Not Found");
-    let (first, _) = listener.accept().unwrap();
-    let start = format!("http://h0.localhost:{port}/start");
-    answer_and_close(first, &format!("302 Found\r\nLocation: {start}"));
+    let process = crawl.id().try_into().unwrap();
+    std::thread::spawn(move || {
+        let (robots, _) = listener.accept().unwrap();
+        rlimit::prlimit(process, rlimit::Resource::NOFILE, Some((40, 40)), None).unwrap();
+        answer_and_close(robots, "404 Not Found");
+        let (first, _) = listener.accept().unwrap();
+        let start = format!("http://h0.localhost:{port}/start");
+        answer_and_close(first, &format!("302 Found\r\nLocation: {start}"));
+    });
     let output = crawl.wait_with_output().unwrap();
     let (summary, log) = (
         String::from_utf8_lossy(&output.stdout),

@@ -12,7 +12,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-use super::error::{is_lack_of_handles, is_out_of_handles};
+use super::error::is_lack_of_handles;
 use super::sessions::Sessions;
 
 /// Makes the settings of TLS.
@@ -26,8 +26,11 @@ pub(super) fn config(needed_now: bool, sessions: Sessions) -> Result<ClientConfi
         provider: Arc::clone(builder.crypto_provider()),
         certificates: Arc::default(),
     };
-    if needed_now {
-        trusted.verifier()?;
+    if needed_now && let Err(error) = trusted.verifier().map(|_| ()) {
+        // Without a file handle left, the first connection tries again.
+        if !is_lack_of_handles(&error) {
+            return Err(error);
+        }
     }
     Ok(with_verifier(Arc::new(trusted), sessions))
 }
@@ -207,10 +210,12 @@ fn of_the_system(provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVeri
     use rustls::{OtherError, RootCertStore};
     use rustls_native_certs::{ErrorKind, load_native_certs};
 
+    use super::error::is_out_of_handles;
+
     let found = load_native_certs();
     let mut first_error = None;
     for error in found.errors {
-        log::debug!(target: "crawler::fetch", "a certificate is left out: {error}");
+        log::info!(target: "crawler::fetch", "a certificate is left out: {error}");
         first_error.get_or_insert_with(|| error.to_string());
         if let ErrorKind::Io { inner, .. } = error.kind
             && is_out_of_handles(&inner)

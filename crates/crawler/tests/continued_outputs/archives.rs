@@ -358,6 +358,39 @@ fn a_crawl_without_answers_appends_to_the_archive_of_another() {
 }
 
 #[test]
+fn a_crawl_without_answers_empties_no_file_of_another() {
+    for (name, content) in [
+        ("pages.warc", "notes\n".as_bytes()),
+        ("pages.warc", b"WARC/1.1\r\nWARC-Type: response\r\n"),
+        ("pages.warc.gz", b"notes\n"),
+        ("pages.warc.gz", b"\x1f\x9d\x90"),
+    ] {
+        let folder = Folder::new(&format!("archive-no-answers-{name}-{}", content.len()));
+        let path = folder.file(name);
+        let nothing = reopen_whole(&path, None).save(true).unwrap();
+        fs::write(&path, content).unwrap();
+        let refused = Archive::continuing("warc", archive_options(&path, None), nothing.as_ref());
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("it is not overwritten"), "{message}");
+        assert_eq!(fs::read(&path).unwrap(), content);
+    }
+    // A torn archive that begins with a whole record of another crawl.
+    for name in ["pages.warc", "pages.warc.gz"] {
+        let folder = Folder::new(&format!("archive-torn-{name}"));
+        let path = folder.file(name);
+        let nothing = reopen_whole(&path, None).save(true).unwrap();
+        let mut archive = Archive::create(archive_options(&path, None)).unwrap();
+        report(&mut archive, 0).unwrap();
+        drop(archive);
+        tear(&path);
+        let before = fs::read(&path).unwrap();
+        let refused = Archive::continuing("warc", archive_options(&path, None), nothing.as_ref());
+        assert!(refused.unwrap_err().to_string().contains("is incomplete"));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
 fn what_a_crash_has_left_before_the_first_save_is_written_again() {
     for name in ["pages.warc.gz", "pages.warc"] {
         for kept in [0, 1, 5, 30, 200, 10_000] {

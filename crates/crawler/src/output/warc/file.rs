@@ -19,6 +19,9 @@ use crate::saved_output::SavedFile;
 /// The maximum size of the fields of a record, in bytes: far more than any URL in them.
 const MAX_FIELD_BYTES: u64 = 1024 * 1024;
 
+/// What a gzip member starts with (RFC 1952, section 2.3.1), with deflate as its method.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+
 /// What the name of a file starts with until its first record is synced.
 const UNFINISHED: &str = ".crawler-warc-";
 
@@ -79,7 +82,7 @@ impl Series {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        if saved.length == 0 && is_of_another(first, saved, id_of(0))? {
+        if saved.length == 0 && is_of_another(first, id_of(0))? {
             return Self::open_to_continue(first, max_file_bytes);
         }
         let path = match number {
@@ -224,14 +227,34 @@ fn starts_with(path: &Path, start: &[u8]) -> io::Result<bool> {
     Ok(found == start)
 }
 
-/// Returns whether there is a file that this series has not begun, if nothing of its first file was saved. What a crash has left of a begun one has
-/// its identifier, or its name and no whole records.
-fn is_of_another(first: &Path, saved: &SavedFile, id: Uuid) -> io::Result<bool> {
-    if !first.is_file() || is_empty(first)? || starts_with(first, &start_of_file(id))? {
+/// Returns whether there is a file that this series has not begun, if nothing of its first file was saved. A begun one has the identifier, or is what
+/// a crash has left of a record before it: its start, and at most zeros.
+fn is_of_another(first: &Path, id: Uuid) -> io::Result<bool> {
+    if !first.is_file() {
         return Ok(false);
     }
-    let has_name = saved.path == first.display().to_string();
-    Ok(!has_name || check(first).is_ok())
+    let start = start_of_file(id);
+    let named = |error| at(first, &error);
+    let found = start_of(first, start.len()).map_err(named)?;
+    if found == start {
+        return Ok(false);
+    }
+    let bytes = bytes_before_zeros(first).map_err(named)?;
+    let is_left = match is_compressed(first) {
+        // What cannot be read of a member may have been the start.
+        true => GZIP.starts_with(bytes.get(..GZIP.len()).unwrap_or(&bytes)) && start.starts_with(&found),
+        false => start.starts_with(&bytes),
+    };
+    Ok(!is_left)
+}
+
+/// Returns the first bytes of a file, without zeros at their end.
+fn bytes_before_zeros(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FIELD_BYTES).read_to_end(&mut bytes)?;
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// Returns the first bytes of the content of a file, as far as a crash has left them.
@@ -301,7 +324,7 @@ fn check(path: &Path) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::InvalidData, message))
     };
     let mut file = BufReader::new(File::open(path)?);
-    let is_gzip = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    let is_gzip = file.fill_buf()?.starts_with(&GZIP[..2]);
     if is_gzip != is_compressed(path) {
         return refuse(if is_gzip { "is compressed" } else { "is not compressed" });
     }
