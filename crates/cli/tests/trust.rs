@@ -48,17 +48,23 @@ fn answer_in_tls(stream: TcpStream) -> io::Result<()> {
     answer(StreamOwned::new(connection, stream), "<p>secure")
 }
 
-#[test]
-fn certificates_that_could_not_be_read_are_read_again_for_the_next_connection() {
+/// Serves a page over HTTP, which links to one over HTTPS. Returns the URL of the first, and the listener and the URL of the second.
+fn serve_link_to_https() -> (String, TcpListener, String) {
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let secure = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
     let target = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+    let page = format!("<a href='{target}'>secure</a>");
+    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
+    (start, secure, target)
+}
+
+#[test]
+fn certificates_that_could_not_be_read_are_read_again_for_the_next_connection() {
+    let (start, secure, target) = serve_link_to_https();
     let certificates = std::env::temp_dir().join(format!("crawler-trust-{}.pem", std::process::id()));
     fs::write(&certificates, "").unwrap();
-    let page = format!("<a href='{target}'>secure</a>");
     let path = certificates.clone();
-    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
     // There are certificates once a handshake has failed without them.
     thread::spawn(move || {
         for stream in secure.incoming() {
@@ -105,12 +111,7 @@ fn a_crawl_without_https_does_without_certificates() {
 /// Reading the certificates takes a file handle. A crawl that has none left for it must not take the host for one without a trusted certificate.
 #[test]
 fn certificates_for_which_no_file_handle_is_left_are_read_later() {
-    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
-    let secure = TcpListener::bind("127.0.0.1:0").unwrap();
-    let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
-    let target = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
-    let page = format!("<a href='{target}'>secure</a>");
-    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
+    let (start, secure, target) = serve_link_to_https();
     thread::spawn(move || {
         for stream in secure.incoming() {
             thread::spawn(move || answer_in_tls(stream.unwrap()));

@@ -24,7 +24,7 @@ const LEAST_MAPPED_BYTES: usize = 4096;
 /// A large page, on most processors.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 
-/// At least so many bytes are put on a large page, though part of it stays unused. Fewer are put on small pages.
+/// The least number of bytes for which a large page is used: half of it.
 const LEAST_LARGE_BYTES: usize = LARGE_PAGE_BYTES / 2;
 
 /// Zeroed words.

@@ -26,11 +26,12 @@ pub(super) fn config(needed_now: bool, sessions: Sessions) -> Result<ClientConfi
         provider: Arc::clone(builder.crypto_provider()),
         certificates: Arc::default(),
     };
-    if needed_now && let Err(error) = trusted.verifier().map(|_| ()) {
-        // Without a file handle left, the first connection tries again.
-        if !is_lack_of_handles(&error) {
-            return Err(error);
-        }
+    // Without a file handle left, the first connection tries again.
+    if needed_now
+        && let Err(error) = trusted.verifier()
+        && !is_lack_of_handles(&error)
+    {
+        return Err(error);
     }
     Ok(with_verifier(Arc::new(trusted), sessions))
 }

@@ -170,7 +170,7 @@ impl Choices {
                 next.avoided[start] *= choice.avoided[start];
                 next.weight[start] *= choice.ways[start];
             }
-            // No key has so many probes in these words.
+            // Otherwise no key has that many bits in these words.
             if next.weight.iter().any(|&weight| weight != 0.0) {
                 next.complete(remaining, terms);
             }
