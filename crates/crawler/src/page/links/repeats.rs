@@ -48,10 +48,13 @@ impl<'a> RepeatedLinks<'a> {
 /// A fast hash of all bytes. Collisions made on purpose do no harm here.
 fn hash(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    let last = rest
-        .iter()
-        .fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte));
-    let words = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).chain([last]);
-    words.fold(0, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER))
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    // The last eight bytes, some of them a second time, need no loop whose length nobody can predict.
+    let last = match bytes.last_chunk() {
+        Some(last) => word(last),
+        None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    let (chunks, _) = bytes.as_chunks();
+    chunks.iter().map(word).fold(mix(bytes.len() as u64, last), mix)
 }

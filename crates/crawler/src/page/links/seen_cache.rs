@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use encoding_rs::Encoding;
+use siphasher::sip::SipHasher13;
 use url::{Position, Url};
 
 /// Initial and maximum number of slots: 64 KiB and 1 MiB.
@@ -53,9 +54,10 @@ pub(super) struct KnownLink {
     pub(super) is_out_of_reach: bool,
 }
 
-/// A hash of the directory that relative links start from. Cached links depend on no other part of the page's URL.
+/// The hash of spellings in the directory that relative links start from: its key is a keyed hash of the directory. Cached links depend on no
+/// other part of the page's URL.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Directory(u64);
+pub(super) struct Directory(SipHasher13);
 
 /// A hasher for values that are keyed hashes already: it returns them unchanged.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,7 +90,7 @@ impl Hasher for PassThroughHasher {
 /// The links of a crawl that the frontier has seen.
 ///
 /// Every link maps to one slot, which a later link overwrites. So memory is bounded, and a forgotten link costs only
-/// time. Hashes are SipHash with a random key, so that no page can make up links that collide.
+/// time. Hashes are SipHash-1-3 with random keys, so that no page can make up links that collide.
 ///
 /// Many threads may read, but only one may write. With two writers a slot could hold the spelling of one link and the
 /// target of another.
@@ -145,7 +147,8 @@ impl SeenLinkCache {
     /// Returns the directory of links on this base; `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
-        (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
+        let word = |number: u8| self.key.hash_one((number, directory, encoding.name()));
+        (!base.cannot_be_a_base()).then(|| Directory(SipHasher13::new_with_keys(word(0), word(1))))
     }
 
     /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
@@ -157,7 +160,7 @@ impl SeenLinkCache {
         let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
         let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
         let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
-        (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
+        (starts_path && is_whole).then(|| directory.0.hash(href.as_bytes()).max(1))
     }
 
     /// Returns the link with this spelling, if it is cached.
