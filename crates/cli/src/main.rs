@@ -29,6 +29,7 @@ use frontier::{OpenError, Reach};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
+use crate::open_files::TooFewOpenFiles;
 use crate::options::{Command, LogFormat, Options, SeedsError};
 use crate::outputs::OutputError;
 use crate::progress::Reporter;
@@ -112,6 +113,8 @@ enum Failure {
     Output(#[from] OutputError),
     #[error(transparent)]
     Recrawl(#[from] RecrawlError),
+    #[error(transparent)]
+    OpenFiles(#[from] TooFewOpenFiles),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
     #[error("the crawl is incomplete: {0}")]
@@ -179,6 +182,7 @@ impl Failure {
 }
 
 fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    open_files::raise_limit()?;
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
@@ -331,7 +335,7 @@ async fn run(
             "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
         );
     }
-    open_files::raise_limit(&mut http, &mut crawl.concurrency);
+    open_files::fit_into_limit(&mut http, &mut crawl.concurrency);
     let reporter = Reporter::new(bar.clone(), &crawl);
     let config = CrawlConfig::new(crawl)?;
     let state = site.and_then(|site| site.state.as_deref());

@@ -4,24 +4,45 @@ use std::num::NonZeroUsize;
 
 use crawler::HttpOptions;
 
-/// File handles that are not connections: standard streams, the runtime, input and output files, name look-ups.
+/// File handles that are not connections: standard streams, the runtime, input and output files, name look-ups. A crawl with a state
+/// directory and all outputs has up to 26 of them at once.
 const OTHER_HANDLES: usize = 32;
 
 /// The maximum number of handles of one request. A host with IPv4 and IPv6 addresses is connected to over both at once.
 const HANDLES_PER_REQUEST: usize = 2;
 
-/// Raises the limit of open files as far as the system allows, and lowers the number of requests and of idle connections to fit into it.
+/// The limit is too low for a crawl.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the limit of open files is {limit}, and a crawl needs at least {}: raise it (ulimit -n)",
+    OTHER_HANDLES + HANDLES_PER_REQUEST
+)]
+pub(crate) struct TooFewOpenFiles {
+    limit: usize,
+}
+
+/// Raises the limit of open files as far as the system allows. Call it before the runtime starts, which panics with too few of them.
+///
+/// # Errors
+///
+/// Fails if the limit stays so low that a crawl would stop, or would wait for handles for ever.
+pub(crate) fn raise_limit() -> Result<(), TooFewOpenFiles> {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
+    }
+    match limit() {
+        Some(limit) if limit < OTHER_HANDLES + HANDLES_PER_REQUEST => Err(TooFewOpenFiles { limit }),
+        _ => Ok(()),
+    }
+}
+
+/// Lowers the number of requests and of idle connections to fit into the limit of open files.
 ///
 /// An output that finds no handle ends the crawl. A request that finds none is only repeated, but what it takes an output may lack.
-pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize) {
-    let raised = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
-        log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
-        rlimit::getrlimit(rlimit::Resource::NOFILE).map(|(limit, _)| limit)
-    });
-    let Ok(limit) = raised else {
+pub(crate) fn fit_into_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize) {
+    let Some(limit) = limit() else {
         return;
     };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let for_connections = limit.saturating_sub(OTHER_HANDLES);
     let possible = at_least_one(for_connections / HANDLES_PER_REQUEST);
     if possible < *concurrency {
@@ -34,6 +55,12 @@ pub(crate) fn raise_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize
     }
     let left = for_connections.saturating_sub(concurrency.get() * HANDLES_PER_REQUEST);
     http.max_idle_connections = http.max_idle_connections.min(at_least_one(left));
+}
+
+/// Returns the limit of open files, if the system says it.
+fn limit() -> Option<usize> {
+    let (limit, _) = rlimit::getrlimit(rlimit::Resource::NOFILE).ok()?;
+    Some(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 fn at_least_one(number: usize) -> NonZeroUsize {

@@ -125,6 +125,22 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
     assert!(!log.contains("out of file handles"), "{log}");
 }
 
+#[test]
+fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
+    for (limit, arguments) in [(7, "http://localhost:1/"), (33, "http://localhost:1/"), (33, "demo")] {
+        let command = format!("ulimit -n {limit} && exec \"$CRAWLER\" {arguments}");
+        let output = Command::new("sh")
+            .args(["-c", &command])
+            .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
+            .output()
+            .unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{log}");
+        let told = format!("the limit of open files is {limit}, and a crawl needs at least 34: raise it (ulimit -n");
+        assert!(log.contains(&told), "{log}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn answer_and_close(mut stream: TcpStream, status: &str) {
     let request = BufReader::new(&stream).lines();

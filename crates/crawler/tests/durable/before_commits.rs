@@ -2,6 +2,10 @@
 
 use std::collections::HashSet;
 
+use crawler::Exchange;
+use crawler::fetch::HttpVersion;
+use crawler::output::warc::{Archive, ArchiveOptions};
+
 use super::*;
 
 const NUMBERS: usize = 200;
@@ -141,6 +145,69 @@ fn a_delay_that_only_robots_txt_asks_for_is_kept_after_a_crash() {
         assert!(requested > 1, "{requested}");
         assert!(run_for(Duration::from_millis(1500)).is_none());
         assert_eq!(tree.urls().len(), requested, "{milliseconds}");
+    }
+}
+
+/// Answers as [`Tree`] does, but the first page at once, and with what an archive keeps.
+#[derive(Clone, Default)]
+struct Archived(Tree);
+
+impl Fetcher for Archived {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let target = request.url.path().to_owned();
+        let mut answer = match &*target {
+            "/0" => scripted::page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
+            _ => self.0.fetch(request).await?,
+        };
+        answer.exchange = Some(Box::new(Exchange {
+            version: HttpVersion::Http11,
+            target,
+            request_headers: Vec::new(),
+            status: answer.status,
+            reason: Vec::new(),
+            response_headers: Vec::new(),
+            encoded_body: None,
+            address: None,
+        }));
+        Ok(answer)
+    }
+}
+
+#[test]
+fn a_crawl_that_is_killed_at_its_start_has_every_answer_once_in_its_archive() {
+    for milliseconds in 0..6 {
+        let folder = Folder::new("archive");
+        let path = folder.0.join("pages.warc");
+        let open = || {
+            // Without robots.txt, no request waits for a commit.
+            let mut options = options(Duration::ZERO, 4, 16);
+            options.frontier.ask_robots = false;
+            let config = CrawlConfig::new(options).unwrap();
+            let crawl = Crawl::open_with_fetcher(config, Archived::default(), &folder.state()).unwrap();
+            let options = ArchiveOptions {
+                path: path.clone(),
+                max_file_bytes: None,
+                operator: None,
+                user_agent: "test".to_owned(),
+                obeys_robots: true,
+            };
+            let archive = Archive::continuing("warc", options, crawl.saved_output("warc")).unwrap();
+            crawl.observe(archive)
+        };
+        let time = Duration::from_millis(milliseconds);
+        let killed = scripted::paused_runtime().block_on(async { timeout(time, open().run()).await.ok() });
+        assert!(killed.is_none());
+        scripted::paused_runtime().block_on(open().run()).unwrap();
+        let archive = fs::read_to_string(&path).unwrap();
+        let records = archive.split("WARC/1.1\r\n");
+        let responses: Vec<&str> = records
+            .filter(|record| record.contains("WARC-Type: response\r\n"))
+            .collect();
+        for number in 0..NUMBERS {
+            let field = format!("WARC-Target-URI: http://a.example/{number}\r\n");
+            let found = responses.iter().filter(|record| record.contains(&field)).count();
+            assert_eq!(found, 1, "{number}, killed after {time:?}");
+        }
     }
 }
 
