@@ -52,7 +52,7 @@ use seeding::{PreviousPages, Recrawl};
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// One crawl. [`run`](Self::run) runs it until it ends; [`on_event`](Self::on_event) shows what happens, and a
-/// [`StopHandle`](crate::StopHandle) ends it earlier.
+/// [`StopHandle`] ends it earlier.
 pub struct Crawl<S = HttpFetcher> {
     config: Arc<CrawlConfig>,
     fetcher: Arc<S>,

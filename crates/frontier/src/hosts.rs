@@ -1,6 +1,6 @@
 //! The queues of all hosts, with their due times, delays, blocks and failures.
 //!
-//! A host is in exactly one [`HostState`]:
+//! A host is in exactly one [`HostState`](host::HostState):
 //!
 //! - **due**: in the round of hosts that can be requested now;
 //! - **waiting** for its time;

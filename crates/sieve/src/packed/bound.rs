@@ -124,7 +124,7 @@ impl<T> PackedQueue<T> {
     }
 }
 
-/// The key could exceed the memory bound of a [`PackedQueue`](super::PackedQueue).
+/// The key could exceed the memory bound of a [`PackedQueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 

@@ -1,8 +1,8 @@
 //! Moves what was synced from the log into the database, in a thread of its own, so that commits need not wait for it, and syncs the log
 //! meanwhile, so that the next synced commit waits for less. The thread also does what opening can leave to it: the first synced commit waits for that.
 //!
-//! What was committed since the last sync stays in the log, because [`SyncedView`](super::synced::SyncedView) reads what was there before:
-//! so it can be [discarded](super::synced::discard_unsynced) with the end of the log.
+//! What was committed since the last sync stays in the log, because [`SyncedView`] reads what was there before:
+//! so it can be [discarded](super::SqliteStore::discard_unsynced) with the end of the log.
 
 use std::fs::File;
 use std::io;
