@@ -127,7 +127,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
 
 #[test]
 fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
-    for (limit, arguments) in [(7, "http://localhost:1/"), (33, "http://localhost:1/"), (33, "demo")] {
+    for (limit, arguments) in [(7, "http://localhost:1/"), (15, "http://localhost:1/"), (15, "demo")] {
         let command = format!("ulimit -n {limit} && exec \"$CRAWLER\" {arguments}");
         let output = Command::new("sh")
             .args(["-c", &command])
@@ -136,8 +136,20 @@ fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
             .unwrap();
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{log}");
-        let told = format!("the limit of open files is {limit}, and a crawl needs at least 34: raise it (ulimit -n");
+        let told = format!(
+            "the limit of open files is {limit}, and a crawl needs at least 16: raise the hard limit (ulimit -Hn"
+        );
         assert!(log.contains(&told), "{log}");
+    }
+    // The soft limit is raised.
+    for (limits, arguments) in [("-Sn 7", "demo -q"), ("-n 7", "completions bash")] {
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit {limits} && exec \"$CRAWLER\" {arguments}")])
+            .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
+            .output()
+            .unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{limits} {arguments}: {log}");
     }
 }
 

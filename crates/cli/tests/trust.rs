@@ -11,8 +11,8 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -49,19 +49,26 @@ fn answer_in_tls(stream: TcpStream) -> io::Result<()> {
 }
 
 /// Serves a page over HTTP, which links to one over HTTPS. Returns the URL of the first, and the listener and the URL of the second.
-fn serve_link_to_https() -> (String, TcpListener, String) {
+///
+/// `at_request` is called before the first one is sent.
+fn serve_link_to_https(at_request: impl Fn() + Send + 'static) -> (String, TcpListener, String) {
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let secure = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = format!("http://localhost:{}/", plain.local_addr().unwrap().port());
     let target = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
     let page = format!("<a href='{target}'>secure</a>");
-    thread::spawn(move || plain.incoming().for_each(|stream| drop(answer(stream.unwrap(), &page))));
+    thread::spawn(move || {
+        for stream in plain.incoming() {
+            at_request();
+            drop(answer(stream.unwrap(), &page));
+        }
+    });
     (start, secure, target)
 }
 
 #[test]
 fn certificates_that_could_not_be_read_are_read_again_for_the_next_connection() {
-    let (start, secure, target) = serve_link_to_https();
+    let (start, secure, target) = serve_link_to_https(|| ());
     let certificates = std::env::temp_dir().join(format!("crawler-trust-{}.pem", std::process::id()));
     fs::write(&certificates, "").unwrap();
     let path = certificates.clone();
@@ -111,19 +118,22 @@ fn a_crawl_without_https_does_without_certificates() {
 /// Reading the certificates takes a file handle. A crawl that has none left for it must not take the host for one without a trusted certificate.
 #[test]
 fn certificates_for_which_no_file_handle_is_left_are_read_later() {
-    let (start, secure, target) = serve_link_to_https();
-    thread::spawn(move || {
-        for stream in secure.incoming() {
-            thread::spawn(move || answer_in_tls(stream.unwrap()));
-        }
-    });
     let mut were_short = 0;
     for limit in 8..18 {
         // With few, there is no moment at which both the connection and the file are open.
         let is_enough = limit >= 14;
-        let output = Command::new("sh")
-            .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")])
-            .arg(env!("CARGO_BIN_EXE_crawler"))
+        // The limit falls once the crawl has begun, as if other files of the program took the handles.
+        let (known, process) = mpsc::channel();
+        let (start, secure, target) = serve_link_to_https(move || {
+            let process = process.recv().unwrap();
+            rlimit::prlimit(process, rlimit::Resource::NOFILE, Some((limit, limit)), None).unwrap();
+        });
+        thread::spawn(move || {
+            for stream in secure.incoming() {
+                thread::spawn(move || answer_in_tls(stream.unwrap()));
+            }
+        });
+        let crawl = Command::new(env!("CARGO_BIN_EXE_crawler"))
             .args([&start, "--ignore-robots", "--delay", "0", "-o", "-", "-v"])
             .args(["--scope", "any", "--allow-private-addresses"])
             .args(["--retry-wait", "0.01", "--retry-jitter", "0"])
@@ -131,8 +141,12 @@ fn certificates_for_which_no_file_handle_is_left_are_read_later() {
             .env_remove("RUST_LOG")
             .env("SSL_CERT_FILE", AUTHORITY)
             .env_remove("SSL_CERT_DIR")
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .unwrap();
+        known.send(crawl.id().try_into().unwrap()).unwrap();
+        let output = crawl.wait_with_output().unwrap();
         let lines = String::from_utf8_lossy(&output.stdout);
         let log = String::from_utf8_lossy(&output.stderr);
         let is_short = |line: &str| line.contains("a certificate is left out") && line.contains("Too many open files");

@@ -123,7 +123,7 @@ impl<S: Fetcher> Crawl<S> {
         self.clock = Clock::start_run(earliest, earlier);
         self.begin()?;
         let mut stop = self.stop.subscribe();
-        // A stop may have been requested before. To look at it commits, so every answer comes after a commit that knows the outputs.
+        // A stop may have been requested before. To handle this mark is to commit: so every answer comes after a commit that knows the outputs.
         stop.mark_changed();
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

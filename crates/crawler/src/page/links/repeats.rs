@@ -39,9 +39,9 @@ impl<'a> RepeatedLinks<'a> {
     }
 
     fn slot(&self, href: &str) -> usize {
-        let hash = hash(href.as_bytes());
-        // In a product the high bits are mixed best.
-        usize::try_from(hash >> 32).unwrap_or_default() & (self.slots.len() - 1)
+        // In a product, the highest bits are mixed best.
+        let place = hash(href.as_bytes()) >> (u64::BITS - self.slots.len().ilog2());
+        usize::try_from(place).unwrap_or_default()
     }
 }
 
@@ -50,11 +50,34 @@ fn hash(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
-    // The last eight bytes, some of them a second time, need no loop whose length nobody can predict.
+    // The last eight bytes, some of them a second time: without a loop, whose length the processor could not predict.
     let last = match bytes.last_chunk() {
         Some(last) => word(last),
         None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
     let (chunks, _) = bytes.as_chunks();
     chunks.iter().map(word).fold(mix(bytes.len() as u64, last), mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn links_that_differ_in_one_byte_are_spread_over_the_slots() {
+        for slots in [64, 4096] {
+            let repeats = RepeatedLinks::new(slots * BYTES_PER_SLOT);
+            assert_eq!(repeats.slots.len(), slots);
+            for length in 1..40 {
+                for place in 0..length {
+                    let of = |letter| format!("{}{letter}{}", "x".repeat(place), "y".repeat(length - place - 1));
+                    let places: HashSet<usize> = ('a'..='z').map(|letter| repeats.slot(&of(letter))).collect();
+                    // At random, 26 links have 21 of 64 slots.
+                    assert!(places.len() > 7, "{} of {slots}, {place} of {length}", places.len());
+                }
+            }
+        }
+    }
 }

@@ -80,7 +80,7 @@ impl Resolver {
         }
     }
 
-    /// Returns the cache's key of the directory that relative links start from.
+    /// Returns the cache's hasher for the directory that relative links start from.
     pub(super) fn directory(&self, known: &SeenLinkCache) -> Option<Directory> {
         known.directory(&self.base, self.encoding)
     }

@@ -168,11 +168,9 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         if self.repeats.is_known(target, nofollow) {
             return;
         }
-        let spelling = self
-            .known
-            .filter(|_| !nofollow)
-            .and_then(|(known, directory)| known.spelling(directory, target));
-        let taken = match spelling.and_then(|spelling| self.known?.0.find(spelling)) {
+        let known = self.known.as_ref().filter(|_| !nofollow);
+        let spelling = known.and_then(|(known, directory)| known.spelling(directory, target));
+        let taken = match spelling.and_then(|spelling| known?.0.find(spelling)) {
             Some(link) => self.collector.visit_known(link),
             None => self.collector.visit_anchor(attributes, spelling),
         };

@@ -54,8 +54,8 @@ pub(super) struct KnownLink {
     pub(super) is_out_of_reach: bool,
 }
 
-/// The hash of spellings in the directory that relative links start from: its key is a keyed hash of the directory. Cached links depend on no
-/// other part of the page's URL.
+/// The hasher of spellings in the directory that relative links start from. Its key is made of the directory and the encoding of the page:
+/// cached links depend on nothing else of a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Directory(SipHasher13);
 
@@ -90,7 +90,7 @@ impl Hasher for PassThroughHasher {
 /// The links of a crawl that the frontier has seen.
 ///
 /// Every link maps to one slot, which a later link overwrites. So memory is bounded, and a forgotten link costs only
-/// time. Hashes are SipHash-1-3 with random keys, so that no page can make up links that collide.
+/// time. Hashes have random keys, so that no page can make up links that collide.
 ///
 /// Many threads may read, but only one may write. With two writers a slot could hold the spelling of one link and the
 /// target of another.
@@ -147,13 +147,13 @@ impl SeenLinkCache {
     /// Returns the directory of links on this base; `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
-        let word = |number: u8| self.key.hash_one((number, directory, encoding.name()));
-        (!base.cannot_be_a_base()).then(|| Directory(SipHasher13::new_with_keys(word(0), word(1))))
+        let half_of_key = |half: u8| self.key.hash_one((half, directory, encoding.name()));
+        (!base.cannot_be_a_base()).then(|| Directory(SipHasher13::new_with_keys(half_of_key(0), half_of_key(1))))
     }
 
     /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
     /// than the directory.
-    pub(super) fn spelling(&self, directory: Directory, href: &str) -> Option<u64> {
+    pub(super) fn spelling(&self, directory: &Directory, href: &str) -> Option<u64> {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
         // `http:?q` means the page itself with that query, though it looks absolute.
@@ -204,6 +204,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_spelling_depends_on_a_random_key_the_directory_and_the_encoding() {
+        let [one, other] = [SeenLinkCache::default(), SeenLinkCache::default()];
+        let spelling = |known: &SeenLinkCache, base: &str, encoding| {
+            let directory = known.directory(&Url::parse(base).unwrap(), encoding).unwrap();
+            known.spelling(&directory, "page?ä").unwrap()
+        };
+        let base = "http://site.example/a/b";
+        let first = spelling(&one, base, encoding_rs::UTF_8);
+        assert_eq!(spelling(&one, "http://site.example/a/c", encoding_rs::UTF_8), first);
+        assert_ne!(spelling(&other, base, encoding_rs::UTF_8), first);
+        assert_ne!(spelling(&one, "http://site.example/b/b", encoding_rs::UTF_8), first);
+        assert_ne!(spelling(&one, base, encoding_rs::WINDOWS_1252), first);
+    }
+
+    #[test]
     fn cached_links_stay_in_the_cache_when_it_grows() {
         let base = Url::parse("http://site.example/a/").unwrap();
         let mut known = SeenLinkCache::default();
@@ -212,7 +227,7 @@ mod tests {
         let mut sizes = vec![known.slots.len()];
         for href in &hrefs {
             let url = base.join(href).unwrap();
-            let spelling = known.spelling(directory, href).unwrap();
+            let spelling = known.spelling(&directory, href).unwrap();
             let target = known.url_hash(&url);
             known.remember(LinkKey { spelling, target });
             if let Some(grown) = known.grown() {
@@ -224,7 +239,7 @@ mod tests {
         let is_known = |href: &&String| {
             let target = known.url_hash(&base.join(href).unwrap());
             known
-                .spelling(directory, href)
+                .spelling(&directory, href)
                 .and_then(|spelling| known.find(spelling))
                 .is_some_and(|link| link.target == target && !link.is_out_of_reach)
         };
