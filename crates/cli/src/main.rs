@@ -3,6 +3,7 @@
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
 mod config_file;
+mod failure;
 mod flag;
 mod log_records;
 mod logging;
@@ -15,23 +16,20 @@ mod signals;
 mod state;
 mod status;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
 
-use crawler::fetch::{ClientError, CookieFileError};
-use crawler::recrawl::{PreviousCrawl, RecrawlError};
+use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, HttpOptions, StartError, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
-use frontier::{OpenError, Reach};
+use frontier::Reach;
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
-use crate::open_files::TooFewOpenFiles;
-use crate::options::{Command, LogFormat, Options, SeedsError};
-use crate::outputs::OutputError;
+use crate::failure::Failure;
+use crate::options::{Command, LogFormat, Options};
 use crate::progress::Reporter;
 use crate::signals::SignalLines;
 use crate::state::resume;
@@ -92,95 +90,7 @@ fn print(text: io::Result<Vec<u8>>) -> ExitCode {
     }
 }
 
-/// Why the command fails.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Arguments(#[from] crawler::ConfigError),
-    #[error("{}", not_started(.0))]
-    Start(#[from] StartError),
-    #[error("{0}. {1}")]
-    Damaged(StartError, String),
-    #[error("{0}. {1}")]
-    DamagedCrawl(CrawlError, String),
-    #[error("{}", crawl_failed(.0))]
-    Crawl(#[from] CrawlError),
-    #[error(transparent)]
-    Seeds(#[from] SeedsError),
-    #[error(transparent)]
-    Cookies(#[from] CookieFileError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Recrawl(#[from] RecrawlError),
-    #[error(transparent)]
-    OpenFiles(#[from] TooFewOpenFiles),
-    #[error("nothing was fetched: {0}")]
-    NothingFetched(String),
-    #[error("the crawl is incomplete: {0}")]
-    Incomplete(String),
-    #[error("the runtime or the demo server cannot be started: {0}")]
-    System(#[from] io::Error),
-    #[error("the command cannot be kept in the state directory: {0}")]
-    CommandNotKept(io::Error),
-    #[error("the system cannot supply a random seed for the seen-set: {0}")]
-    Random(getrandom::Error),
-    #[error("the crawl was cancelled: {0}")]
-    Cancelled(String),
-    #[error("the demo site has {reachable} reachable pages, but the crawl found {pages}")]
-    DemoIncomplete { reachable: usize, pages: u64 },
-}
-
-/// Says why a crawl cannot start, with the names of the command's options.
-fn not_started(error: &StartError) -> String {
-    match error {
-        StartError::Open(OpenError::Changed { option, was, wanted }) => {
-            let changed = OpenError::Changed {
-                option: Cow::Owned(flag::of(option)),
-                was: was.clone(),
-                wanted: wanted.clone(),
-            };
-            changed.to_string()
-        }
-        StartError::TooLittleMemory { .. } => format!("--memory: {error}"),
-        other => other.to_string(),
-    }
-}
-
-/// Says why a crawl failed. All observers of the command that can fail are outputs.
-fn crawl_failed(error: &CrawlError) -> String {
-    match error {
-        CrawlError::Observer(error) => format!("the output cannot be written: {error}"),
-        other => other.to_string(),
-    }
-}
-
-impl Failure {
-    /// Returns whether the reader of an output closed its pipe, as `head` does. This needs no message.
-    fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Arguments(_)
-            | Self::Seeds(_)
-            | Self::Recrawl(_)
-            | Self::Cookies(_)
-            | Self::Start(
-                StartError::Frontier(_)
-                | StartError::TooLittleMemory { .. }
-                | StartError::Client(ClientError::Options(_))
-                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
-                | StartError::State(crawler::StateError::OtherRules),
-            ) => 2,
-            Self::Output(error) if error.is_usage() => 2,
-            Self::Incomplete(_) => 3,
-            _ => 1,
-        }
-    }
-}
-
+/// Starts the runtime, after it is known that there are file handles for it.
 fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     open_files::raise_limit()?;
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)

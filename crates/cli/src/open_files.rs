@@ -11,7 +11,7 @@ const OTHER_HANDLES: usize = 32;
 /// The maximum number of handles of one request. A host with IPv4 and IPv6 addresses is connected to over both at once.
 const HANDLES_PER_REQUEST: usize = 2;
 
-/// The least limit for a crawl. With 14 handles, a crawl without outputs fetches pages over TLS; with fewer than 10, it waits for handles for ever.
+/// The least limit for a crawl. With 14 handles, a crawl without outputs fetches pages over TLS; with fewer than 10, it may wait for handles for ever.
 const LEAST: usize = 16;
 
 /// The limit is too low for any crawl.

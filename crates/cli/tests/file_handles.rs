@@ -60,11 +60,15 @@ fn answer_all(stream: &TcpStream, port: u16, after_robots: AfterRobots) -> Optio
 /// Crawls all hosts in a process with a fixed limit of open files.
 fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> Output {
     let port = serve(after_robots);
-    let command = format!(
-        "ulimit -n {files} && exec \"$CRAWLER\" -q --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start"
-    );
+    let arguments =
+        format!("-q --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start");
+    run_with_limit(&format!("-n {files}"), &arguments)
+}
+
+/// Runs the command in a process whose limit of open files is set by `ulimit` with these options.
+fn run_with_limit(ulimit: &str, arguments: &str) -> Output {
     Command::new("sh")
-        .args(["-c", &command])
+        .args(["-c", &format!("ulimit {ulimit} && exec \"$CRAWLER\" {arguments}")])
         .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
         .output()
         .unwrap()
@@ -128,12 +132,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
 #[test]
 fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     for (limit, arguments) in [(7, "http://localhost:1/"), (15, "http://localhost:1/"), (15, "demo")] {
-        let command = format!("ulimit -n {limit} && exec \"$CRAWLER\" {arguments}");
-        let output = Command::new("sh")
-            .args(["-c", &command])
-            .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
-            .output()
-            .unwrap();
+        let output = run_with_limit(&format!("-n {limit}"), arguments);
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{log}");
         let told = format!(
@@ -143,11 +142,7 @@ fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     }
     // The soft limit is raised.
     for (limits, arguments) in [("-Sn 7", "demo -q"), ("-n 7", "completions bash")] {
-        let output = Command::new("sh")
-            .args(["-c", &format!("ulimit {limits} && exec \"$CRAWLER\" {arguments}")])
-            .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
-            .output()
-            .unwrap();
+        let output = run_with_limit(limits, arguments);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{limits} {arguments}: {log}");
     }

@@ -1,0 +1,103 @@
+//! Why the command fails: the messages, with the names of its options, and the exit codes.
+
+use std::borrow::Cow;
+use std::io;
+
+use crawler::fetch::{ClientError, CookieFileError};
+use crawler::recrawl::RecrawlError;
+use crawler::{CrawlError, StartError};
+use frontier::OpenError;
+
+use crate::flag;
+use crate::open_files::TooFewOpenFiles;
+use crate::options::SeedsError;
+use crate::outputs::OutputError;
+
+/// Why the command fails.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Arguments(#[from] crawler::ConfigError),
+    #[error("{}", not_started(.0))]
+    Start(#[from] StartError),
+    #[error("{0}. {1}")]
+    Damaged(StartError, String),
+    #[error("{0}. {1}")]
+    DamagedCrawl(CrawlError, String),
+    #[error("{}", crawl_failed(.0))]
+    Crawl(#[from] CrawlError),
+    #[error(transparent)]
+    Seeds(#[from] SeedsError),
+    #[error(transparent)]
+    Cookies(#[from] CookieFileError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Recrawl(#[from] RecrawlError),
+    #[error(transparent)]
+    OpenFiles(#[from] TooFewOpenFiles),
+    #[error("nothing was fetched: {0}")]
+    NothingFetched(String),
+    #[error("the crawl is incomplete: {0}")]
+    Incomplete(String),
+    #[error("the runtime or the demo server cannot be started: {0}")]
+    System(#[from] io::Error),
+    #[error("the command cannot be kept in the state directory: {0}")]
+    CommandNotKept(io::Error),
+    #[error("the system cannot supply a random seed for the seen-set: {0}")]
+    Random(getrandom::Error),
+    #[error("the crawl was cancelled: {0}")]
+    Cancelled(String),
+    #[error("the demo site has {reachable} reachable pages, but the crawl found {pages}")]
+    DemoIncomplete { reachable: usize, pages: u64 },
+}
+
+/// Says why a crawl cannot start, with the names of the command's options.
+fn not_started(error: &StartError) -> String {
+    match error {
+        StartError::Open(OpenError::Changed { option, was, wanted }) => {
+            let changed = OpenError::Changed {
+                option: Cow::Owned(flag::of(option)),
+                was: was.clone(),
+                wanted: wanted.clone(),
+            };
+            changed.to_string()
+        }
+        StartError::TooLittleMemory { .. } => format!("--memory: {error}"),
+        other => other.to_string(),
+    }
+}
+
+/// Says why a crawl failed. All observers of the command that can fail are outputs.
+fn crawl_failed(error: &CrawlError) -> String {
+    match error {
+        CrawlError::Observer(error) => format!("the output cannot be written: {error}"),
+        other => other.to_string(),
+    }
+}
+
+impl Failure {
+    /// Returns whether the reader of an output closed its pipe, as `head` does. This needs no message.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Arguments(_)
+            | Self::Seeds(_)
+            | Self::Recrawl(_)
+            | Self::Cookies(_)
+            | Self::Start(
+                StartError::Frontier(_)
+                | StartError::TooLittleMemory { .. }
+                | StartError::Client(ClientError::Options(_))
+                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
+                | StartError::State(crawler::StateError::OtherRules),
+            ) => 2,
+            Self::Output(error) if error.is_usage() => 2,
+            Self::Incomplete(_) => 3,
+            _ => 1,
+        }
+    }
+}
