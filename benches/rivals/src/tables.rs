@@ -36,8 +36,11 @@ fn print_times(entries: &[&Entry], measured: &[Measured]) {
     }
 }
 
-/// How many times as fast as each rival the sieve is.
+/// How many times as fast as each rival the sieve is, if there are rivals.
 fn print_ratios(entries: &[&Entry], measured: &[Measured]) {
+    if entries.iter().all(|entry| entry.is_ours) {
+        return;
+    }
     println!("\nTimes as fast as the best fastbloom · as sbbf-rs · as the fastest rival of any kind:\n");
     println!("| contender | 0 % | 50 % | 90 % |");
     println!("|---|---|---|---|");
@@ -48,8 +51,11 @@ fn print_ratios(entries: &[&Entry], measured: &[Measured]) {
     };
     for (entry, measured) in entries.iter().zip(measured).filter(|(entry, _)| entry.is_ours) {
         let cells = std::array::from_fn::<_, { SHARES.len() }, _>(|share| {
-            let times = |who| best_of(who, share) / measured.push[share];
-            format!("{:.2} · {:.2} · {:.2}", times("fastbloom"), times("sbbf"), times(""))
+            let times = |who| match best_of(who, share) / measured.push[share] {
+                unknown if unknown.is_nan() => "–".to_owned(),
+                times => format!("{times:.2}"),
+            };
+            ["fastbloom", "sbbf", ""].map(times).join(" · ")
         });
         println!("| {} | {} |", entry.name, cells.join(" | "));
     }
