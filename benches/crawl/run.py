@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Crawls whole documentation sites with this crawler and its peers, side by side.
 
-    benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3] [--connections 16]
+    benches/crawl/run.py [--sites python,javadoc] [--peers ours,wget2] [--rounds 3] [--seconds 2] [--connections 16]
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
 and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
+A small site takes a tenth of a second, and such times differ more from run to run: each site has `--rounds` rounds, and further ones
+until the runs of the first peer have taken `--seconds` together.
 The first table has the best of all rounds, the second the medians. For memory, which depends on which large pages are in flight together, the median always counts.
 Below each table stands how the first peer compares with each other one, with the geometric mean of all sites at the end.
 
@@ -62,11 +64,14 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work, Server(pathlib.Path(work), sites) as server:
         runs = {}
         for name in sites:
-            for turn in range(arguments.rounds):
+            turn, taken = 0, 0.0
+            while turn < arguments.rounds or taken < arguments.seconds:
                 for peer in arguments.peers:
                     run = measure(peer, setup, server, name, pathlib.Path(work))
                     print(f"{name} {peer} {turn}: {run}", file=sys.stderr)
                     runs.setdefault((peer, name), []).append(run)
+                taken += runs[arguments.peers[0], name][-1]["seconds"]
+                turn += 1
     for name, choose in {"best": best, "medians": medians}.items():
         rows = {key: choose(rounds) for key, rounds in runs.items()}
         print(table(name, arguments.peers, list(sites), rows))
@@ -87,7 +92,8 @@ def parse():
     names = lambda text: text.split(",")
     parser.add_argument("--sites", type=names, default=["python", "postgresql", "libstdc++", "javadoc", "rust"])
     parser.add_argument("--peers", type=names, default=["ours", "wget2", "spider", "wget", "list"])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of each site, at least")
+    parser.add_argument("--seconds", type=float, default=2, help="that the runs of the first peer take together on each site, at least")
     parser.add_argument("--connections", type=int, default=CONNECTIONS, help="of this crawler, spider and the list")
     parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
     return parser.parse_args()
@@ -162,6 +168,8 @@ def build(peers, crawler=None):
 class Server:
     """nginx on a free port per site, with its access log."""
 
+    marks = 0
+
     def __init__(self, work, sites):
         self.work = work
         # The workers run as another user.
@@ -193,18 +201,29 @@ class Server:
         sys.exit("nginx did not start")
 
     def forget(self):
-        self.log.rename(self.work / "access.old")
-        self.process.send_signal(signal.SIGUSR1)
-        while not self.log.exists():
-            time.sleep(0.01)
+        self.logged()
+        # nginx appends to the log, so its next line comes to the beginning.
+        os.truncate(self.log, 0)
 
     def asked(self):
-        """Returns all requests since the last call of `forget`, after nginx has logged them."""
-        size = -1
-        while size != self.log.stat().st_size:
-            size = self.log.stat().st_size
-            time.sleep(1.2)
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """Returns all requests since the last call of `forget`."""
+        return [json.loads(line) for line in self.logged()]
+
+    def logged(self):
+        """Returns the lines of the log, with those of all requests until now: nginx logs a request of our own after them."""
+        self.marks += 1
+        mark = f"/mark-{self.marks}"
+        with socket.socket(socket.AF_UNIX) as own:
+            own.connect(str(self.work / "own.sock"))
+            own.sendall(f"GET {mark} HTTP/1.0\r\n\r\n".encode())
+            while own.recv(4096):
+                pass
+        for _ in range(1000):
+            lines = self.log.read_text().splitlines()
+            if lines and f'"{mark}"' in lines[-1]:
+                return lines[:-1]
+            time.sleep(0.01)
+        sys.exit("nginx did not log a request")
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -220,7 +239,7 @@ http {{
     include /etc/nginx/mime.types;
     default_type application/octet-stream;
     log_format bench escape=json '{{"uri":"$request_uri","status":$status,"type":"$sent_http_content_type","at":$msec}}';
-    access_log {work}/access.log bench buffer=256k flush=1s;
+    access_log {work}/access.log bench buffer=256k flush=50ms;
     error_log {work}/error.log;
     client_body_temp_path {work}/body;
     proxy_temp_path {work}/proxy;
@@ -233,6 +252,7 @@ http {{
     keepalive_timeout 65s;
     keepalive_requests 1000000;
     gzip_static on;
+    server {{ listen unix:{work}/own.sock; return 204; }}
     {servers}
 }}
 """
@@ -339,7 +359,7 @@ def table(name, peers, sites, rows):
         cells = []
         for site in sites:
             run = rows[peer, site]
-            cells.append(f"{speed(run):.0f} · {cost(run) * 1000:.2f} · {run['mib']} ({run['pages']:.0f})")
+            cells.append(f"{speed(run):.0f} · {cost(run) * 1000:.2f} · {run['mib']:.1f} ({run['pages']:.0f})")
         lines.append(f"| {peer} | " + " | ".join(cells) + " |")
     lines.append("")
     first = peers[0]
