@@ -36,6 +36,12 @@ use crate::state::resume;
 use crate::status::{StatusReporter, StatusRequest};
 
 fn main() -> ExitCode {
+    if let Err(error) = signals::let_long_writes_fail() {
+        let _ = writeln!(
+            io::stderr(),
+            "crawler: a file at its size limit will end the process: {error}"
+        );
+    }
     let cli = match resume::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {

@@ -5,6 +5,9 @@
 //!
 //! `nohup` starts a process with SIGHUP ignored, and then it stays ignored. Linux reports this in `/proc/self/status`. On other
 //! systems SIGHUP keeps its action from the start, so that `nohup` works there too.
+//!
+//! SIGXFSZ, which the system sends when a file would exceed its size limit (`ulimit -f`), ends no process here: the write fails, as
+//! on a full disk.
 
 use std::io;
 use std::sync::Arc;
@@ -33,6 +36,18 @@ impl SignalLines {
     pub(crate) async fn written(&self) {
         drop(self.0.lock().await);
     }
+}
+
+/// Makes a write beyond the size limit of files (RLIMIT_FSIZE, setrlimit(2)) an error of that write. Without a handler for SIGXFSZ, it ends
+/// the process without a message, and a line or record remains incomplete.
+///
+/// # Errors
+///
+/// When the system does not accept a handler.
+pub(crate) fn let_long_writes_fail() -> io::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
 }
 
 /// Spawns a task that handles signals.

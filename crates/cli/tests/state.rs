@@ -13,6 +13,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use pages_server::site_of;
@@ -444,4 +446,28 @@ fn files_with_a_secret_are_for_their_owner_only() {
         let mode = fs::metadata(Path::new(&state).join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it() {
+    let (seed, folder) = (site(), folder("state-size-limit"));
+    let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
+    let arguments = ["--delay", "0", "--state", &state, "-o", &pages, &seed];
+    // In units of 512 bytes. The log of the database outgrows it.
+    let script = "ulimit -f 128; exec \"$0\" \"$@\"";
+    let limited = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_crawler")])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(1), "{log}");
+    assert!(log.contains("frontier.sqlite") && log.contains("ulimit -f"), "{log}");
+    succeeds(&arguments);
+    let mut found = urls(&pages);
+    found.dedup();
+    assert_eq!(found.len(), PAGES);
+    assert_eq!(urls(&pages).len(), PAGES);
+    fs::remove_dir_all(folder).unwrap();
 }

@@ -62,7 +62,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A file cannot be read, written or synced.
-    #[error("{} cannot be used: {source}. Check the medium and the permissions, then resume the crawl", path.display())]
+    #[error("{} cannot be used: {source}. Check the medium, the permissions and the size limit of files (ulimit -f), then resume the crawl", path.display())]
     Io {
         /// The file.
         path: PathBuf,
