@@ -147,7 +147,7 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
     Workload::new(capacity).fill(&mut chunk, &mut Stream::new(), capacity.min(CHUNK), 0);
     // The size of our filter, so that the line of the parts is as far away as ours.
     let mut lines = Lines::new(capacity * 10 / 8);
-    let mut parts = Parts::unmeasured();
+    let mut parts = Vec::new();
     for _ in 0..rounds {
         for (entry, measured) in entries.iter().zip(&mut measured) {
             let line = in_own_process(entry, &["--sizes", &capacity.to_string()]);
@@ -155,13 +155,17 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
                 Some(round) => measured.push(round),
                 None => eprintln!("{} failed at {capacity} URLs", entry.name),
             }
+            // A part takes milliseconds, in which the machine is quiet or not. So each contender has a turn of the parts beside it.
+            parts.push(Parts::measure(&chunk, &mut lines));
         }
-        parts.improve(&chunk, &mut lines);
     }
     let summed_up = |pick| -> Vec<Measured> { measured.iter().map(|rounds| Measured::of(rounds, pick)).collect() };
-    tables::print_size(capacity, &entries, &summed_up(run::best), &parts);
+    println!("## {capacity} URLs\n");
+    let print = |pick: fn(Vec<f64>) -> f64| tables::print_size(&entries, &summed_up(pick), &Parts::of(&parts, pick));
+    print(run::best);
     if rounds > 1 {
-        tables::print_medians(&entries, &summed_up(run::median));
+        println!("### Medians\n");
+        print(run::median);
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) const HASHES: [&str; 6] = [
     "foldhash, 64 bit",
 ];
 
-/// Nanoseconds per URL, each the least of all rounds.
+/// Nanoseconds per URL.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
     pub(crate) hashes: [f64; HASHES.len()],
     /// A prefetched read-modify-write of a random cache line.
@@ -37,21 +38,22 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn unmeasured() -> Self {
+    pub(crate) fn measure(chunk: &Chunk, lines: &mut Lines) -> Self {
         Self {
-            hashes: [f64::INFINITY; HASHES.len()],
-            line: f64::INFINITY,
-            copy: f64::INFINITY,
+            hashes: time_hashes(chunk),
+            line: lines.time(),
+            copy: time_copy(chunk),
         }
     }
 
-    /// Measures once more, and keeps the better of each.
-    pub(crate) fn improve(&mut self, chunk: &Chunk, lines: &mut Lines) {
-        for (best, ns) in self.hashes.iter_mut().zip(time_hashes(chunk)) {
-            *best = best.min(ns);
+    /// Sums up measurements, each part by `pick`.
+    pub(crate) fn of(measured: &[Self], pick: fn(Vec<f64>) -> f64) -> Self {
+        let figures = |of: &dyn Fn(&Self) -> f64| pick(measured.iter().map(of).collect());
+        Self {
+            hashes: std::array::from_fn(|hash| figures(&|parts| parts.hashes[hash])),
+            line: figures(&|parts| parts.line),
+            copy: figures(&|parts| parts.copy),
         }
-        self.line = self.line.min(lines.time());
-        self.copy = self.copy.min(time_copy(chunk));
     }
 
     pub(crate) fn murmur3(&self) -> f64 {

@@ -5,19 +5,11 @@ use crate::parts::{HASHES, Parts};
 use crate::run::{Measured, SHARES};
 use crate::trace::Trace;
 
-pub(crate) fn print_size(capacity: u64, entries: &[&Entry], measured: &[Measured], parts: &Parts) {
-    println!("## {capacity} URLs\n");
+pub(crate) fn print_size(entries: &[&Entry], measured: &[Measured], parts: &Parts) {
     print_times(entries, measured);
     print_ratios(entries, measured);
     print_parts(entries, measured, parts);
     print_hashes(parts);
-}
-
-pub(crate) fn print_medians(entries: &[&Entry], measured: &[Measured]) {
-    println!("### Medians\n");
-    print_times(entries, measured);
-    print_ratios(entries, measured);
-    println!();
 }
 
 fn print_times(entries: &[&Entry], measured: &[Measured]) {
