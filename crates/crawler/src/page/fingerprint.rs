@@ -61,7 +61,8 @@ pub fn simhash(markup: &str) -> Option<SimHash> {
 /// The golden ratio as a fraction of 2⁶⁴: an odd multiplier whose bits have no pattern.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Number of words at the start of a text that all count.
+/// Number of words at the start of a text that all count. It is above the length of most pages that a template fills nearly alone, such as
+/// those of the Java API that list the uses of a class (142 words in the median). With 128, half as many pairs of them are found.
 const DENSE_WORDS: usize = 256;
 
 /// A simhash while its text is read.
