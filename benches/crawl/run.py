@@ -206,11 +206,11 @@ class Server:
         os.truncate(self.log, 0)
 
     def asked(self):
-        """Returns all requests since the last call of `forget`."""
+        """Returns all requests since the last call of `forget`. They must have ended."""
         return [json.loads(line) for line in self.logged()]
 
     def logged(self):
-        """Returns the lines of the log, with those of all requests until now: nginx logs a request of our own after them."""
+        """Returns the lines of the log, after nginx has logged a request of our own, which comes after all others that have ended."""
         self.marks += 1
         mark = f"/mark-{self.marks}"
         with socket.socket(socket.AF_UNIX) as own:
@@ -220,8 +220,8 @@ class Server:
                 pass
         for _ in range(1000):
             lines = self.log.read_text().splitlines()
-            if lines and f'"{mark}"' in lines[-1]:
-                return lines[:-1]
+            if any(f'"{mark}"' in line for line in lines[-100:]):
+                return [line for line in lines if '"uri":"/mark-' not in line]
             time.sleep(0.01)
         sys.exit("nginx did not log a request")
 
@@ -278,6 +278,8 @@ def measure(peer, setup, server, site, work):
     if any(one["status"] >= 500 for one in asked):
         sys.exit(f"nginx failed; its reasons: {(work / 'error.log').read_text()[-1000:]}")
     pages = [one["uri"] for one in asked if one["status"] == 200 and one["type"].startswith("text/html")]
+    if not pages:
+        sys.exit(f"{peer} fetched no page of {site}: {' '.join(map(str, command))}")
     return {
         "pages": len(set(pages)),
         "requests": len(asked),

@@ -102,9 +102,14 @@ fn main() {
     if !arguments.only.is_empty() {
         entries.retain(|entry| arguments.only.iter().any(|part| entry.name.contains(part)));
     }
+    let has_some = |&capacity: &u64| entries.iter().any(|entry| capacity <= entry.most);
+    if !arguments.sizes.iter().any(has_some) {
+        eprintln!("No contender of these sizes has one of these names.");
+        std::process::exit(2);
+    }
     let largest = arguments.sizes.iter().copied().max().unwrap_or(0);
     println!("{}\n", workload::describe(largest));
-    for &capacity in &arguments.sizes {
+    for &capacity in arguments.sizes.iter().filter(|capacity| has_some(capacity)) {
         one_size(&entries, capacity, &arguments);
     }
     one_trace(&entries, &arguments);
@@ -147,9 +152,9 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
     Workload::new(capacity).fill(&mut chunk, &mut Stream::new(), capacity.min(CHUNK), 0);
     // The size of our filter, so that the line of the parts is as far away as ours.
     let mut lines = Lines::new(capacity * 10 / 8);
-    let mut parts = Vec::new();
+    let mut parts = vec![Vec::new(); entries.len()];
     for _ in 0..rounds {
-        for (entry, measured) in entries.iter().zip(&mut measured) {
+        for ((entry, measured), parts) in entries.iter().zip(&mut measured).zip(&mut parts) {
             let line = in_own_process(entry, &["--sizes", &capacity.to_string()]);
             match line.as_deref().and_then(Measured::from_line) {
                 Some(round) => measured.push(round),
@@ -161,11 +166,18 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
     }
     let summed_up = |pick| -> Vec<Measured> { measured.iter().map(|rounds| Measured::of(rounds, pick)).collect() };
     println!("## {capacity} URLs\n");
-    let print = |pick: fn(Vec<f64>) -> f64| tables::print_size(&entries, &summed_up(pick), &Parts::of(&parts, pick));
-    print(run::best);
+    let all = parts.concat();
+    let best = Parts::of(&all, run::best);
+    tables::print_size(&entries, &summed_up(run::best), &best, &vec![best; entries.len()]);
     if rounds > 1 {
         println!("### Medians\n");
-        print(run::median);
+        let beside: Vec<_> = parts.iter().map(|parts| Parts::of(parts, run::median)).collect();
+        tables::print_size(
+            &entries,
+            &summed_up(run::median),
+            &Parts::of(&all, run::median),
+            &beside,
+        );
     }
 }
 

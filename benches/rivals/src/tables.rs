@@ -5,10 +5,11 @@ use crate::parts::{HASHES, Parts};
 use crate::run::{Measured, SHARES};
 use crate::trace::Trace;
 
-pub(crate) fn print_size(entries: &[&Entry], measured: &[Measured], parts: &Parts) {
+/// `parts` are those of all rounds, `beside` those that were measured beside each contender, with which it is compared.
+pub(crate) fn print_size(entries: &[&Entry], measured: &[Measured], parts: &Parts, beside: &[Parts]) {
     print_times(entries, measured);
     print_ratios(entries, measured);
-    print_parts(entries, measured, parts);
+    print_parts(entries, measured, parts, beside);
     print_hashes(parts);
 }
 
@@ -54,7 +55,7 @@ fn print_ratios(entries: &[&Entry], measured: &[Measured]) {
 }
 
 /// What a push costs beyond the sum of its parts.
-fn print_parts(entries: &[&Entry], measured: &[Measured], parts: &Parts) {
+fn print_parts(entries: &[&Entry], measured: &[Measured], parts: &Parts, beside: &[Parts]) {
     println!(
         "\nParts, ns: murmur3 {:.1}, xxh3 {:.1}, prefetched line {:.1}, copy {:.1}. Push divided by hash + line + copy of the new:\n",
         parts.murmur3(),
@@ -64,7 +65,8 @@ fn print_parts(entries: &[&Entry], measured: &[Measured], parts: &Parts) {
     );
     println!("| contender | 0 % | 50 % | 90 % |");
     println!("|---|---|---|---|");
-    for (entry, measured) in entries.iter().zip(measured).filter(|(entry, _)| entry.is_ours) {
+    let ours = entries.iter().zip(measured).zip(beside);
+    for ((entry, measured), parts) in ours.filter(|((entry, _), _)| entry.is_ours) {
         let hash = if entry.name.contains("xxh3") {
             parts.xxh3()
         } else {

@@ -156,7 +156,7 @@ pub(crate) fn attach(
         None => attach_new(crawl, &options.outputs)?,
     };
     Ok(match Stdout::of(options, view) {
-        Stdout::PageLines => crawl.observe(PageLines { to: io::stdout() }),
+        Stdout::PageLines => crawl.observe(PageLines { to: StandardOutput }),
         Stdout::Results | Stdout::Summary => crawl,
     })
 }
@@ -203,7 +203,7 @@ fn attach_new(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, OutputError>
 pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &ProgressBar) -> Result<(), OutputError> {
     match Stdout::of(options, view) {
         _ if options.log_format == LogFormat::Json => log_records::summary(summary),
-        Stdout::Summary => match write!(io::stdout(), "{}", summary.with_names(flag::of)) {
+        Stdout::Summary => match write!(StandardOutput, "{}", summary.with_names(flag::of)) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(OutputError::Open(error)),
             _ => {}
         },
@@ -237,13 +237,35 @@ fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
     let opened = [output?, links?, refused?];
     let empty = |(path, file): (_, Option<OutputFile>)| -> Result<(_, Box<dyn Write + Send>), OutputError> {
         let Some(mut file) = file else {
-            return Ok((path, Box::new(io::stdout())));
+            return Ok((path, Box::new(StandardOutput)));
         };
         file.empty().map_err(OutputError::Open)?;
         Ok((path, Box::new(file)))
     };
     let [output, links, refused] = opened.map(|file| file.map(empty).transpose());
     Ok([output?, links?, refused?])
+}
+
+/// Standard output, whose errors say that they are its own.
+#[derive(Debug, Clone, Copy)]
+struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().write(bytes).map_err(named)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush().map_err(named)
+    }
+}
+
+fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        // `write_all` tries again after it.
+        io::ErrorKind::Interrupted => error,
+        kind => io::Error::new(kind, format!("standard output: {error}")),
+    }
 }
 
 /// Writes the status and the URL of each page as soon as it is fetched, such as `200 https://example.com/a`.

@@ -116,13 +116,17 @@ fn every_output_on_a_full_disk_ends_the_crawl_and_names_the_file() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_summary_that_cannot_be_written_is_an_error() {
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = command(&["demo", "-q", "--max-pages", "5"])
-        .stdout(full)
-        .output()
-        .unwrap();
-    fails(&output, 1, "the output cannot be written: ");
+fn a_full_disk_behind_standard_output_is_an_error_that_names_it() {
+    // The summary, the lines of pages, and an output.
+    for options in [&["-q"][..], &[], &["--output", "-"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(&["demo", "--max-pages", "5"])
+            .args(options)
+            .stdout(full)
+            .output()
+            .unwrap();
+        fails(&output, 1, "the output cannot be written: standard output: ");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -463,7 +463,21 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
         .unwrap();
     let log = String::from_utf8_lossy(&limited.stderr);
     assert_eq!(limited.status.code(), Some(1), "{log}");
-    assert!(log.contains("frontier.sqlite") && log.contains("ulimit -f"), "{log}");
+    assert!(
+        log.contains("frontier.sqlite cannot be used") && log.contains("ulimit -f"),
+        "{log}"
+    );
+    let before = urls(&pages).len();
+    assert!((1..PAGES).contains(&before), "{before} pages");
+    // With less room than the shared memory of the database needs.
+    let script = "ulimit -f 16; exec \"$0\" resume \"$1\"";
+    let limited = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_crawler"), &state])
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(1), "{log}");
+    assert!(log.contains("ulimit -f"), "{log}");
     succeeds(&arguments);
     let mut found = urls(&pages);
     found.dedup();

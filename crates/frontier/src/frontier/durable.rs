@@ -230,6 +230,8 @@ impl Frontier {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: by default, that signal ends the program.
+    ///
     /// # Errors
     ///
     /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.

@@ -55,14 +55,17 @@ pub enum StoreError {
         /// What is wrong, and in which table.
         what: String,
     },
-    /// The disk has no room. The commit was not applied; every earlier one is kept.
-    #[error("the disk is full at {}: make room, then resume the crawl, which lost nothing", path.display())]
+    /// The disk has no room, or the file is at its size limit. The commit was not applied; every earlier one is kept.
+    #[error(
+        "the disk is full at {}, or the file is at its size limit (ulimit -f): make room or raise the limit, then repeat the command. Nothing is lost",
+        path.display()
+    )]
     Full {
         /// The file that could not grow.
         path: PathBuf,
     },
     /// A file cannot be read, written or synced.
-    #[error("{} cannot be used: {source}. Check the medium, the permissions and the size limit of files (ulimit -f), then resume the crawl", path.display())]
+    #[error("{} cannot be used: {source}. Check the medium, the permissions and the size limit of files (ulimit -f), then repeat the command", path.display())]
     Io {
         /// The file.
         path: PathBuf,
