@@ -104,7 +104,7 @@ fn main() {
     }
     let has_some = |&capacity: &u64| entries.iter().any(|entry| capacity <= entry.most);
     if !arguments.sizes.iter().any(has_some) {
-        eprintln!("No contender of these sizes has one of these names.");
+        eprintln!("No contender of these sizes has one of these names: leave out --only to see all names.");
         std::process::exit(2);
     }
     let largest = arguments.sizes.iter().copied().max().unwrap_or(0);

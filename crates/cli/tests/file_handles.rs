@@ -7,9 +7,13 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod limits;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
+
+use limits::run_with_limit;
 
 const HOSTS: usize = 200;
 
@@ -62,16 +66,11 @@ fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> O
     let port = serve(after_robots);
     let arguments =
         format!("-q --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start");
-    run_with_limit(&format!("-n {files}"), &arguments)
+    run_with_limit(&format!("-n {files}"), &words(&arguments))
 }
 
-/// Runs the command in a process whose limit of open files is set by `ulimit` with these options.
-fn run_with_limit(ulimit: &str, arguments: &str) -> Output {
-    Command::new("sh")
-        .args(["-c", &format!("ulimit {ulimit} && exec \"$CRAWLER\" {arguments}")])
-        .env("CRAWLER", env!("CARGO_BIN_EXE_crawler"))
-        .output()
-        .unwrap()
+fn words(arguments: &str) -> Vec<&str> {
+    arguments.split_whitespace().collect()
 }
 
 /// Returns the row of the summary with this label.
@@ -132,7 +131,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
 #[test]
 fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     for (limit, arguments) in [(7, "http://localhost:1/"), (15, "http://localhost:1/"), (15, "demo")] {
-        let output = run_with_limit(&format!("-n {limit}"), arguments);
+        let output = run_with_limit(&format!("-n {limit}"), &words(arguments));
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{log}");
         let told = format!(
@@ -142,7 +141,7 @@ fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     }
     // The soft limit is raised.
     for (limits, arguments) in [("-Sn 7", "demo -q"), ("-n 7", "completions bash")] {
-        let output = run_with_limit(limits, arguments);
+        let output = run_with_limit(limits, &words(arguments));
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{limits} {arguments}: {log}");
     }

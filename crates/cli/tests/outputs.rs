@@ -6,6 +6,9 @@
     reason = "a failed test panics at the failing line"
 )]
 
+#[cfg(target_os = "linux")]
+mod limits;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -132,10 +135,9 @@ fn a_full_disk_behind_standard_output_is_an_error_that_names_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_at_its_size_limit_ends_with_a_whole_line() {
-    let (links, program) = (file("cut-links"), env!("CARGO_BIN_EXE_crawler"));
+    let links = file("cut-links");
     // A limit on the size of files simulates a full disk.
-    let script = format!("ulimit -f 160; exec {program} demo -q --links {}", links.display());
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let output = limits::run_with_limit("-f 160", &["demo", "-q", "--links", links.to_str().unwrap()]);
     fails(&output, 1, "cut-links: ");
     let written = fs::read_to_string(&links).unwrap();
     assert!(!lines(&written).is_empty());
@@ -339,10 +341,9 @@ fn a_named_pipe_is_opened_once_so_that_its_reader_gets_every_line() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_archive_on_a_full_disk_ends_the_crawl_and_keeps_whole_records() {
-    let (path, program) = (file("limited.warc.gz"), env!("CARGO_BIN_EXE_crawler"));
+    let path = file("limited.warc.gz");
     let _ = fs::remove_file(&path);
-    let script = format!("ulimit -f 32; exec {program} demo -q --warc {}", path.display());
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let output = limits::run_with_limit("-f 32", &["demo", "-q", "--warc", path.to_str().unwrap()]);
     fails(&output, 1, "limited.warc.gz");
     let mut archive = Vec::new();
     // This fails if a record is incomplete.
@@ -447,9 +448,8 @@ fn the_file_name_selects_csv_and_the_format_option_overrides_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_csv_file_at_its_size_limit_ends_with_a_whole_record() {
-    let (links, program) = (file("cut-links.csv"), env!("CARGO_BIN_EXE_crawler"));
-    let script = format!("ulimit -f 160; exec {program} demo -q --links {}", links.display());
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let links = file("cut-links.csv");
+    let output = limits::run_with_limit("-f 160", &["demo", "-q", "--links", links.to_str().unwrap()]);
     fails(&output, 1, "cut-links.csv: ");
     assert!(!rows(&fs::read_to_string(&links).unwrap()).is_empty());
 }
@@ -489,10 +489,9 @@ fn saved_files_have_the_bodies_and_the_names_of_their_lines() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_page_that_does_not_fit_on_the_disk_ends_the_crawl_and_leaves_no_partial_file() {
-    let (saved, program) = (folder("saved-full"), env!("CARGO_BIN_EXE_crawler"));
+    let saved = folder("saved-full");
     // The maximum size of a file is one kilobyte.
-    let script = format!("ulimit -f 2; exec {program} demo -q --save {}", saved.display());
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let output = limits::run_with_limit("-f 2", &["demo", "-q", "--save", saved.to_str().unwrap()]);
     fails(&output, 1, "the output cannot be written: ");
     fails(&output, 1, "saved-full/");
     let mut folders = vec![saved];

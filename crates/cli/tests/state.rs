@@ -6,6 +6,8 @@
     reason = "a failed test panics at the failing line"
 )]
 
+#[cfg(target_os = "linux")]
+mod limits;
 mod pages_server;
 mod program;
 
@@ -13,10 +15,10 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
-#[cfg(target_os = "linux")]
-use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
+#[cfg(target_os = "linux")]
+use limits::run_with_limit;
 use pages_server::site_of;
 use program::{fails, folder, number, succeeds};
 
@@ -454,13 +456,8 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
     let (seed, folder) = (site(), folder("state-size-limit"));
     let (pages, state) = (path(&folder, "pages.jsonl"), path(&folder, "state"));
     let arguments = ["--delay", "0", "--state", &state, "-o", &pages, &seed];
-    // In units of 512 bytes. The log of the database outgrows it.
-    let script = "ulimit -f 128; exec \"$0\" \"$@\"";
-    let limited = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_crawler")])
-        .args(arguments)
-        .output()
-        .unwrap();
+    // The log of the database outgrows it.
+    let limited = run_with_limit("-f 128", &arguments);
     let log = String::from_utf8_lossy(&limited.stderr);
     assert_eq!(limited.status.code(), Some(1), "{log}");
     assert!(
@@ -470,11 +467,7 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
     let before = urls(&pages).len();
     assert!((1..PAGES).contains(&before), "{before} pages");
     // With less room than the shared memory of the database needs.
-    let script = "ulimit -f 16; exec \"$0\" resume \"$1\"";
-    let limited = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_crawler"), &state])
-        .output()
-        .unwrap();
+    let limited = run_with_limit("-f 16", &["resume", &state]);
     let log = String::from_utf8_lossy(&limited.stderr);
     assert_eq!(limited.status.code(), Some(1), "{log}");
     assert!(log.contains("ulimit -f"), "{log}");
