@@ -1,7 +1,7 @@
 //! Observers that write results to files, one module per format.
 //!
-//! A write beyond the size limit of files (RLIMIT_FSIZE) fails like one on a full disk if your program handles or ignores SIGXFSZ. By default,
-//! that signal ends the program.
+//! A write beyond the size limit of files (RLIMIT_FSIZE) fails like one on a full disk if your program handles or ignores SIGXFSZ. On Unix,
+//! that signal ends the program by default.
 
 mod columns;
 pub mod csv;
