@@ -14,10 +14,12 @@
 //!
 //! The contenders take turns, each in a process of its own, and the best of all rounds counts, in processor time of the thread. The
 //! medians follow, which are fairer where the neighbours of a machine use its caches.
-//! Absolute times drift on shared machines; ratios within one run are what counts.
+//! Absolute times drift on shared machines; ratios within one run are what counts. Even these follow the share of the last cache that the
+//! neighbours leave: so how far away the memory is, is measured in each round, and printed above the tables.
 
 mod chunk;
 mod contenders;
+mod latency;
 mod parts;
 mod queued;
 mod run;
@@ -30,6 +32,7 @@ use std::process::{Command, Stdio};
 use chunk::{CHUNK, Chunk};
 use clap::Parser;
 use contenders::Entry;
+use latency::Chains;
 use parts::{Lines, Parts};
 use run::Measured;
 use workload::{Stream, Workload};
@@ -153,7 +156,10 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
     // The size of our filter, so that the line of the parts is as far away as ours.
     let mut lines = Lines::new(capacity * 10 / 8);
     let mut parts = vec![Vec::new(); entries.len()];
+    let chains = Chains::new();
+    let mut latencies = Vec::new();
     for _ in 0..rounds {
+        latencies.push(chains.time());
         for ((entry, measured), parts) in entries.iter().zip(&mut measured).zip(&mut parts) {
             let line = in_own_process(entry, &["--sizes", &capacity.to_string()]);
             match line.as_deref().and_then(Measured::from_line) {
@@ -165,7 +171,7 @@ fn one_size(entries: &[Entry], capacity: u64, arguments: &Arguments) {
         }
     }
     let summed_up = |pick| -> Vec<Measured> { measured.iter().map(|rounds| Measured::of(rounds, pick)).collect() };
-    println!("## {capacity} URLs\n");
+    println!("## {capacity} URLs\n\n{}\n", latency::describe(&latencies));
     let all = parts.concat();
     let best = Parts::of(&all, run::best);
     tables::print_size(&entries, &summed_up(run::best), &best, &vec![best; entries.len()]);

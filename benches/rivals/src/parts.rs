@@ -12,11 +12,11 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 use crate::chunk::Chunk;
 use crate::workload::Random;
 
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 /// How many lines are asked for before the first is needed.
 const AHEAD: usize = 32;
 const LINES: u64 = 1_000_000;
-/// A large page of x86-64; the buffer is a whole number of them.
+/// A large page of x86-64; what is mapped is a whole number of them.
 const PAGE_BYTES: usize = 2 << 20;
 
 /// The hashes that are compared.
@@ -132,9 +132,7 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn new(bytes: u64) -> Self {
         let bytes = (bytes as usize).next_multiple_of(LINE_BYTES);
-        let mut memory = MmapMut::map_anon(bytes.next_multiple_of(PAGE_BYTES)).expect("the memory is there");
-        #[cfg(target_os = "linux")]
-        let _ = memory.advise(memmap2::Advice::HugePage);
+        let mut memory = on_large_pages(bytes);
         memory.fill(1);
         Self {
             memory,
@@ -157,6 +155,14 @@ impl Lines {
         }
         start.elapsed().as_nanos() as f64 / LINES as f64
     }
+}
+
+/// Maps at least so many bytes, on large pages if the system has them.
+pub(crate) fn on_large_pages(bytes: usize) -> MmapMut {
+    let memory = MmapMut::map_anon(bytes.next_multiple_of(PAGE_BYTES)).expect("the memory is there");
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    memory
 }
 
 #[cfg_attr(

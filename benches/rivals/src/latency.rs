@@ -1,0 +1,77 @@
+//! How far away the caches and the memory are while the contenders run.
+//!
+//! Shared machines share their last cache. While neighbours fill it, what a contender keeps there is as far away as memory, and those that
+//! touch few cache lines per URL lose most: what they touch is the first to be evicted. So a table tells in which state it was measured.
+
+use cpu_time::ThreadTime;
+use memmap2::MmapMut;
+
+use crate::parts::{LINE_BYTES, on_large_pages};
+use crate::run::{best, median};
+use crate::workload::Random;
+
+/// Within the second cache of most processors, within their last one, and beyond it, in KiB.
+const SIZES: [usize; 4] = [512, 4 << 10, 16 << 10, 128 << 10];
+/// It takes up to a tenth of a second for each size.
+const READS: u32 = 500_000;
+
+/// Nanoseconds per read, for each size.
+pub(crate) type Latencies = [f64; SIZES.len()];
+
+/// Memory of each size whose lines lead from one to the next, through all of them in random order.
+pub(crate) struct Chains([MmapMut; SIZES.len()]);
+
+impl Chains {
+    pub(crate) fn new() -> Self {
+        Self(SIZES.map(|kib| chain(kib << 10)))
+    }
+
+    /// Follows each chain: every read needs the result of the one before. The first time through brings into the caches what fits.
+    pub(crate) fn time(&self) -> Latencies {
+        std::array::from_fn(|size| {
+            let follow = |from| (0..READS).fold(from, |line, _| next(&self.0[size], line));
+            let from = follow(0);
+            let start = ThreadTime::now();
+            std::hint::black_box(follow(from));
+            start.elapsed().as_nanos() as f64 / f64::from(READS)
+        })
+    }
+}
+
+/// Describes the latencies of all rounds.
+pub(crate) fn describe(rounds: &[Latencies]) -> String {
+    let sizes = SIZES.iter().enumerate().map(|(size, kib)| {
+        let all: Vec<f64> = rounds.iter().map(|round| round[size]).collect();
+        let most = all.iter().copied().fold(0.0, f64::max);
+        let unit = if *kib < 1 << 10 {
+            format!("{kib} KiB")
+        } else {
+            format!("{} MiB", kib >> 10)
+        };
+        format!("{unit} {:.0} · {:.0} · {most:.0}", best(all.clone()), median(all))
+    });
+    let sizes: Vec<String> = sizes.collect();
+    format!(
+        "A read within so much memory takes, in ns, least · median · most of the rounds: {}.",
+        sizes.join(", ")
+    )
+}
+
+/// Links all lines into one cycle (S. Sattolo, Information Processing Letters 22(6), 1986).
+fn chain(bytes: usize) -> MmapMut {
+    let mut memory = on_large_pages(bytes);
+    let mut random = Random(bytes as u64);
+    let mut order: Vec<u32> = (0..(bytes / LINE_BYTES) as u32).collect();
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at as u64) as usize);
+    }
+    for (line, to) in order.into_iter().enumerate() {
+        memory[line * LINE_BYTES..][..4].copy_from_slice(&to.to_ne_bytes());
+    }
+    memory
+}
+
+fn next(memory: &MmapMut, line: u32) -> u32 {
+    let start = &memory[line as usize * LINE_BYTES..];
+    start.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+}
