@@ -5,7 +5,7 @@
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
-and `ours-save` have one output each. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
+and `ours-save` have one output each. `guided`, `guided-output` and so on are the same crawls by the program of .ci/guided-build. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
 A small site takes a tenth of a second, and such times differ more from run to run: each site has `--rounds` rounds, and further ones
 until the runs of the first peer have taken `--seconds` together.
@@ -96,7 +96,12 @@ def parse():
     parser.add_argument("--seconds", type=float, default=2, help="that the runs of the first peer take together on each site, at least")
     parser.add_argument("--connections", type=int, default=CONNECTIONS, help="of this crawler, spider and the list")
     parser.add_argument("--crawler", help="path of the crawler; built if it is not given")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    peers = {*COMMANDS, *(name.replace("ours", "guided") for name in COMMANDS), "list"}
+    unknown = sorted(set(arguments.peers) - peers)
+    if unknown:
+        parser.error(f"no peer is called {', '.join(unknown)}: choose from {', '.join(sorted(peers))}")
+    return arguments
 
 
 def files_of(package):
@@ -156,6 +161,10 @@ def build(peers, crawler=None):
         subprocess.run([*cargo, *dist, "--manifest-path", ROOT / "Cargo.toml"], check=True)
     # The crawlers run in another folder.
     programs = {"ours": pathlib.Path(crawler or target / "dist/crawler").resolve()}
+    if any(peer.startswith("guided") for peer in peers):
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+        printed = subprocess.run([ROOT / ".ci/guided-build"], check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
+        programs["guided"] = pathlib.Path(printed.strip())
     if {"list", "spider"} & set(peers):
         manifest = HERE / "peers/Cargo.toml"
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "crawl-peers")}
@@ -269,7 +278,9 @@ def measure(peer, setup, server, site, work):
             known.write_text(known_list(setup, start, out))
         command = [setup.programs["fetch_list"], known, str(setup.connections)]
     else:
-        command = COMMANDS[peer](setup, start, out)
+        command = COMMANDS[peer.replace("guided", "ours")](setup, start, out)
+        if peer.startswith("guided"):
+            command[0] = setup.programs["guided"]
     server.forget()
     waiter = [sys.executable, "-SE", HERE / "waited.py", *command]
     output = subprocess.run(waiter, cwd=out, stdout=subprocess.PIPE, check=True).stdout

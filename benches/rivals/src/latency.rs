@@ -1,7 +1,7 @@
-//! How far away the caches and the memory are while the contenders run.
+//! How far away the caches and the memory are before each round.
 //!
-//! Shared machines share their last cache. While neighbours fill it, what a contender keeps there is as far away as memory, and those that
-//! touch few cache lines per URL lose most: what they touch is the first to be evicted. So a table tells in which state it was measured.
+//! Shared machines share their last cache, and a filter that is in it in one minute is in memory in the next. So a table tells in which
+//! state it was measured.
 
 use cpu_time::ThreadTime;
 use memmap2::MmapMut;
@@ -12,7 +12,7 @@ use crate::workload::Random;
 
 /// Within the second cache of most processors, within their last one, and beyond it, in KiB.
 const SIZES: [usize; 4] = [512, 4 << 10, 16 << 10, 128 << 10];
-/// It takes up to a tenth of a second for each size.
+/// It takes up to a fifth of a second for each size.
 const READS: u32 = 500_000;
 
 /// Nanoseconds per read, for each size.
@@ -26,7 +26,7 @@ impl Chains {
         Self(SIZES.map(|kib| chain(kib << 10)))
     }
 
-    /// Follows each chain: every read needs the result of the one before. The first time through brings into the caches what fits.
+    /// Follows each chain: every read needs the result of the one before. As many reads before bring into the caches what fits.
     pub(crate) fn time(&self) -> Latencies {
         std::array::from_fn(|size| {
             let follow = |from| (0..READS).fold(from, |line, _| next(&self.0[size], line));
@@ -52,7 +52,7 @@ pub(crate) fn describe(rounds: &[Latencies]) -> String {
     });
     let sizes: Vec<String> = sizes.collect();
     format!(
-        "A read within so much memory takes, in ns, least · median · most of the rounds: {}.",
+        "A read within so much memory takes, in ns, least · median · most of the times before a round: {}.",
         sizes.join(", ")
     )
 }

@@ -15,7 +15,7 @@
 //! The contenders take turns, each in a process of its own, and the best of all rounds counts, in processor time of the thread. The
 //! medians follow, which are fairer where the neighbours of a machine use its caches.
 //! Absolute times drift on shared machines; ratios within one run are what counts. Even these follow the share of the last cache that the
-//! neighbours leave: so how far away the memory is, is measured in each round, and printed above the tables.
+//! neighbours leave: so how far away the memory is, is measured before each round, and printed above the tables.
 
 mod chunk;
 mod contenders;
