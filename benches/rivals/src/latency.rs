@@ -1,7 +1,7 @@
 //! How far away the caches and the memory are before each round.
 //!
-//! Shared machines share their last cache, and a filter that is in it in one minute is in memory in the next. So a table tells in which
-//! state it was measured.
+//! The virtual machines of a host share its last cache (L3): a filter can be in it in one minute and in memory in the next. So the tables
+//! say how long reads took.
 
 use cpu_time::ThreadTime;
 use memmap2::MmapMut;
@@ -52,7 +52,7 @@ pub(crate) fn describe(rounds: &[Latencies]) -> String {
     });
     let sizes: Vec<String> = sizes.collect();
     format!(
-        "A read within so much memory takes, in ns, least · median · most of the times before a round: {}.",
+        "Latency of random reads in ns, by the size of the memory (least · median · most, measured before each round): {}.",
         sizes.join(", ")
     )
 }

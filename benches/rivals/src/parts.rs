@@ -157,7 +157,7 @@ impl Lines {
     }
 }
 
-/// Maps at least so many bytes, on large pages if the system has them.
+/// Maps memory of at least this size, on large pages if the system has them.
 pub(crate) fn on_large_pages(bytes: usize) -> MmapMut {
     let memory = MmapMut::map_anon(bytes.next_multiple_of(PAGE_BYTES)).expect("the memory is there");
     #[cfg(target_os = "linux")]
