@@ -358,6 +358,48 @@ fn the_pages_of_a_manual_have_the_same_links_with_and_without_a_tree_and_need_no
     }
 }
 
+/// Anchors are resolved in batches of up to 64.
+#[test]
+fn many_anchors_are_taken_as_if_each_were_taken_at_once() {
+    let anchor = |n: usize| match n % 7 {
+        0 => format!("<a href={n} rel=nofollow>"),
+        1 => format!("<area href=area-{n}>"),
+        2 => format!("<a href=//{n}.test:x>"),
+        3 => format!("<a href=mailto:{n}>"),
+        _ => format!("<a href='{n}?a&amp;b#c'>"),
+    };
+    let some = |count| (0..count).map(anchor).collect::<String>();
+    let links_of = |length: usize, count: usize| -> String {
+        (0..count)
+            .map(|n| format!("<a href={n}{}>", "x".repeat(length)))
+            .collect()
+    };
+    let mails: String = (0..1_300).map(|n| format!("<a href=mailto:{n}>")).collect();
+    let check = |html: String, limits: &[usize]| {
+        for max_links in limits {
+            let options = LinkOptions {
+                max_links: *max_links,
+                ..OPTIONS
+            };
+            assert!(agree_on(&html, &options), "{html}");
+        }
+    };
+    for count in [1, 63, 64, 65, 130, 300] {
+        let some = some(count);
+        for html in [
+            format!("{some}{some}"),
+            format!("<base href=/first/>{some}{}{some}", links_of(5_000, 1)),
+            format!("{some}<base href=/late/>{some}"),
+        ] {
+            check(html, &[0, 1, 40, 63, 64, 65, 128, 129, 200, 1_000, 2_000]);
+        }
+    }
+    // Behind the limits a link counts as dropped as often as it comes.
+    for many in [some(1_800), mails, links_of(4_000, 130), links_of(20_000, 60)] {
+        check(many.repeat(2), &[64, 128, 200, 1_030, 1_100]);
+    }
+}
+
 #[test]
 fn a_document_that_needs_a_tree_has_a_reason() {
     for (html, reason) in [

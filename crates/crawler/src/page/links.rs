@@ -10,6 +10,7 @@
 //!
 //! The tests compare the results of both.
 
+mod anchors;
 mod assets;
 mod attributes;
 mod collector;

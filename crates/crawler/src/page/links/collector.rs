@@ -10,7 +10,7 @@ use indexmap::map::Entry;
 use url::Url;
 
 use super::assets::{self, Asset, AssetSink};
-use super::resolve::{Resolver, without_fragment};
+use super::resolve::{Resolver, URL_BYTES, without_fragment};
 use super::seen_cache::{KnownLink, PassThroughHasher};
 use super::tag::{Attribute, Element, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
@@ -160,12 +160,19 @@ impl<'a> Collector<'a> {
         true
     }
 
-    /// Adds an anchor with this spelling hash; false if the page is full.
-    pub(super) fn visit_anchor(&mut self, element: &impl Element, spelling: Option<u64>) -> bool {
+    /// Adds the link of an anchor with this spelling hash; false if it was dropped because the page is full.
+    pub(super) fn add_anchor(&mut self, target: &str, nofollow: bool, spelling: Option<u64>) -> bool {
         self.spelling = spelling;
-        let taken = self.visit(Kind::Anchor, element);
+        let taken = self.add_target(target, LinkSource::Anchor, nofollow);
         self.spelling = None;
         taken
+    }
+
+    /// Returns whether none of so many further links would be dropped, whatever they are.
+    pub(super) fn has_room_for_links(&self, count: usize) -> bool {
+        let links = (self.links.len() + self.known.len()).max(self.uncrawlable.len());
+        let bytes = self.bytes_left.min(self.resolvable_bytes_left);
+        links.saturating_add(count) <= self.options.max_links && count.saturating_mul(URL_BYTES) <= bytes
     }
 
     fn is_full(&self) -> bool {

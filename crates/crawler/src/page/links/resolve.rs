@@ -13,7 +13,7 @@ use super::seen_cache::{Directory, SeenLinkCache};
 ///
 /// A short link on a long base gives a long URL. A base of a megabyte and a thousand links would take a gigabyte. No
 /// server accepts longer URLs.
-const URL_BYTES: usize = 16 * 1024;
+pub(super) const URL_BYTES: usize = 16 * 1024;
 
 /// Resolves one reference against a base URL, as the links of a page are resolved.
 ///

@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
-use memchr::memchr2;
 use url::Url;
 
+use super::anchors::Anchors;
 use super::assets::{self, Asset};
 use super::collector::{self, Collector, Kind};
 use super::construction::{Construction, Element, NeedsTree};
 use super::references::{TextContext, decoded};
-use super::repeats::RepeatedLinks;
-use super::resolve::{Resolver, without_fragment};
-use super::seen_cache::Directory;
+use super::resolve::Resolver;
 use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
 use super::text::{ReadText, Unread, VisibleText};
 use super::tokens::{self, Next, Sink, TextRun};
@@ -72,15 +70,13 @@ fn scan<const ASSETS: bool, R: ReadText>(
         scan.base_is_set = true;
         tokens::tokenize(html, &mut scan)?;
     }
-    Ok(scan.collector.into_new_links())
+    Ok(scan.anchors.into_collector().into_new_links())
 }
 
 /// Receives the tokens of a document, and passes the elements to the collector that a tree would contain.
 struct Scan<'a, 'o, const ASSETS: bool, R> {
     construction: Construction,
-    collector: Collector<'o>,
-    repeats: RepeatedLinks<'a>,
-    known: Option<(&'o SeenLinkCache, Directory)>,
+    anchors: Anchors<'a, 'o>,
     /// What to do with the raw text that follows.
     open: Option<RawText>,
     /// Whether the first base is set, so that later ones are ignored.
@@ -105,11 +101,10 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         text: VisibleText<'o, R>,
         length: usize,
     ) -> Self {
+        let directory = known.and_then(|known| Some((known, resolver.directory(known)?)));
         Self {
-            known: known.and_then(|known| Some((known, resolver.directory(known)?))),
             construction: Construction::default(),
-            collector: Collector::new(resolver, options, known),
-            repeats: RepeatedLinks::new(length),
+            anchors: Anchors::new(Collector::new(resolver, options, known), directory, length),
             open: None,
             base_is_set: false,
             late_base: None,
@@ -124,10 +119,13 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         }
         self.construction.count_element()?;
         match kind {
-            Kind::Anchor => self.visit_anchor(attributes),
+            Kind::Anchor => {
+                let href = attributes.raw(Attribute::Href).unwrap_or_default();
+                self.anchors.add(href, collector::is_nofollow(attributes));
+            }
             Kind::Base => self.visit_base(attributes),
             _ => {
-                self.collector.visit(kind, attributes);
+                self.anchors.collector().visit(kind, attributes);
             }
         }
         Ok(())
@@ -153,45 +151,19 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         }
         if element == Element::Html && tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
             self.construction.count_element()?;
-            assets::visit_style_attribute(&mut self.collector, tag.attributes);
+            assets::visit_style_attribute(self.anchors.collector(), tag.attributes);
         }
         Ok(())
-    }
-
-    /// Adds an anchor. Most links of a page are repeated, and repeated ones are skipped.
-    fn visit_anchor(&mut self, attributes: &Attributes<'a>) {
-        let nofollow = collector::is_nofollow(attributes);
-        let target = attributes
-            .raw(Attribute::Href)
-            .map(without_plain_fragment)
-            .unwrap_or_default();
-        if self.repeats.is_known(target, nofollow) {
-            return;
-        }
-        let known = self.known.as_ref().filter(|_| !nofollow);
-        let spelling = known.and_then(|(known, directory)| known.spelling(directory, target));
-        let taken = match spelling.and_then(|spelling| known?.0.find(spelling)) {
-            Some(link) => self.collector.visit_known(link),
-            None => self.collector.visit_anchor(attributes, spelling),
-        };
-        if taken {
-            self.repeats.remember(target, nofollow);
-        }
     }
 
     fn visit_base(&mut self, attributes: &Attributes<'a>) {
         if let Some(href) = attributes.value(Attribute::Href).filter(|_| !self.base_is_set) {
             self.base_is_set = true;
-            if self.collector.has_used_base() {
+            if !self.anchors.rebase(&href) {
                 self.late_base = Some(href.into_owned());
-            } else {
-                let resolver = self.collector.rebase(&href);
-                self.known = self
-                    .known
-                    .and_then(|(known, _)| Some((known, resolver.directory(known)?)));
             }
         }
-        self.collector.visit(Kind::Base, attributes);
+        self.anchors.collector().visit(Kind::Base, attributes);
     }
 }
 
@@ -208,15 +180,6 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// Returns the reference without its fragment, unless a character reference comes before the first `#`. The `#` of
-/// `&#35;` starts no fragment.
-fn without_plain_fragment(href: &str) -> &str {
-    match memchr2(b'#', b'&', href.as_bytes()) {
-        Some(at) if href.as_bytes().get(at) == Some(&b'#') => without_fragment(href),
-        _ => href,
-    }
-}
-
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     type Error = NeedsTree;
 
@@ -230,9 +193,10 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         let text = text.as_str();
         match self.open.take() {
             Some(RawText::Title) => self
-                .collector
+                .anchors
+                .collector()
                 .visit_title(|| decoded(text, TextContext::Text).into_owned()),
-            Some(RawText::Style(kind)) => assets::visit_style_element(&mut self.collector, kind.as_deref(), text),
+            Some(RawText::Style(kind)) => assets::visit_style_element(self.anchors.collector(), kind.as_deref(), text),
             None => {}
         }
     }
