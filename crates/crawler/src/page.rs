@@ -135,10 +135,17 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
 fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());
-    let is_followed = |(link, _): &(FoundLink, LinkKey)| !robots.nofollow && !link.nofollow;
-    let written = found.links.into_iter().zip(new.link_keys);
-    let (followed, mut unfollowed): (Vec<_>, Vec<_>) = written.partition(is_followed);
-    let (links, link_keys) = followed.into_iter().unzip();
+    let count = found.links.len();
+    let (mut links, mut link_keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut unfollowed = Vec::new();
+    for (link, key) in found.links.into_iter().zip(new.link_keys) {
+        if robots.nofollow || link.nofollow {
+            unfollowed.push(link);
+        } else {
+            links.push(link);
+            link_keys.push(key);
+        }
+    }
     let (known, out_of_reach, mut links_nofollow) = if robots.nofollow {
         (0, 0, new.known + new.out_of_reach)
     } else {
@@ -154,7 +161,7 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
         link_keys,
         known,
         out_of_reach,
-        unfollowed: unfollowed.into_iter().map(|(link, _)| link).collect(),
+        unfollowed,
         links_dropped: found.dropped,
         title: found.title,
         truncated: found.truncated,

@@ -16,6 +16,7 @@ mod attributes;
 mod collector;
 mod construction;
 pub(crate) mod document;
+mod hashed_url;
 mod references;
 mod refresh;
 mod repeats;

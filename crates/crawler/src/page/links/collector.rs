@@ -1,8 +1,8 @@
 //! Collects the links, title and robots directives of one document, in document order.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 
 use indexmap::IndexMap;
@@ -10,6 +10,7 @@ use indexmap::map::Entry;
 use url::Url;
 
 use super::assets::{self, Asset, AssetSink};
+use super::hashed_url::{HashedUrl, UrlHash};
 use super::resolve::{Resolver, URL_BYTES, without_fragment};
 use super::seen_cache::{KnownLink, PassThroughHasher};
 use super::tag::{Attribute, Element, has_token};
@@ -48,6 +49,10 @@ pub(super) enum Kind {
     Asset(Asset),
 }
 
+/// Links that most pages have at most. For them the tables grow once.
+const USUAL_LINKS: usize = 28;
+const USUAL_KNOWN_LINKS: usize = 112;
+
 /// What is known of one URL, from all elements that link to it.
 struct LinkInfo {
     /// The kind of the first element.
@@ -65,15 +70,13 @@ pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in document order.
-    links: IndexMap<Url, LinkInfo>,
+    /// The links in document order, by hashes that the cache of seen links has, too.
+    links: IndexMap<HashedUrl, LinkInfo, PassThroughHasher>,
     /// The cache of seen links, and the URL hashes of this page's links that it has. None of these is in `links`.
     known_links: Option<&'a SeenLinkCache>,
     known: HashSet<u64, PassThroughHasher>,
     /// How many of those are out of reach.
     out_of_reach: usize,
-    /// The index in `links` of each URL hash. Empty without a cache.
-    targets: HashMap<u64, usize, PassThroughHasher>,
     /// Links that cannot be crawled.
     uncrawlable: HashSet<String>,
     /// How many bytes further links may take.
@@ -97,11 +100,10 @@ impl<'a> Collector<'a> {
             options,
             resolver,
             extracted: Extracted::default(),
-            links: IndexMap::new(),
+            links: IndexMap::default(),
             known_links,
             known: HashSet::default(),
             out_of_reach: 0,
-            targets: HashMap::default(),
             uncrawlable: HashSet::new(),
             bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             resolvable_bytes_left: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
@@ -130,7 +132,7 @@ impl<'a> Collector<'a> {
         let links = self.links.into_iter();
         Extracted {
             links: links
-                .map(|(url, info)| FoundLink {
+                .map(|(HashedUrl { url, .. }, info)| FoundLink {
                     url,
                     source: info.source,
                     nofollow: info.nofollow,
@@ -145,14 +147,16 @@ impl<'a> Collector<'a> {
     pub(super) fn visit_known(&mut self, link: KnownLink) -> bool {
         let target = link.target;
         self.base_used = true;
-        let found = self.targets.get(&target).and_then(|at| self.links.get_index_mut(*at));
-        if let Some((_, info)) = found {
+        if let Some(info) = self.links.get_mut(&UrlHash(target)) {
             // It is in `links` with another spelling.
             info.nofollow = false;
         } else if !self.known.contains(&target) {
             if self.is_full() {
                 self.extracted.dropped += 1;
                 return false;
+            }
+            if self.known.is_empty() {
+                self.known.reserve(USUAL_KNOWN_LINKS);
             }
             self.known.insert(target);
             self.out_of_reach += usize::from(link.is_out_of_reach);
@@ -320,32 +324,33 @@ impl<'a> Collector<'a> {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
-        let target = self.known_links.map(|known| known.url_hash(&url));
-        if target.is_some_and(|target| self.known.contains(&target)) {
+        let hash = match self.known_links {
+            Some(known) => known.url_hash(&url),
+            None => self.hasher.hash_one(url.as_str()),
+        };
+        if self.known.contains(&hash) {
             // The cache has it with another spelling.
             return true;
         }
         let is_full = self.is_full();
-        let at = self.links.len();
-        match self.links.entry(url) {
+        if self.links.is_empty() {
+            self.links.reserve(USUAL_LINKS);
+        }
+        match self.links.entry(HashedUrl { hash, url }) {
             Entry::Occupied(mut info) => {
                 info.get_mut().nofollow &= nofollow;
                 info.get_mut().embedded |= source.is_asset();
             }
-            Entry::Vacant(new) if !is_full && self.bytes_left >= new.key().as_str().len() => {
-                self.bytes_left -= new.key().as_str().len();
+            Entry::Vacant(new) if !is_full && self.bytes_left >= new.key().url.as_str().len() => {
+                self.bytes_left -= new.key().url.as_str().len();
                 new.insert(LinkInfo {
                     source,
                     nofollow,
                     embedded: source.is_asset(),
-                    link_key: match (self.spelling, target) {
-                        (Some(spelling), Some(target)) => LinkKey { spelling, target },
-                        _ => LinkKey::NONE,
-                    },
+                    link_key: self
+                        .spelling
+                        .map_or(LinkKey::NONE, |spelling| LinkKey { spelling, target: hash }),
                 });
-                if let Some(target) = target {
-                    self.targets.insert(target, at);
-                }
             }
             Entry::Vacant(_) => {
                 self.extracted.dropped += 1;
