@@ -32,21 +32,6 @@ pub(crate) fn letters(bytes: u64) -> u64 {
     (from_a & !behind_z | bytes) & HIGH
 }
 
-/// Returns the bytes with ASCII letters in lower case.
-#[inline]
-pub(crate) fn lower_case(bytes: u64) -> u64 {
-    let low = bytes & !HIGH;
-    let from_a = low + each(0x80 - b'A');
-    let behind_z = low + each(0x80 - b'Z' - 1);
-    bytes | (from_a & !behind_z & !bytes & HIGH) >> 2
-}
-
-/// Returns whether one of the bytes is zero.
-#[inline]
-pub(crate) fn has_zero(bytes: u64) -> bool {
-    bytes.wrapping_sub(each(1)) & !bytes & HIGH != 0
-}
-
 /// Marks ASCII digits.
 #[inline]
 pub(crate) fn digits(bytes: u64) -> u64 {
@@ -161,8 +146,6 @@ mod tests {
             let marked = |is: fn(u8) -> bool| u64::from_le_bytes(bytes.map(|byte| if is(byte) { 0x80 } else { 0 }));
             prop_assert_eq!(letters(number), marked(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii()));
             prop_assert_eq!(digits(number), marked(|byte| byte.is_ascii_digit()));
-            prop_assert_eq!(lower_case(number), u64::from_le_bytes(bytes.map(|byte| byte.to_ascii_lowercase())));
-            prop_assert_eq!(has_zero(number), bytes.contains(&0));
         }
 
         #[test]

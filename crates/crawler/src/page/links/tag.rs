@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::page::bytes::{below, has_zero, lower_case};
+use crate::page::bytes::{below, each};
 
 /// A tag's name as written, with a numeric code for fast comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name<'a> {
-    text: &'a str,
+    text: &'a [u8],
     code: u64,
 }
 
@@ -18,11 +18,11 @@ const LONG: u64 = 0;
 impl<'a> Name<'a> {
     /// Returns the name at a place in the markup.
     #[inline]
-    pub(super) fn at(html: &'a str, range: Range<usize>) -> Self {
+    pub(super) fn at(html: &'a [u8], range: Range<usize>) -> Self {
         let text = html.get(range.clone()).unwrap_or_default();
-        let code = match html.as_bytes().get(range.start..).and_then(<[u8]>::first_chunk) {
-            Some(eight) if text.len() <= 8 => code_of_first(*eight, text),
-            None if text.len() <= 8 => code(text.as_bytes()),
+        let code = match html.get(range.start..).and_then(<[u8]>::first_chunk) {
+            Some(eight) if text.len() <= 8 => folded(u64::from_le_bytes(*eight)) & below(text.len()),
+            None if text.len() <= 8 => folded_one_by_one(text),
             _ => LONG,
         };
         Self { text, code }
@@ -30,43 +30,49 @@ impl<'a> Name<'a> {
 
     /// Returns the name as written, in its original case.
     pub(super) fn as_str(&self) -> &'a str {
-        self.text
+        // A name is a slice of text between ASCII characters.
+        str::from_utf8(self.text).unwrap_or_default()
     }
 
-    /// Returns the [`code`] of the lower-case name; 0 if it has more than eight bytes.
+    /// Returns the [`code`] of the name in lower case; 0 if it has more than eight bytes.
     pub(super) fn code(&self) -> u64 {
         self.code
     }
 
     /// Returns whether this is the name; `name` is in lower case.
     pub(super) fn is(&self, name: &str) -> bool {
-        self.text.eq_ignore_ascii_case(name)
+        self.text.eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
-/// Packs a name of up to eight bytes into a number, ignoring the case of letters.
-#[inline]
-pub(super) const fn code(name: &[u8]) -> u64 {
+/// Sets the bit of each byte that distinguishes the cases of a letter. No other byte becomes a letter, nor a zero.
+const fn folded(bytes: u64) -> u64 {
+    bytes | each(0x20)
+}
+
+/// Packs up to eight bytes into a number, the first one lowest.
+const fn folded_one_by_one(bytes: &[u8]) -> u64 {
     let mut code = 0;
-    let mut rest = name;
+    let mut rest = bytes;
     while let Some((byte, before)) = rest.split_last() {
-        // A NUL would look like the end of the name.
-        let byte = if *byte == 0 { 0xFF } else { byte.to_ascii_lowercase() };
-        code = code << 8 | byte as u64;
+        code = code << 8 | (*byte | 0x20) as u64;
         rest = before;
     }
     code
 }
 
-/// Returns the [`code`] of a name of up to eight bytes, which is the start of these, without a loop over its bytes.
-#[inline]
-fn code_of_first(eight: [u8; 8], name: &str) -> u64 {
-    let within = below(name.len());
-    let bytes = u64::from_le_bytes(eight);
-    if has_zero(bytes | !within) {
-        return code(name.as_bytes());
+/// Returns the code of a name of up to eight letters in lower case, which no other text has.
+pub(super) const fn code(name: &[u8]) -> u64 {
+    assert!(!name.is_empty() && name.len() <= 8, "longer names have no code");
+    let mut rest = name;
+    while let Some((byte, before)) = rest.split_last() {
+        assert!(
+            byte.is_ascii_lowercase(),
+            "other characters may have the code of another"
+        );
+        rest = before;
     }
-    lower_case(bytes & within)
+    folded_one_by_one(name)
 }
 
 /// A start tag.
@@ -189,9 +195,26 @@ mod tests {
         ) {
             let name = name.concat();
             let html = format!("<{name}{behind}");
-            let at = Name::at(&html, 1..1 + name.len());
+            let at = Name::at(html.as_bytes(), 1..1 + name.len());
             prop_assert_eq!(at.as_str(), &name);
-            prop_assert_eq!(at.code(), if name.len() > 8 { LONG } else { code(name.as_bytes()) });
+            let alone = Name::at(name.as_bytes(), 0..name.len());
+            prop_assert_eq!(at.code(), alone.code());
+            prop_assert_eq!(at.code() == LONG, name.is_empty() || name.len() > 8);
+        }
+    }
+
+    #[test]
+    fn only_a_letter_has_the_code_of_a_letter() {
+        for letter in b'a'..=b'z' {
+            let [first, last] = [code(&[letter, b'x']), code(&[b'x', letter])];
+            for byte in 0..=u8::MAX {
+                for behind in ["", "=behind"] {
+                    let code_of = |name: [u8; 2]| Name::at(&[&name, behind.as_bytes()].concat(), 0..2).code();
+                    let is_letter = byte.eq_ignore_ascii_case(&letter);
+                    assert_eq!(code_of([byte, b'X']) == first, is_letter, "{byte} and {letter}");
+                    assert_eq!(code_of([b'x', byte]) == last, is_letter, "{byte} and {letter}");
+                }
+            }
         }
     }
 
@@ -216,7 +239,7 @@ mod tests {
         assert_eq!(attributes.len(), Attribute::COUNT);
         let known = |name: &str, behind: &str| {
             let html = name.to_owned() + behind;
-            Attribute::from_name(&Name::at(&html, 0..name.len()))
+            Attribute::from_name(&Name::at(html.as_bytes(), 0..name.len()))
         };
         for (name, attribute) in attributes {
             for behind in ["", "='a value'"] {

@@ -20,7 +20,7 @@ impl<'a> Tokenizer<'a> {
                 let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
                 start + length.unwrap_or(rest.len())
             });
-        Name::at(self.html, start..self.at)
+        Name::at(self.bytes(), start..self.at)
     }
 
     /// Returns the place of the first byte of a class that has white space and these bytes, if it is among the next sixteen, and no other
@@ -110,7 +110,7 @@ impl<'a> Tokenizer<'a> {
         } else {
             ""
         };
-        keep(&Name::at(self.html, start..name_end), value);
+        keep(&Name::at(self.bytes(), start..name_end), value);
         Some(())
     }
 
