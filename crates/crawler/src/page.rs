@@ -135,7 +135,7 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
 fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());
-    let count = found.links.len();
+    let count = if robots.nofollow { 0 } else { found.links.len() };
     let (mut links, mut link_keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut unfollowed = Vec::new();
     for (link, key) in found.links.into_iter().zip(new.link_keys) {

@@ -374,7 +374,9 @@ fn many_anchors_are_taken_as_if_each_were_taken_at_once() {
             .map(|n| format!("<a href={n}{}>", "x".repeat(length)))
             .collect()
     };
-    let mails: String = (0..1_300).map(|n| format!("<a href=mailto:{n}>")).collect();
+    let numbered = |count: usize, before: &str, behind: &str| -> String {
+        (0..count).map(|n| format!("<a href={before}{n}{behind}>")).collect()
+    };
     let check = |html: String, limits: &[usize]| {
         for max_links in limits {
             let options = LinkOptions {
@@ -385,19 +387,47 @@ fn many_anchors_are_taken_as_if_each_were_taken_at_once() {
         }
     };
     for count in [1, 63, 64, 65, 130, 300] {
-        let some = some(count);
-        for html in [
-            format!("{some}{some}"),
-            format!("<base href=/first/>{some}{}{some}", links_of(5_000, 1)),
-            format!("{some}<base href=/late/>{some}"),
-        ] {
-            check(html, &[0, 1, 40, 63, 64, 65, 128, 129, 200, 1_000, 2_000]);
+        for some in [some(count), numbered(count, "", "")] {
+            for html in [
+                format!("{some}{some}"),
+                format!("<base href=/first/>{some}{}{some}", links_of(5_000, 1)),
+                format!("{some}<base href=/late/>{some}"),
+            ] {
+                check(html, &[0, 1, 64, 129, 1_000, 2_000]);
+            }
         }
     }
-    // Behind the limits a link counts as dropped as often as it comes.
-    for many in [some(1_800), mails, links_of(4_000, 130), links_of(20_000, 60)] {
-        check(many.repeat(2), &[64, 128, 200, 1_030, 1_100]);
+    // Behind the limits a link counts as dropped as often as it comes. Anchors wait only if a page may have more than a thousand links.
+    for many in [
+        some(1_800),
+        numbered(1_300, "", ""),
+        numbered(1_300, "mailto:", ""),
+        numbered(60, "//", &(":x".to_owned() + &"\0".repeat(10_000))),
+        links_of(4_000, 130),
+        links_of(20_000, 60),
+    ] {
+        check(many.repeat(2), &[200, 1_030, 1_087, 1_104]);
     }
+}
+
+#[test]
+fn links_whose_urls_are_too_long_together_count_as_dropped_as_often_as_they_come() {
+    let spelling = |n| format!("<a href={}x>", "./".repeat(n));
+    let spellings: String = (1..1_400).map(spelling).collect();
+    let last: String = (1_360..1_400).map(spelling).collect();
+    let options = LinkOptions {
+        max_links: 1_100,
+        ..OPTIONS
+    };
+    let dropped = |repeated: &str| {
+        let html = format!("<base href=/{}/>{spellings}{repeated}", "b".repeat(16_000));
+        let extracted = extract_without_tree(&html, UTF_8, &page(), &options).unwrap();
+        assert_eq!(extracted.links.len(), 1);
+        extracted.dropped
+    };
+    let once = dropped("");
+    assert!((40..1_000).contains(&once), "{once}");
+    assert_eq!(dropped(&last), once + 40);
 }
 
 #[test]

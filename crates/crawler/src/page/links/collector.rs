@@ -70,7 +70,7 @@ pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in document order, by hashes that the cache of seen links has, too.
+    /// The links in document order, by keyed hashes: those of the cache of seen links, if there is one.
     links: IndexMap<HashedUrl, LinkInfo, PassThroughHasher>,
     /// The cache of seen links, and the URL hashes of this page's links that it has. None of these is in `links`.
     known_links: Option<&'a SeenLinkCache>,
@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
         taken
     }
 
-    /// Returns whether none of so many further links would be dropped, whatever they are.
+    /// Returns true only if none of so many further links would be dropped, each with at most [`URL_BYTES`] as text and as URL.
     pub(super) fn has_room_for_links(&self, count: usize) -> bool {
         let links = (self.links.len() + self.known.len()).max(self.uncrawlable.len());
         let bytes = self.bytes_left.min(self.resolvable_bytes_left);

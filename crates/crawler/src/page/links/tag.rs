@@ -34,7 +34,8 @@ impl<'a> Name<'a> {
         str::from_utf8(self.text).unwrap_or_default()
     }
 
-    /// Returns the [`code`] of the name in lower case; 0 if it has more than eight bytes.
+    /// Returns a number that is the [`code`] of a name of letters if this is that name, in any case, and of no other; 0 if it has more
+    /// than eight bytes.
     pub(super) fn code(&self) -> u64 {
         self.code
     }
@@ -61,7 +62,7 @@ const fn folded_one_by_one(bytes: &[u8]) -> u64 {
     code
 }
 
-/// Returns the code of a name of up to eight letters in lower case, which no other text has.
+/// Returns the code of a name of up to eight letters in lower case. Only that name has it, in any case.
 pub(super) const fn code(name: &[u8]) -> u64 {
     assert!(!name.is_empty() && name.len() <= 8, "longer names have no code");
     let mut rest = name;
