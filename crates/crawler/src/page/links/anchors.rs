@@ -76,7 +76,8 @@ impl<'a, 'o> Anchors<'a, 'o> {
             return;
         }
         let anchor = Anchor { target, nofollow };
-        // What waits must be taken later, because a repeated link is skipped then. One that is not taken is counted as often as it comes.
+        // A link that was taken is skipped when it is repeated, but one that was dropped counts as dropped each time. So only a link that
+        // will surely be taken may wait.
         if target.len() > WAITING_BYTES || self.waiting.is_empty() && !self.collector.has_room_for_links(BATCH) {
             self.take_waiting();
             if !self.take(anchor) {

@@ -49,10 +49,6 @@ pub(super) enum Kind {
     Asset(Asset),
 }
 
-/// Links that most pages have at most. For them the tables grow once.
-const USUAL_LINKS: usize = 28;
-const USUAL_KNOWN_LINKS: usize = 112;
-
 /// What is known of one URL, from all elements that link to it.
 struct LinkInfo {
     /// The kind of the first element.
@@ -90,8 +86,6 @@ pub(super) struct Collector<'a> {
     /// Hashes of the assets found so far, as written.
     assets: HashSet<u64>,
     hasher: RandomState,
-    /// The spelling hash of the current link.
-    spelling: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -113,7 +107,6 @@ impl<'a> Collector<'a> {
             base_used: false,
             assets: HashSet::new(),
             hasher: RandomState::new(),
-            spelling: None,
         }
     }
 
@@ -155,9 +148,6 @@ impl<'a> Collector<'a> {
                 self.extracted.dropped += 1;
                 return false;
             }
-            if self.known.is_empty() {
-                self.known.reserve(USUAL_KNOWN_LINKS);
-            }
             self.known.insert(target);
             self.out_of_reach += usize::from(link.is_out_of_reach);
         }
@@ -166,13 +156,11 @@ impl<'a> Collector<'a> {
 
     /// Adds the link of an anchor with this spelling hash; false if it was dropped because the page is full.
     pub(super) fn add_anchor(&mut self, target: &str, nofollow: bool, spelling: Option<u64>) -> bool {
-        self.spelling = spelling;
-        let taken = self.add_target(target, LinkSource::Anchor, nofollow);
-        self.spelling = None;
-        taken
+        self.add_target(target, LinkSource::Anchor, nofollow, spelling)
     }
 
-    /// Returns true only if none of so many further links would be dropped, each with at most [`URL_BYTES`] as text and as URL.
+    /// Returns whether there is room for so many further links of [`URL_BYTES`] each. Then none of so many will be dropped if neither its
+    /// text nor its URL is longer.
     pub(super) fn has_room_for_links(&self, count: usize) -> bool {
         let links = (self.links.len() + self.known.len()).max(self.uncrawlable.len());
         let bytes = self.bytes_left.min(self.resolvable_bytes_left);
@@ -272,7 +260,7 @@ impl<'a> Collector<'a> {
         };
         let url = url.filter(|url| url.scheme() != "javascript");
         self.refresh_seen = target.is_none() || url.is_some();
-        url.is_none_or(|url| self.add_url(url, LinkSource::Refresh, is_nofollow(element)))
+        url.is_none_or(|url| self.add_url(url, LinkSource::Refresh, is_nofollow(element), None))
     }
 
     /// Sets the title. Only the first one counts; `text` is not called for others.
@@ -284,10 +272,10 @@ impl<'a> Collector<'a> {
     }
 
     fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &impl Element) -> bool {
-        target.is_none_or(|target| self.add_target(&target, source, is_nofollow(element)))
+        target.is_none_or(|target| self.add_target(&target, source, is_nofollow(element), None))
     }
 
-    fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool) -> bool {
+    fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool, spelling: Option<u64>) -> bool {
         self.base_used = true;
         let target = without_fragment(target);
         if self.resolvable_bytes_left == 0 {
@@ -297,7 +285,7 @@ impl<'a> Collector<'a> {
         match self.resolver.parse(target) {
             Some(url) => {
                 self.resolvable_bytes_left = self.resolvable_bytes_left.saturating_sub(url.as_str().len());
-                self.add_url(url, source, nofollow)
+                self.add_url(url, source, nofollow, spelling)
             }
             None => self.add_uncrawlable(target.trim_end_matches('#'), |count| &mut count.unresolvable),
         }
@@ -319,7 +307,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Adds a link, or updates the one with the same URL; false if it was dropped because the page is full.
-    fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool) -> bool {
+    fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool, spelling: Option<u64>) -> bool {
         if !matches!(url.scheme(), "http" | "https") {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
@@ -333,9 +321,6 @@ impl<'a> Collector<'a> {
             return true;
         }
         let is_full = self.is_full();
-        if self.links.is_empty() {
-            self.links.reserve(USUAL_LINKS);
-        }
         match self.links.entry(HashedUrl { hash, url }) {
             Entry::Occupied(mut info) => {
                 info.get_mut().nofollow &= nofollow;
@@ -347,9 +332,7 @@ impl<'a> Collector<'a> {
                     source,
                     nofollow,
                     embedded: source.is_asset(),
-                    link_key: self
-                        .spelling
-                        .map_or(LinkKey::NONE, |spelling| LinkKey { spelling, target: hash }),
+                    link_key: spelling.map_or(LinkKey::NONE, |spelling| LinkKey { spelling, target: hash }),
                 });
             }
             Entry::Vacant(_) => {
@@ -369,7 +352,7 @@ impl AssetSink for Collector<'_> {
         // Most assets are repeated on a page, so hash before resolving.
         let text_hash = self.hasher.hash_one(&*target);
         if !self.assets.contains(&text_hash)
-            && self.add_target(&target, source, false)
+            && self.add_target(&target, source, false, None)
             && self.assets.len() < MAX_REMEMBERED_ASSETS
         {
             self.assets.insert(text_hash);

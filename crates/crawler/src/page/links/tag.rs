@@ -34,7 +34,7 @@ impl<'a> Name<'a> {
         str::from_utf8(self.text).unwrap_or_default()
     }
 
-    /// Returns a number that is the [`code`] of a name of letters if this is that name, in any case, and of no other; 0 if it has more
+    /// Returns a number to compare with the [`code`] of a name: they are equal if this is that name, in any case. It is 0 if this has more
     /// than eight bytes.
     pub(super) fn code(&self) -> u64 {
         self.code
