@@ -148,7 +148,7 @@ impl<S: Fetcher> Crawl<S> {
                 }
                 _ = ticks.tick() => self.tick(),
                 ended = self.ledger.next(), if !self.ledger.is_empty() => {
-                    let conclusions = self.ledger.collect_ended(ended, &self.config);
+                    let conclusions = self.ledger.collect_ended(ended, &self.config).await;
                     self.settle(conclusions)?;
                 }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}

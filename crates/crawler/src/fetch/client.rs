@@ -14,6 +14,7 @@ use hyper::header::{
 };
 use hyper::{Uri, Version};
 use hyper_util::client::legacy::connect::HttpInfo;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
@@ -298,25 +299,38 @@ impl Fetcher for HttpFetcher {
             answer.cookies_dropped = jars.keep(&request.url, response.headers());
         }
         answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
-        match self.cap(request.kind, &answer, response.body().size_hint().exact()) {
-            None => answer.extent = BodyExtent::Skipped,
-            Some(cap) => receive(&mut response, cap, deadline, &mut answer).await,
-        }
+        let Some(cap) = self.cap(request.kind, &answer, response.body().size_hint().exact()) else {
+            answer.extent = BodyExtent::Skipped;
+            answer.elapsed = started.elapsed();
+            return Ok(answer);
+        };
+        let received = receive(&mut response, cap, deadline, answer.exchange.is_some()).await;
         answer.elapsed = started.elapsed();
+        // Decoding and parsing run through other code than receiving. So what can be received now is received first, and the processor
+        // fetches that code less often.
+        yield_now().await;
+        match received {
+            Ok((receiving, cut)) => receiving.finish(cut, &mut answer),
+            Err(cut) => (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(cut)),
+        }
         Ok(answer)
     }
 }
 
-/// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having.
-async fn receive(response: &mut hyper::Response<Incoming>, cap: u64, deadline: Instant, answer: &mut Response) {
+/// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having. Returns it with the
+/// reason why it is not whole, or only a reason if nothing can be read.
+async fn receive(
+    response: &mut hyper::Response<Incoming>,
+    cap: u64,
+    deadline: Instant,
+    keeps_exchange: bool,
+) -> Result<(Receiving, Option<TruncationReason>), TruncationReason> {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
     let announced = response.body().size_hint().exact();
     let announced = announced.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let Ok(decoding) = Decoding::of(encodings.map(HeaderValue::as_bytes), announced) else {
-        (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
-        return;
-    };
-    let mut receiving = Receiving::new(decoding, announced, cap, answer.exchange.is_some());
+    let decoding = Decoding::of(encodings.map(HeaderValue::as_bytes), announced);
+    let decoding = decoding.map_err(|_| TruncationReason::Coding)?;
+    let mut receiving = Receiving::new(decoding, announced, cap, keeps_exchange);
     // HTTP/2 does not count bodies.
     let counts_bodies = response.version() < Version::HTTP_2;
     let limit = response.extensions().get::<HeadLimit>().cloned();
@@ -337,7 +351,7 @@ async fn receive(response: &mut hyper::Response<Incoming>, cap: u64, deadline: I
             Ok(Some(Err(_))) | Err(_) => break Some(TruncationReason::Time),
         }
     };
-    receiving.finish(cut, answer);
+    Ok((receiving, cut))
 }
 
 /// In the order in which they are sent.
