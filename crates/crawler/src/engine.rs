@@ -139,17 +139,18 @@ impl<S: Fetcher> Crawl<S> {
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => {
-                    let requested = *stop.borrow_and_update();
-                    self.save_and_spawn()?;
-                    self.apply_stop(requested);
+                    self.answer_stop(&mut stop)?;
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && self.ending.is_none() => {
                     self.ending = Some(Ending::TimeUp);
                 }
                 _ = ticks.tick() => self.tick(),
-                ended = self.ledger.next(), if !self.ledger.is_empty() => {
-                    let conclusions = self.ledger.collect_ended(ended, &self.config).await;
+                conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => {
                     self.settle(conclusions)?;
+                    // An observer may have requested it.
+                    if stop.has_changed().unwrap_or(false) {
+                        self.answer_stop(&mut stop)?;
+                    }
                 }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
                 () = yield_now(), if has_more => {}
@@ -267,14 +268,18 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    fn apply_stop(&mut self, requested: Stop) {
+    /// Commits, and then begins to stop if that was requested.
+    fn answer_stop(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), CrawlError> {
+        let requested = *stop.borrow_and_update();
+        self.save_and_spawn()?;
         if requested == Stop::No {
-            return;
+            return Ok(());
         }
         self.ending = Some(Ending::Stopped);
         if requested == Stop::Now {
             self.counts.cut_short += self.ledger.abort_all() as u64;
         }
+        Ok(())
     }
 
     fn tick(&mut self) {

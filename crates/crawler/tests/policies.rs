@@ -9,15 +9,16 @@
 mod scripted;
 
 use std::num::NonZeroU32;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Missing, ResourceKind, Response,
-    TruncationReason,
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind,
+    Response, StopHandle, TruncationReason,
 };
 use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use scripted::{Reply, Run, Scripted};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 fn status(code: u16) -> Reply {
@@ -369,6 +370,78 @@ fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
     assert_eq!(run.summary.ending, Ending::Stopped);
     let forbidden = run.not_fetched(NotFetched::RobotsForbid);
     assert!(forbidden < 500, "{forbidden} pages were dropped after the stop");
+}
+
+#[test]
+fn no_request_starts_after_an_observer_requests_a_stop() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.ask_robots = false;
+    let script = Scripted::new(|_| body("<a href=http://b.example/></a><a href=http://c.example/></a>"));
+    let run = script.crawl_with(options, |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::Page(_) = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!(run.summary.ending, Ending::Stopped);
+    assert_eq!(run.urls(), ["http://a.example/"]);
+}
+
+/// Answers for two hosts. The second one requests a stop, while the engine, which has the answer of the first, waits for more.
+struct StopsAtSecond {
+    request_stop: fn(&StopHandle),
+    stop: Arc<OnceLock<StopHandle>>,
+    has_first: Arc<Notify>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fetcher for StopsAtSecond {
+    async fn fetch(&self, request: Request) -> Reply {
+        self.asked.lock().unwrap().push(request.url.to_string());
+        match request.url.as_str() {
+            "http://a.example/" => {
+                let has_first = Arc::clone(&self.has_first);
+                tokio::spawn(async move { has_first.notify_one() });
+                body("<a href=http://c.example/></a>")
+            }
+            "http://b.example/" => {
+                self.has_first.notified().await;
+                (self.request_stop)(self.stop.get().unwrap());
+                body("<a href=http://d.example/></a>")
+            }
+            _ => body(""),
+        }
+    }
+}
+
+#[test]
+fn no_request_starts_after_a_stop_while_the_engine_waits_for_more_answers() {
+    let stops: [(fn(&StopHandle), _); 2] = [(StopHandle::finish, (2, 0)), (StopHandle::now, (1, 1))];
+    for (request_stop, expected) in stops {
+        let mut options = options(&["http://a.example/", "http://b.example/"], 0);
+        options.frontier.ask_robots = false;
+        let (stop, asked) = (Arc::default(), Arc::default());
+        let fetcher = StopsAtSecond {
+            request_stop,
+            stop: Arc::clone(&stop),
+            has_first: Arc::default(),
+            asked: Arc::clone(&asked),
+        };
+        let crawl = Crawl::with_fetcher(CrawlConfig::new(options).unwrap(), fetcher).unwrap();
+        assert!(stop.set(crawl.stop_handle()).is_ok());
+        let summary = scripted::paused_runtime().block_on(async { tokio::spawn(crawl.run()).await.unwrap().unwrap() });
+        assert_eq!(summary.ending, Ending::Stopped);
+        let mut asked = asked.lock().unwrap().clone();
+        asked.sort();
+        assert_eq!(asked, ["http://a.example/", "http://b.example/"]);
+        assert_eq!(
+            (summary.pages, summary.cut_short),
+            expected,
+            "the first answer is not lost"
+        );
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 pub(crate) use earlier_attempts::EarlierAttempts;
 
-/// How many conclusions are enough to be processed together.
-const AT_ONCE: usize = 8;
+/// With so many conclusions, the engine no longer waits for more.
+const ENOUGH: usize = 8;
 
 /// The tasks in flight.
 #[derive(Default)]
@@ -21,21 +21,20 @@ pub(crate) struct Ledger {
     tasks: JoinSet<Conclusion>,
     /// The lease of each task and its start time. If the task panics, nothing else is left of it.
     leases: HashMap<Id, (Lease, Time)>,
+    /// The conclusions of tasks that have finished. Their leases are still to be settled.
+    ended: Vec<Conclusion>,
     pub(crate) earlier: EarlierAttempts,
 }
 
-/// A task that returned or panicked.
-pub(crate) type TaskResult = Result<(Id, Conclusion), JoinError>;
-
 impl Ledger {
-    /// Returns how many tasks are in flight.
+    /// Returns how many tasks are in flight, with those whose conclusions were not returned yet.
     pub(crate) fn len(&self) -> usize {
-        self.tasks.len()
+        self.tasks.len() + self.ended.len()
     }
 
     /// Returns whether no task is in flight.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
+        self.len() == 0
     }
 
     /// Spawns the task of a lease.
@@ -48,42 +47,47 @@ impl Ledger {
         self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
     }
 
-    /// Waits for the next task to finish. Never returns while no task is in flight.
-    pub(crate) async fn next(&mut self) -> TaskResult {
-        match self.tasks.join_next_with_id().await {
-            Some(result) => result,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Removes the finished tasks and returns their conclusions, also of those that finish soon. A panic becomes a failed request.
+    /// Waits for tasks to finish, and returns their conclusions. A panic becomes a failed request. Never returns while no task is in flight.
     ///
-    /// All that follows for a conclusion runs through code that the processor has no longer in its first cache. For several at once it
-    /// is fetched once. So tasks that can go on now do so first, as long as one of them finishes.
-    pub(crate) async fn collect_ended(&mut self, first: TaskResult, config: &CrawlConfig) -> Vec<Conclusion> {
-        let mut conclusions = Vec::new();
-        let mut next = Some(first);
-        while let Some(result) = next {
-            conclusions.extend(self.conclusion(result, config));
-            next = self.tasks.try_join_next_with_id();
-            if next.is_none() && conclusions.len() < AT_ONCE && !self.is_empty() {
-                yield_now().await;
-                next = self.tasks.try_join_next_with_id();
+    /// Settling uses code that has left the processor's first cache by then, and for several conclusions together it is loaded once. So
+    /// other tasks run until none has finished meanwhile, or until there are enough. If the future is dropped, nothing is lost.
+    pub(crate) async fn next_ended(&mut self, config: &CrawlConfig) -> Vec<Conclusion> {
+        if self.ended.is_empty() {
+            match self.tasks.join_next_with_id().await {
+                Some(result) => self.end(result, config),
+                None => std::future::pending().await,
             }
         }
-        conclusions
+        self.collect_ended(config);
+        while self.ended.len() < ENOUGH && !self.tasks.is_empty() {
+            let before = self.ended.len();
+            yield_now().await;
+            self.collect_ended(config);
+            if self.ended.len() == before {
+                break;
+            }
+        }
+        std::mem::take(&mut self.ended)
     }
 
-    fn conclusion(&mut self, result: TaskResult, config: &CrawlConfig) -> Option<Conclusion> {
+    fn collect_ended(&mut self, config: &CrawlConfig) {
+        while let Some(result) = self.tasks.try_join_next_with_id() {
+            self.end(result, config);
+        }
+    }
+
+    fn end(&mut self, result: Result<(Id, Conclusion), JoinError>, config: &CrawlConfig) {
         let id = result.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let (lease, started) = self.leases.remove(&id)?;
-        Some(result.map_or_else(
+        let Some((lease, started)) = self.leases.remove(&id) else {
+            return;
+        };
+        self.ended.push(result.map_or_else(
             |error| {
                 let result = Err(error.to_string());
                 conclude(FinishedTask { lease, started, result }, config)
             },
             |(_, conclusion)| conclusion,
-        ))
+        ));
     }
 
     /// Aborts all tasks, and returns how many of them were fetching pages.

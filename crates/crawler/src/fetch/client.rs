@@ -306,11 +306,14 @@ impl Fetcher for HttpFetcher {
         };
         let received = receive(&mut response, cap, deadline, answer.exchange.is_some()).await;
         answer.elapsed = started.elapsed();
-        // Decoding and parsing run through other code than receiving. So what can be received now is received first, and the processor
-        // fetches that code less often.
-        yield_now().await;
+        drop(response);
         match received {
-            Ok((receiving, cut)) => receiving.finish(cut, &mut answer),
+            Ok((receiving, cut)) => {
+                // Parsing, and decoding what was held back, run through other code than receiving. So other tasks go on receiving first,
+                // and the processor loads that code less often.
+                yield_now().await;
+                receiving.finish(cut, &mut answer);
+            }
             Err(cut) => (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(cut)),
         }
         Ok(answer)
