@@ -7,6 +7,8 @@ The sites are Debian packages, served by nginx on loopback. Their pages are comp
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
 and `ours-save` have one output each. `guided`, `guided-output` and so on are the same crawls by the program of .ci/guided-build. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
+Before the first round of a site its files are read once, so that no crawl waits for the disk. Each round begins with another peer, so that none always comes after
+the slowest.
 A small site takes a tenth of a second, and such times differ more from run to run: each site has `--rounds` rounds, and further ones
 until the runs of the first peer have taken `--seconds` together.
 The first table has the best of all rounds, the second the medians. For memory, which depends on which large pages are in flight together, the median always counts.
@@ -64,9 +66,11 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as work, Server(pathlib.Path(work), sites) as server:
         runs = {}
         for name in sites:
+            read_files(server.roots[name])
             turn, taken = 0, 0.0
             while turn < arguments.rounds or taken < arguments.seconds:
-                for peer in arguments.peers:
+                first = turn % len(arguments.peers)
+                for peer in arguments.peers[first:] + arguments.peers[:first]:
                     run = measure(peer, setup, server, name, pathlib.Path(work))
                     print(f"{name} {peer} {turn}: {run}", file=sys.stderr)
                     runs.setdefault((peer, name), []).append(run)
@@ -75,6 +79,13 @@ def main():
     for name, choose in {"best": best, "medians": medians}.items():
         rows = {key: choose(rounds) for key, rounds in runs.items()}
         print(table(name, arguments.peers, list(sites), rows))
+
+
+def read_files(root):
+    """Reads all files below a folder, so that the system has them in memory."""
+    for file in pathlib.Path(root).rglob("*"):
+        if file.is_file():
+            file.read_bytes()
 
 
 def best(rounds):
@@ -184,7 +195,7 @@ class Server:
         # The workers run as another user.
         work.chmod(0o755)
         self.log = work / "access.log"
-        self.starts = {}
+        self.roots, self.starts = {}, {}
         blocks = []
         for name, site in sites.items():
             if isinstance(site, pathlib.Path):
@@ -194,6 +205,7 @@ class Server:
                 root = copy_of(name, site_root(package, marker, page))
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 port = probe.getsockname()[1]
+            self.roots[name] = root
             self.starts[name] = f"http://127.0.0.1:{port}/{page}"
             blocks.append(f"server {{ listen 127.0.0.1:{port} backlog=1024; server_name 127.0.0.1; root {root}; }}")
         (work / "nginx.conf").write_text(CONFIG.format(work=work, servers="\n".join(blocks)))
