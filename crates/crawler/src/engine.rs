@@ -268,7 +268,7 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    /// Commits, and then begins to stop if that was requested.
+    /// Commits, starts the requests that have waited for it, and then begins to stop if that was requested.
     fn answer_stop(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), CrawlError> {
         let requested = *stop.borrow_and_update();
         self.save_and_spawn()?;

@@ -32,7 +32,7 @@ impl Ledger {
         self.tasks.len() + self.ended.len()
     }
 
-    /// Returns whether no task is in flight.
+    /// Returns whether no task is in flight, and no conclusion waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,10 +47,11 @@ impl Ledger {
         self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
     }
 
-    /// Waits for tasks to finish, and returns their conclusions. A panic becomes a failed request. Never returns while no task is in flight.
+    /// Waits for tasks to finish, and returns their conclusions. A panic becomes a failed request. Never returns while the ledger is empty.
     ///
     /// Settling uses code that has left the processor's first cache by then, and for several conclusions together it is loaded once. So
-    /// other tasks run until none has finished meanwhile, or until there are enough. If the future is dropped, nothing is lost.
+    /// it lets other tasks of its thread run until none has finished meanwhile, or until there are enough conclusions. If the future is
+    /// dropped, nothing is lost.
     pub(crate) async fn next_ended(&mut self, config: &CrawlConfig) -> Vec<Conclusion> {
         if self.ended.is_empty() {
             match self.tasks.join_next_with_id().await {
@@ -90,7 +91,7 @@ impl Ledger {
         ));
     }
 
-    /// Aborts all tasks, and returns how many of them were fetching pages.
+    /// Aborts all tasks, and returns how many of them were fetching pages. Conclusions that wait are still returned.
     pub(crate) fn abort_all(&mut self) -> usize {
         let is_page = |(lease, _): &&(Lease, Time)| lease.entry.purpose == Purpose::Page;
         let count = self.leases.values().filter(is_page).count();

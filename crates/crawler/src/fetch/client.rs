@@ -309,8 +309,8 @@ impl Fetcher for HttpFetcher {
         drop(response);
         match received {
             Ok((receiving, cut)) => {
-                // Parsing, and decoding what was held back, run through other code than receiving. So other tasks go on receiving first,
-                // and the processor loads that code less often.
+                // Parsing, and decoding what was held back, run through other code than receiving. So other tasks of this thread, which may
+                // receive, go on first, and the processor loads that code less often.
                 yield_now().await;
                 receiving.finish(cut, &mut answer);
             }
