@@ -12,7 +12,7 @@ use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 pub(crate) use earlier_attempts::EarlierAttempts;
 
-/// With so many conclusions, the engine no longer waits for more.
+/// Number of conclusions from which on the engine does not wait for more.
 const ENOUGH: usize = 8;
 
 /// The tasks in flight.

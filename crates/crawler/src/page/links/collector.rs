@@ -159,8 +159,8 @@ impl<'a> Collector<'a> {
         self.add_target(target, LinkSource::Anchor, nofollow, spelling)
     }
 
-    /// Returns whether there is room for so many further links of [`URL_BYTES`] each. Then none of so many will be dropped if neither its
-    /// text nor its URL is longer.
+    /// Returns whether there is room for `count` further links of [`URL_BYTES`] each. Then the next `count` links are not dropped, if
+    /// neither their texts nor their URLs are longer.
     pub(super) fn has_room_for_links(&self, count: usize) -> bool {
         let links = (self.links.len() + self.known.len()).max(self.uncrawlable.len());
         let bytes = self.bytes_left.min(self.resolvable_bytes_left);
