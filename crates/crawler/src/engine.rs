@@ -138,22 +138,18 @@ impl<S: Fetcher> Crawl<S> {
             };
             tokio::select! {
                 biased;
-                Ok(()) = stop.changed() => {
-                    self.answer_stop(&mut stop)?;
-                }
+                Ok(()) = stop.changed() => stop.mark_changed(),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && self.ending.is_none() => {
                     self.ending = Some(Ending::TimeUp);
                 }
                 _ = ticks.tick() => self.tick(),
-                conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => {
-                    self.settle(conclusions)?;
-                    // An observer may have requested it.
-                    if stop.has_changed().unwrap_or(false) {
-                        self.answer_stop(&mut stop)?;
-                    }
-                }
+                conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => self.settle(conclusions)?,
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
                 () = yield_now(), if has_more => {}
+            }
+            // An observer may have requested a stop in any branch.
+            if stop.has_changed().unwrap_or(false) {
+                self.answer_stop(&mut stop)?;
             }
         };
         self.end(ending)
