@@ -173,13 +173,30 @@ impl<S: Fetcher> Crawl<S> {
         Ok(next.before(due.or_else(|| self.sync_due())))
     }
 
-    /// Commits, and starts the requests that have waited for it.
+    /// Commits, and starts the requests that have waited for it, unless the crawl ends.
     fn save_and_spawn(&mut self) -> Result<(), CrawlError> {
         self.save()?;
         self.uncommitted = 0;
-        let leases = std::mem::take(&mut self.held_leases);
-        leases.into_iter().for_each(|lease| self.spawn(lease));
+        if !self.is_ending() {
+            let leases = std::mem::take(&mut self.held_leases);
+            leases.into_iter().for_each(|lease| self.spawn(lease));
+        }
         Ok(())
+    }
+
+    /// Queues the entries again whose requests have waited for a commit.
+    fn give_back_held(&mut self) -> Result<(), CrawlError> {
+        let leases = std::mem::take(&mut self.held_leases);
+        let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
+        if !ids.is_empty() {
+            self.frontier.give_back(&ids, self.clock.now())?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the crawl ends, or has to because a stop was requested: no more requests may start.
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() || *self.stop.borrow() != Stop::No
     }
 
     /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before
@@ -205,9 +222,9 @@ impl<S: Fetcher> Crawl<S> {
     /// Leases the requests that can start now, and returns what to wait for.
     fn lease(&mut self) -> Result<Next, CrawlError> {
         loop {
-            let in_flight = self.ledger.len() + self.held_leases.len();
             if let Some(ending) = self.ending {
-                if in_flight > 0 {
+                self.give_back_held()?;
+                if !self.ledger.is_empty() {
                     return Ok(Next::Wait(None));
                 }
                 // Reports the entries that the frontier has dropped so far. No request starts any more.
@@ -215,6 +232,9 @@ impl<S: Fetcher> Crawl<S> {
                     return Ok(Next::End(ending));
                 };
                 self.report_dropped(dropped);
+                return Ok(Next::LeaseMore);
+            }
+            if self.is_ending() {
                 return Ok(Next::LeaseMore);
             }
             let free = self.free_requests();
@@ -228,7 +248,9 @@ impl<S: Fetcher> Crawl<S> {
                     return Ok(Next::LeaseMore);
                 }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Some(self.clock.instant_of(time)))),
-                Leasing::AllLeased if in_flight == 0 => return Err(CrawlError::Stalled),
+                Leasing::AllLeased if self.ledger.is_empty() && self.held_leases.is_empty() => {
+                    return Err(CrawlError::Stalled);
+                }
                 Leasing::AllLeased => return Ok(Next::Wait(None)),
                 Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
                 Leasing::Drained if self.recrawl.is_some() => self.offer_previous(PreviousPages::All)?,
@@ -264,7 +286,7 @@ impl<S: Fetcher> Crawl<S> {
         Ok(())
     }
 
-    /// Commits, starts the requests that have waited for it, and then begins to stop if that was requested.
+    /// Begins to stop if that was requested. Commits first, and starts the requests that have waited for it if not.
     fn answer_stop(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), CrawlError> {
         let requested = *stop.borrow_and_update();
         self.save_and_spawn()?;

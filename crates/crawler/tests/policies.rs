@@ -389,6 +389,21 @@ fn no_request_starts_after_an_observer_requests_a_stop() {
     assert_eq!(run.urls(), ["http://a.example/"]);
 }
 
+#[test]
+fn no_request_starts_after_a_stop_is_requested_for_a_seed() {
+    let script = Scripted::new(|_| body(""));
+    let run = script.crawl_with(options(&["http://a.example/", "http://b.example/"], 0), |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::Offered { .. } = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!((run.summary.ending, run.summary.pages_left()), (Ending::Stopped, 2));
+    assert_eq!(run.urls(), [""; 0]);
+}
+
 /// Answers for two hosts. The second one requests a stop, while the engine, which has the answer of the first, waits for more.
 struct StopsAtSecond {
     request_stop: fn(&StopHandle),

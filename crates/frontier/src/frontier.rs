@@ -310,6 +310,23 @@ impl Frontier {
         })
     }
 
+    /// Queues entries again whose requests were not made and will not be, such as those that wait when a crawl is stopped. They spend
+    /// neither delay nor attempts. If an origin was given up meanwhile, its entries count as given up instead. Returns the number of leases
+    /// that ended, which are all but those that were settled before or are unknown. Late settlements of them are
+    /// [`Fate::Stale`](crate::Fate::Stale).
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::Poisoned`] after a call that panicked.
+    pub fn give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<u64, FrontierError> {
+        self.commit(|frontier| {
+            let given_back = frontier.release_unsent(leases, now);
+            #[cfg(feature = "durable")]
+            frontier.record_give_back(leases, now)?;
+            Ok(given_back)
+        })
+    }
+
     /// Returns whether nothing is queued, nothing is leased, all dropped entries were returned, and no link waits to be looked up.
     pub fn is_drained(&self) -> bool {
         self.has_nothing_left() && self.to_recall().is_none_or(|links| links == 0)

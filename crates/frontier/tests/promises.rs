@@ -371,6 +371,27 @@ fn an_entry_that_is_not_fetched_spends_neither_delay_nor_budget() {
 }
 
 #[test]
+fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
+    for ask_robots in [true, false] {
+        let mut frontier = frontier(FrontierConfig {
+            ask_robots,
+            max_pages: Some(1),
+            ..config()
+        });
+        offer(&mut frontier, &["https://a.example/1"]);
+        for _ in 0..10 {
+            let lease = only(&mut frontier, START);
+            assert_eq!((lease.attempt, frontier.report().leased), (1, 1));
+            assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 1);
+            assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 0, "it has ended");
+        }
+        let requests: u64 = frontier.host_reports().map(|host| host.requests).sum();
+        let report = frontier.report();
+        assert_eq!((report.queued_pages, report.pages.retries, requests), (1, 0, 0));
+    }
+}
+
+#[test]
 fn a_blocked_host_rests_and_a_longer_block_is_not_shortened() {
     let mut frontier = frontier(config());
     offer(&mut frontier, &["https://a.example/"]);

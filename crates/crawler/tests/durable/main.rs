@@ -11,6 +11,7 @@ mod before_commits;
 mod power_cuts;
 #[path = "../scripted/mod.rs"]
 mod scripted;
+mod stops;
 
 use std::collections::BTreeMap;
 use std::fs;

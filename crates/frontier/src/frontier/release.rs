@@ -1,9 +1,10 @@
-//! Releasing leases whose requests have ended without a result.
+//! Releasing leases whose requests have ended without a result, or were not made.
 
 use super::Frontier;
 use super::lease::counts_as_page;
 use crate::entry::{Purpose, origin_text};
 use crate::hosts::LeasedEntry;
+use crate::lease::LeaseId;
 use crate::time::Time;
 
 impl Frontier {
@@ -13,12 +14,24 @@ impl Frontier {
         leases.sort_unstable_by_key(|(id, _)| *id);
         let released = leases.len() as u64;
         for (_, leased) in leases {
-            self.release(leased, now);
+            self.release(leased, true, now);
         }
         released
     }
 
-    fn release(&mut self, mut leased: LeasedEntry, now: Time) {
+    /// Queues entries again whose requests were not made. Returns their number.
+    pub(super) fn release_unsent(&mut self, leases: &[LeaseId], now: Time) -> u64 {
+        let mut released = 0;
+        for id in leases {
+            if let Some(leased) = self.leases.remove(id) {
+                self.release(leased, false, now);
+                released += 1;
+            }
+        }
+        released
+    }
+
+    fn release(&mut self, mut leased: LeasedEntry, was_made: bool, now: Time) {
         leased.entry.attempts = leased.entry.attempts.saturating_sub(1);
         match leased.entry.purpose.clone() {
             Purpose::Address => {
@@ -26,7 +39,7 @@ impl Frontier {
                 self.hosts().address_unknown(&leased.entry.queue, now);
             }
             Purpose::Robots(origin) => {
-                self.hosts().request_ended(&leased, now);
+                self.end_request(&leased, was_made, now);
                 self.hosts().probe_not_sent(&leased, now);
                 let entry = leased.entry;
                 let is_first_try = entry.hops == 0 && entry.deferrals == 0;
@@ -38,7 +51,7 @@ impl Frontier {
             }
             Purpose::Page | Purpose::Sitemap(_) => {
                 self.leased_pages -= u64::from(counts_as_page(&leased.entry));
-                self.hosts().request_ended(&leased, now);
+                self.end_request(&leased, was_made, now);
                 self.hosts().probe_not_sent(&leased, now);
                 leased.entry.due = now;
                 let retries = self.pages.retries;

@@ -54,7 +54,7 @@ impl Frontier {
     }
 
     /// Ends the request of a lease, or undoes it if none was made.
-    fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
+    pub(super) fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         if was_made {
             self.hosts().request_ended(leased, now);
         } else {

@@ -58,6 +58,8 @@ pub(crate) enum Call {
     Seed(Target),
     Lease(usize),
     Settle(usize, End),
+    /// Gives leases back from this one on, whose requests were not made.
+    GiveBack(usize),
     /// Queues a page again that was fetched.
     QueueAgain(usize),
     /// Settles what was settled before.
@@ -130,6 +132,7 @@ pub(crate) fn calls() -> impl Strategy<Value = Call> {
         1 => target().prop_map(Call::Seed),
         8 => (0_usize..6).prop_map(Call::Lease),
         10 => (0_usize..20, ends()).prop_map(|(which, end)| Call::Settle(which, end)),
+        1 => (0_usize..20).prop_map(Call::GiveBack),
         2 => (0_usize..20).prop_map(Call::QueueAgain),
         1 => (0_usize..20).prop_map(Call::Again),
         1 => (0_usize..20).prop_map(Call::Wrong),

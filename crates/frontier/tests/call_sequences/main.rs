@@ -79,6 +79,7 @@ impl Watched {
                 self.lease(up_to);
             }
             Call::Settle(which, end) => self.settle(which, &end),
+            Call::GiveBack(from) => self.give_back(from),
             Call::QueueAgain(which) => {
                 if !self.ended.is_empty() {
                     let pages = [self.ended.remove(which % self.ended.len())];
@@ -202,6 +203,36 @@ impl Watched {
         }
         self.note_links(settlement.links(), &settled.verdicts);
         self.settled.push(settlement);
+    }
+
+    /// Gives leases back. Each entry is queued again, or given up with its origin, and no host has one more request.
+    fn give_back(&mut self, from: usize) {
+        let before = (self.frontier.report(), self.requests());
+        for lease in self.out.split_off(from.min(self.out.len())) {
+            let gave_up = self.frontier.report().pages.gave_up;
+            let ids = [lease.id, lease.id, LeaseId::from_u64(7)];
+            assert_eq!(
+                self.frontier.give_back(&ids, self.now).unwrap(),
+                1,
+                "each lease ends once"
+            );
+            let origin = origin(&lease.entry.url).to_string();
+            let is_given_up = self.frontier.report().pages.gave_up > gave_up;
+            if let Some(key) = key_of(&lease.entry).filter(|_| self.given_up.contains(&origin)) {
+                assert!(
+                    is_given_up || key.1,
+                    "{key:?} is queued for an origin that was given up"
+                );
+                assert!(self.open.remove(&key), "{key:?} came to an end twice");
+            }
+        }
+        let after = self.frontier.report();
+        assert_eq!(after.pages.retries, before.0.pages.retries, "nothing failed");
+        assert_eq!(self.requests(), before.1);
+    }
+
+    fn requests(&self) -> u64 {
+        self.frontier.host_reports().map(|host| host.requests).sum()
     }
 
     /// What was settled before, or never leased, changes nothing.

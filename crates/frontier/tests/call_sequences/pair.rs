@@ -8,7 +8,8 @@ use sieve::OnSaturation;
 use super::calls::{Call, calls};
 use super::common::{self, START, url};
 use super::frontier::{
-    CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, Leasing, Link, Opened, Settlement, Time,
+    CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened, Settlement,
+    Time,
 };
 use super::settlements::{address, host_url, link, link_to_fetch_again, settlement};
 
@@ -25,6 +26,7 @@ pub(crate) enum Step {
     Seed(CanonicalUrl),
     Lease(usize),
     Settle(Settlement),
+    GiveBack(Vec<LeaseId>),
     QueueAgain(Vec<Link>),
     Block(HostKey, Duration),
     Delay(HostKey, Duration),
@@ -46,6 +48,10 @@ impl Step {
                 let lease = out.remove(which % out.len());
                 ended.extend(link_to_fetch_again(&lease, &end));
                 Step::Settle(settlement(&lease, &end))
+            }
+            Call::GiveBack(which) => {
+                let unsent = out.split_off(which.min(out.len()));
+                Step::GiveBack(unsent.iter().map(|lease| lease.id).collect())
             }
             Call::QueueAgain(which) => {
                 if ended.is_empty() {
@@ -96,6 +102,7 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
             text
         }
         Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now)?),
+        Step::GiveBack(leases) => format!("{:?}", frontier.give_back(leases, now)?),
         Step::QueueAgain(pages) => format!("{:?}", frontier.queue_again(pages, now)?),
         Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)?),
         Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)?),

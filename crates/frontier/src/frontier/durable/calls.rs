@@ -102,6 +102,10 @@ pub(super) enum Call<'a> {
         read: RecordsRead,
         now: Time,
     },
+    GiveBack {
+        leases: Vec<LeaseId>,
+        now: Time,
+    },
 }
 
 /// A URL with its key.

@@ -260,6 +260,10 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
             now,
         },
         Call::Block { host, until: now, now },
+        Call::GiveBack {
+            leases: leases.iter().take(1).map(|lease| lease.id).collect(),
+            now,
+        },
         Call::ReleaseLeases { now },
     ];
     for call in &calls {

@@ -7,7 +7,7 @@ use super::super::{Frontier, FrontierError};
 use super::calls::{Call, StoredLinks, StoredSettlement, StoredUrl};
 use super::record::{self, PageRecord};
 use crate::entry::Purpose;
-use crate::lease::{Dropped, Leasing};
+use crate::lease::{Dropped, LeaseId, Leasing};
 use crate::link::Link;
 use crate::settlement::{Fate, Settled, Settlement, Verdict};
 use crate::time::Time;
@@ -144,6 +144,13 @@ impl Frontier {
 
     pub(in super::super) fn record_release(&mut self, now: Time) -> Result<(), FrontierError> {
         self.record(now, true, || Call::ReleaseLeases { now })
+    }
+
+    pub(in super::super) fn record_give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<(), FrontierError> {
+        self.record(now, true, || Call::GiveBack {
+            leases: leases.to_vec(),
+            now,
+        })
     }
 }
 
