@@ -294,7 +294,8 @@ impl Frontier {
     }
 
     /// Queues everything again that is in flight, and returns the number of entries. Their requests count as ended now, and not as
-    /// attempts. Late settlements of their leases are [`Fate::Stale`](crate::Fate::Stale).
+    /// attempts. If an origin was given up meanwhile, its entries are [dropped](Leasing::Dropped). Late settlements of their leases are
+    /// [`Fate::Stale`](crate::Fate::Stale).
     ///
     /// It serves callers whose requests have ended without a result: after a crash, or when all requests were aborted.
     ///
@@ -311,19 +312,19 @@ impl Frontier {
     }
 
     /// Queues entries again whose requests were not made and will not be, such as those that wait when a crawl is stopped. They spend
-    /// neither delay nor attempts. If an origin was given up meanwhile, its entries count as given up instead. Returns the number of leases
-    /// that ended, which are all but those that were settled before or are unknown. Late settlements of them are
-    /// [`Fate::Stale`](crate::Fate::Stale).
+    /// neither delay nor attempts, and come after what is queued for their origins. If an origin was given up meanwhile, its entries are
+    /// [dropped](Leasing::Dropped). Returns the number of leases that ended, which are all but those that were settled before or are unknown.
+    /// Late settlements of them are [`Fate::Stale`](crate::Fate::Stale).
     ///
     /// # Errors
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<u64, FrontierError> {
         self.commit(|frontier| {
-            let given_back = frontier.release_unsent(leases, now);
+            let ended = frontier.release_unsent(leases, now);
             #[cfg(feature = "durable")]
-            frontier.record_give_back(leases, now)?;
-            Ok(given_back)
+            frontier.record_give_back(leases, ended, now)?;
+            Ok(ended)
         })
     }
 

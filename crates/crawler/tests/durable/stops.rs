@@ -1,9 +1,8 @@
-//! A crawl that is stopped starts no more requests, even if they wait for a commit only, and the next run makes them.
+//! A crawl that ends early starts no more requests, even if they only wait for a commit, and the next run makes them.
 
 use std::collections::HashSet;
 
-use crawler::StopHandle;
-use tokio::task::yield_now;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -12,22 +11,24 @@ const HOSTS: usize = 40;
 /// A page with links to other hosts, each of which has a robots.txt and one page. Each robots.txt takes another time, so that the pages are
 /// leased one after the other, and wait for a commit while others are in flight.
 #[derive(Clone, Default)]
-struct Star(Arc<Mutex<Vec<String>>>);
+struct Star(Arc<Mutex<Vec<(Instant, String)>>>);
 
 impl Star {
-    fn urls(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+    /// Takes the requests, each with its time since a start.
+    fn take_requests(&self, start: Instant) -> Vec<(Duration, String)> {
+        let requests = std::mem::take(&mut *self.0.lock().unwrap()).into_iter();
+        requests.map(|(time, url)| (time - start, url)).collect()
     }
 }
 
 impl Fetcher for Star {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.0.lock().unwrap().push(request.url.to_string());
+        self.0.lock().unwrap().push((Instant::now(), request.url.to_string()));
         let host = request.url.host_str().unwrap();
         let number: u64 = host.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
         let is_robots = request.kind == ResourceKind::Robots;
         sleep(Duration::from_millis(if is_robots { 5 + number } else { 50 })).await;
-        if request.kind == ResourceKind::Robots {
+        if is_robots {
             return Ok(scripted::status(404));
         }
         let links = (0..HOSTS).map(|host| format!("<a href=http://h{host}.example/>x</a>"));
@@ -35,60 +36,76 @@ impl Fetcher for Star {
     }
 }
 
-/// Runs a crawl until a time, and stops it then. Returns its summary, and the number of requests before the stop.
-fn run_until(time: Duration, request_stop: fn(&StopHandle), folder: &Folder, star: &Star) -> (Summary, usize) {
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    Finish,
+    Now,
+    /// To finish, and then at once.
+    Twice,
+    MaxTime,
+}
+
+/// Runs a crawl until it is ended at a time, if it is. Returns its summary, and its requests with their times.
+fn run_until(end: Option<(How, Duration)>, folder: &Folder, star: &Star) -> (Summary, Vec<(Duration, String)>) {
     let mut options = scripted::options("http://a.example/");
     options.frontier.scope.reach = frontier::Reach::Any;
     options.frontier.delay = Duration::from_millis(200);
     options.concurrency = 64.try_into().unwrap();
+    options.max_time = end.filter(|(how, _)| *how == How::MaxTime).map(|(_, time)| time);
     let config = CrawlConfig::new(options).unwrap();
     let crawl = Crawl::open_with_fetcher(config, star.clone(), &folder.state()).unwrap();
     let stop = crawl.stop_handle();
     scripted::paused_runtime().block_on(async {
+        let started = Instant::now();
         let stopping = async {
+            let Some((how, time)) = end else { return };
             sleep(time).await;
-            // Requests that start at this time start before the stop.
-            for _ in 0..10 {
-                yield_now().await;
+            match how {
+                How::Finish => stop.finish(),
+                How::Now => stop.now(),
+                How::Twice => {
+                    stop.finish();
+                    sleep(Duration::from_millis(1)).await;
+                    stop.now();
+                }
+                How::MaxTime => {}
             }
-            let requests = star.urls().len();
-            request_stop(&stop);
-            requests
         };
-        let (requests, summary) = tokio::join!(stopping, crawl.run());
-        (summary.unwrap(), requests)
+        let ((), summary) = tokio::join!(stopping, crawl.run());
+        (summary.unwrap(), star.take_requests(started))
     })
 }
 
 #[test]
-fn no_request_starts_after_a_stop_and_the_next_run_makes_those_that_waited() {
-    let stops: [(fn(&StopHandle), _); 2] = [(StopHandle::finish, false), (StopHandle::now, true)];
-    for (request_stop, aborts) in stops {
+fn no_request_starts_after_the_end_and_the_next_run_makes_those_that_waited() {
+    let (_, undisturbed) = run_until(None, &Folder::new("undisturbed"), &Star::default());
+    assert_eq!(undisturbed.len(), 2 * (1 + HOSTS));
+    for how in [How::Finish, How::Now, How::Twice, How::MaxTime] {
         for milliseconds in [3, 100, 240, 300].into_iter().chain(475..495) {
             let (folder, star) = (Folder::new("stops"), Star::default());
-            let (summary, requests) = run_until(Duration::from_millis(milliseconds), request_stop, &folder, &star);
-            let case = format!("{milliseconds} ms, {aborts}");
-            assert_eq!(star.urls().len(), requests, "{case}");
+            let time = Duration::from_millis(milliseconds);
+            let (summary, requests) = run_until(Some((how, time)), &folder, &star);
+            let case = format!("{how:?} after {milliseconds} ms");
+            // A request that waited for a commit would start earlier than in the crawl that goes on.
+            let are_as_before = requests.iter().all(|one| one.0 <= time && undisturbed.contains(one));
+            assert!(are_as_before, "{case}: {requests:?}");
             let ended: u64 = summary.hosts.iter().map(|host| host.requests).sum();
-            let aborted = requests as u64 - ended;
-            assert!(
-                if aborts {
-                    summary.cut_short <= aborted
-                } else {
-                    aborted == 0
-                },
-                "{case}"
-            );
+            let requested = requests.len() as u64;
+            let can_abort = matches!(how, How::Now | How::Twice);
+            assert!(ended == requested || can_abort && ended < requested, "{case}");
+            assert!(summary.cut_short <= requested - ended, "{case}");
             let known = if summary.pages > 0 { 1 + HOSTS as u64 } else { 1 };
             assert_eq!(summary.pages + summary.pages_left(), known, "{case}");
 
-            let (rest, _) = run_until(Duration::from_secs(100), StopHandle::finish, &folder, &star);
+            let (rest, more) = run_until(None, &folder, &star);
             assert_eq!((rest.ending, rest.pages), (Ending::Drained, 1 + HOSTS as u64), "{case}");
-            let urls = star.urls();
-            let distinct: HashSet<_> = urls.iter().collect();
+            let distinct: HashSet<_> = requests.iter().chain(&more).map(|(_, url)| url).collect();
             assert_eq!(distinct.len(), 2 * (1 + HOSTS), "{case}");
-            let again = (urls.len() - distinct.len()) as u64;
-            assert_eq!(again, aborted, "{case}: only aborted requests are made again");
+            assert_eq!(
+                more.len() as u64 + ended,
+                distinct.len() as u64,
+                "{case}: only aborted requests are made again"
+            );
         }
     }
 }

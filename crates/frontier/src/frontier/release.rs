@@ -2,9 +2,9 @@
 
 use super::Frontier;
 use super::lease::counts_as_page;
-use crate::entry::{Purpose, origin_text};
+use crate::entry::{Entry, Purpose, origin_text};
 use crate::hosts::LeasedEntry;
-use crate::lease::LeaseId;
+use crate::lease::{LeaseId, NotFetched};
 use crate::time::Time;
 
 impl Frontier {
@@ -39,8 +39,7 @@ impl Frontier {
                 self.hosts().address_unknown(&leased.entry.queue, now);
             }
             Purpose::Robots(origin) => {
-                self.end_request(&leased, was_made, now);
-                self.hosts().probe_not_sent(&leased, now);
+                self.end_released(&leased, was_made, now);
                 let entry = leased.entry;
                 let is_first_try = entry.hops == 0 && entry.deferrals == 0;
                 if is_first_try && origin_text(&entry.url) == origin.as_str() {
@@ -51,14 +50,27 @@ impl Frontier {
             }
             Purpose::Page | Purpose::Sitemap(_) => {
                 self.leased_pages -= u64::from(counts_as_page(&leased.entry));
-                self.end_request(&leased, was_made, now);
-                self.hosts().probe_not_sent(&leased, now);
+                self.end_released(&leased, was_made, now);
                 leased.entry.due = now;
-                let retries = self.pages.retries;
-                self.requeue(leased.entry, now);
-                // Nothing failed.
-                self.pages.retries = retries;
+                self.queue_released(leased.entry, now);
             }
+        }
+    }
+
+    fn end_released(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
+        self.end_request(leased, was_made, now);
+        if was_made {
+            // It has no result, so it was no probe.
+            self.hosts().probe_not_sent(leased, now);
+        }
+    }
+
+    /// Queues a page or a sitemap again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.
+    fn queue_released(&mut self, entry: Entry, now: Time) {
+        if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
+            self.hosts().drop_entry(entry, NotFetched::HostDown, None);
+        } else {
+            self.hosts().enqueue(entry, now);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::url::HostKey;
 /// Entries that were dropped and not returned yet.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct DroppedEntries {
-    /// Entries that were dropped at their turn.
+    /// Entries that were dropped at their turn, or when their leases ended.
     single: Vec<Dropped>,
     /// Whole queues of origins.
     queues: VecDeque<DroppedQueue>,
@@ -41,8 +41,8 @@ impl HostQueues {
         self.dropped.single.len() >= MAX_DROPPED
     }
 
-    /// Drops an entry at its turn.
-    pub(super) fn drop_entry(&mut self, entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) {
+    /// Drops an entry that is not queued.
+    pub(crate) fn drop_entry(&mut self, entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) {
         self.dropped.single.push(Dropped::new(entry, why, cause));
     }
 

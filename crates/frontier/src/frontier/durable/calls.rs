@@ -105,6 +105,8 @@ pub(super) enum Call<'a> {
     GiveBack {
         leases: Vec<LeaseId>,
         now: Time,
+        /// How many of them ended.
+        ended: u64,
     },
 }
 

@@ -263,6 +263,7 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         Call::GiveBack {
             leases: leases.iter().take(1).map(|lease| lease.id).collect(),
             now,
+            ended: 1,
         },
         Call::ReleaseLeases { now },
     ];

@@ -146,10 +146,16 @@ impl Frontier {
         self.record(now, true, || Call::ReleaseLeases { now })
     }
 
-    pub(in super::super) fn record_give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<(), FrontierError> {
+    pub(in super::super) fn record_give_back(
+        &mut self,
+        leases: &[LeaseId],
+        ended: u64,
+        now: Time,
+    ) -> Result<(), FrontierError> {
         self.record(now, true, || Call::GiveBack {
             leases: leases.to_vec(),
             now,
+            ended,
         })
     }
 }
