@@ -86,6 +86,7 @@ fn the_memory_is_bounded_with_a_state_directory_only_and_not_below_what_its_part
     assert!(run("300MiB").contains("MiB of 260.0 MiB"));
     let status = succeeds(&["status", &state]).stdout;
     assert!(status.contains("MiB of 260.0 MiB"), "{status}");
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -308,6 +309,7 @@ fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_li
         !again.contains("from now on") && !again.contains("is new in this run"),
         "{again}"
     );
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -448,6 +450,7 @@ fn files_with_a_secret_are_for_their_owner_only() {
         let mode = fs::metadata(Path::new(&state).join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[cfg(target_os = "linux")]

@@ -507,4 +507,5 @@ fn status_and_the_log_say_that_the_same_command_tries_again_what_got_no_answer()
             "earlier run: 1 are queued again",
         ],
     );
+    fs::remove_dir_all(folder).unwrap();
 }

@@ -54,7 +54,7 @@ impl StopHandle {
         Self(stop)
     }
 
-    /// Ends the crawl once the requests in flight have finished. No new request starts.
+    /// Ends the crawl once the requests in flight have finished. Nothing is leased any more; a lease whose task was started is in flight.
     pub fn finish(&self) {
         self.0.send_if_modified(|stop| {
             let is_first = *stop == Stop::No;
