@@ -235,6 +235,7 @@ impl<S: Fetcher> Crawl<S> {
                 return Ok(Next::LeaseMore);
             }
             if self.is_ending() {
+                // The loop answers the stop first.
                 return Ok(Next::LeaseMore);
             }
             let free = self.free_requests();

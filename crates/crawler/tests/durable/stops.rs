@@ -86,7 +86,7 @@ fn no_request_starts_after_the_end_and_the_next_run_makes_those_that_waited() {
             let time = Duration::from_millis(milliseconds);
             let (summary, requests) = run_until(Some((how, time)), &folder, &star);
             let case = format!("{how:?} after {milliseconds} ms");
-            // A request that waited for a commit would start earlier than in the crawl that goes on.
+            // A request that did not wait for its commit would start earlier than in the undisturbed crawl.
             let are_as_before = requests.iter().all(|one| one.0 <= time && undisturbed.contains(one));
             assert!(are_as_before, "{case}: {requests:?}");
             let ended: u64 = summary.hosts.iter().map(|host| host.requests).sum();

@@ -57,12 +57,10 @@ impl Frontier {
         }
     }
 
+    /// Ends a request without a result, which was thus no probe of its origin.
     fn end_released(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         self.end_request(leased, was_made, now);
-        if was_made {
-            // It has no result, so it was no probe.
-            self.hosts().probe_not_sent(leased, now);
-        }
+        self.hosts().probe_not_sent(leased, now);
     }
 
     /// Queues a page or a sitemap again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.

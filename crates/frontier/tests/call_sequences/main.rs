@@ -217,7 +217,7 @@ impl Watched {
             assert_eq!(ended, 1, "each lease ends once");
             let is_given_up = self.given_up.contains(origin(&lease.entry.url).as_str());
             if let Some(key) = key_of(&lease.entry).filter(|_| is_given_up) {
-                // No notice tells of it, nor of the cause.
+                // The frontier gives no notice for it, and does not name the cause.
                 self.lost += u64::from(!key.1);
                 self.given_back_too_late.insert(key);
             }
