@@ -3,7 +3,6 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,16 +15,26 @@ use super::parse;
 
 /// Returns whether this process has the lock by which SQLite says that a database is in use. An older version of SQLite that does not meet it
 /// takes itself for the last program, and deletes the log.
+///
+/// Asks each descriptor of the database for its own locks. The list of all locks of the system, `/proc/locks`, is read in pieces, and leaves
+/// out locks that are held if others are dropped between two of them.
 fn is_locked(database: &Path) -> bool {
-    let inode = format!(":{}", fs::metadata(database).unwrap().ino());
-    let process = std::process::id().to_string();
-    let locks = fs::read_to_string("/proc/locks").unwrap();
-    // <https://man7.org/linux/man-pages/man5/proc_locks.5.html>: number, POSIX, ADVISORY, READ, process, file, first byte, last byte. The bytes
-    // are those of SHARED_FIRST, <https://sqlite.org/src/file/src/os.h>.
-    locks.lines().any(|lock| {
-        let fields: Vec<_> = lock.split_whitespace().collect();
-        matches!(&fields[..], [_, "POSIX", _, _, of, file, "1073741826", ..] if *of == process && file.ends_with(&inode))
-    })
+    // As the links of the descriptors name it.
+    let database = fs::canonicalize(database).unwrap();
+    fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .map(|descriptor| descriptor.unwrap())
+        // Descriptors of other tests may be closed meanwhile.
+        .filter(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|file| file == database))
+        .any(|descriptor| {
+            let info = fs::read_to_string(Path::new("/proc/self/fdinfo").join(descriptor.file_name())).unwrap();
+            // <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>: lock, number, POSIX, ADVISORY, READ, process, file, first byte,
+            // last byte. The bytes are those of SHARED_FIRST, <https://sqlite.org/src/file/src/os.h>.
+            info.lines().any(|line| {
+                let fields: Vec<_> = line.split_whitespace().collect();
+                matches!(&fields[..], ["lock:", _, "POSIX", _, _, _, _, "1073741826", ..])
+            })
+        })
 }
 
 #[test]
