@@ -46,8 +46,8 @@ pub enum Missing {
         /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
     },
-    /// Repairs of the state directory have lost URLs that waited ([`repair`](crate::repair())). Pages that only they link to are missing,
-    /// too.
+    /// Repairs of the state directory have lost URLs that waited (`repair`, with the feature `durable`). Pages that only they link to are
+    /// missing, too.
     LostInRepair {
         /// The number of pages.
         pages: u64,

@@ -1,5 +1,6 @@
 //! A retry within the limits of the queue, the hosts and their budgets, and when it begins.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::common::{START, failure, url};
@@ -146,4 +147,39 @@ fn nothing_begins_before_all_records_are_saved() {
     frontier.persist(b"", now).unwrap();
     assert!(frontier.begin_retry(now).unwrap());
     assert_eq!(frontier.retry_unanswered(9, now).unwrap().pages.queued, 1);
+}
+
+#[test]
+fn a_page_that_was_in_flight_when_its_origin_was_given_up_is_tried_again() {
+    for (is_given_back, is_opened_again) in [(true, true), (true, false), (false, true), (false, false)] {
+        let recorder = Recorder::default();
+        let mut config = impatient();
+        config.retries.max_throttles = NonZeroU32::MIN;
+        let open = |now| open_store(recorder.clone(), config.clone(), now).unwrap().frontier;
+        let (mut frontier, mut now) = (open(START), START);
+        let pages = [page(0, 0), page(0, 1), page(0, 2)];
+        offer(&mut frontier, &pages, now);
+        let Leasing::Ready(leases) = frontier.lease(now, 8).unwrap() else {
+            panic!("no page was leased");
+        };
+        settle(&mut frontier, &leases[0], Some(FailureKind::Throttled), now);
+        assert_eq!(frontier.report().origins_given_up, 1);
+        if is_given_back {
+            let in_flight = [leases[1].id, leases[2].id];
+            assert_eq!(frontier.give_back(&in_flight, now).unwrap(), 2);
+        } else {
+            assert_eq!(frontier.release_leases(now).unwrap(), 2);
+        }
+        frontier.persist(b"", now).unwrap();
+        if is_opened_again {
+            frontier = open(now);
+        }
+        assert!(crawl(&mut frontier, &mut now, |_| None).is_empty());
+        assert_eq!(unanswered(&recorder), pages);
+        check_counts(&frontier, &recorder);
+        assert_eq!(retry(&mut frontier, now).0, 3);
+        assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 3);
+        assert_eq!(unanswered(&recorder), Vec::<String>::new());
+        check_counts(&frontier, &recorder);
+    }
 }
