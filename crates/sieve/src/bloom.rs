@@ -1,8 +1,12 @@
 //! The standard filter.
 
+mod insert_one;
+
+use insert_one::InsertOne;
+
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
-use crate::memory::{Block, Memory};
+use crate::memory::{Block, Line, Memory};
 use crate::prefetch::prefetch;
 use crate::probes::eight::EightProbes;
 use crate::probes::{Probes, blocks, classic};
@@ -39,6 +43,7 @@ pub struct BloomFilter {
     ones: u64,
     /// The way to mark keys in the usual shape, which are blocks with eight probes, as at a rate of 1 %; `None` in another shape.
     eight_probes: Option<EightProbes>,
+    insert_one: InsertOne,
 }
 
 impl BloomFilter {
@@ -57,14 +62,7 @@ impl BloomFilter {
     ///
     /// Memory that cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
-        Ok(Self {
-            memory: Memory::zeroed(sizing.words())?,
-            sizing,
-            hashing,
-            rate: RateModel::of(&sizing),
-            ones: 0,
-            eight_probes: eight_probes(&sizing),
-        })
+        Ok(Self::of(Memory::zeroed(sizing.words())?, sizing, hashing, 0))
     }
 
     /// Creates a filter from words of the shape's length, and counts their ones. `None` if a bit is set that no probe can have.
@@ -72,14 +70,21 @@ impl BloomFilter {
         let mut words = memory.words().iter().zip(0..);
         let clean = words.all(|(word, at)| word & !sizing.probe_bits(at) == 0);
         let ones = memory.count_ones();
-        clean.then(|| Self {
+        clean.then(|| Self::of(memory, sizing, hashing, ones))
+    }
+
+    fn of(memory: Memory, sizing: Sizing, hashing: Hashing, ones: u64) -> Self {
+        let has_eight_probes = sizing.layout() == Layout::Blocks && sizing.hashes() == 8;
+        let eight_probes = has_eight_probes.then(EightProbes::detect);
+        Self {
             memory,
             sizing,
             hashing,
             rate: RateModel::of(&sizing),
             ones,
-            eight_probes: eight_probes(&sizing),
-        })
+            eight_probes,
+            insert_one: InsertOne::choose(eight_probes, &hashing),
+        }
     }
 
     /// Marks a key as seen, in one test-and-set: `true` when it was new (the polarity of `HashSet::insert`).
@@ -168,6 +173,29 @@ impl BloomFilter {
         }
     }
 
+    /// Sets the bits of a key, and returns the number of those that were not set before.
+    #[inline(always)]
+    fn mark(&mut self, digest: Digest) -> u64 {
+        match self.eight_probes {
+            Some(eight_probes) => eight_probes.mark(self.line_mut(digest), digest),
+            None => self.mark_in_another_shape(digest),
+        }
+    }
+
+    /// Counts the bits that a key has set, and returns whether it was new.
+    #[inline(always)]
+    fn count(&mut self, fresh: u64) -> bool {
+        self.ones += fresh;
+        fresh > 0
+    }
+
+    #[inline(always)]
+    fn line_mut(&mut self, digest: Digest) -> &mut Line {
+        let lines = self.memory.lines_mut();
+        let at = blocks::index(digest, lines.len() as u64);
+        &mut lines[at]
+    }
+
     #[inline]
     fn block_mut(&mut self, digest: Digest) -> &mut Block {
         let blocks = self.memory.blocks_mut();
@@ -193,10 +221,6 @@ impl BloomFilter {
     }
 }
 
-fn eight_probes(sizing: &Sizing) -> Option<EightProbes> {
-    (sizing.layout() == Layout::Blocks && sizing.hashes() == 8).then(EightProbes::detect)
-}
-
 impl Filter for BloomFilter {
     type Digest = Digest;
 
@@ -217,19 +241,13 @@ impl Filter for BloomFilter {
     // Inlined always: it has two callers, and a batch of keys is marked 10 % faster without the calls.
     #[inline(always)]
     fn insert_digest(&mut self, _key: &[u8], digest: Digest) -> bool {
-        let fresh = match self.eight_probes {
-            Some(eight_probes) => {
-                let lines = self.memory.lines_mut();
-                let at = blocks::index(digest, lines.len() as u64);
-                eight_probes.mark(&mut lines[at], digest)
-            }
-            None => self.mark_in_another_shape(digest),
-        };
-        if fresh == 0 {
-            return false;
-        }
-        self.ones += fresh;
-        true
+        let fresh = self.mark(digest);
+        self.count(fresh)
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, key: &[u8]) -> bool {
+        self.insert_one.call(self, key)
     }
 
     #[inline]

@@ -194,12 +194,12 @@ fn one_hardened(key: &[u8], secret: &[u8; 16]) -> Digest {
 }
 
 #[inline]
-fn murmur3(key: &[u8], seed: u64) -> Digest {
+pub(crate) fn murmur3(key: &[u8], seed: u64) -> Digest {
     Digest::from_native_bytes(fastmurmur3::murmur3_x64_128(key, seed).to_ne_bytes())
 }
 
 #[inline]
-fn xxh3(key: &[u8], seed: u64) -> Digest {
+pub(crate) fn xxh3(key: &[u8], seed: u64) -> Digest {
     Digest::spread(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed))
 }
 
