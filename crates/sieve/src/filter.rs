@@ -57,7 +57,8 @@ pub trait Filter {
     /// Returns whether the key was seen, wrongly at the false-positive rate. Marks nothing.
     fn contains(&self, key: &[u8]) -> bool;
 
-    /// Marks a key as seen: `true` if it was new (the polarity of `HashSet::insert`).
+    /// Marks a key as seen: `true` if it was new (the polarity of `HashSet::insert`). The same as [`digest`](Self::digest) and
+    /// [`insert_digest`](Self::insert_digest) of the key, which a filter may do in one.
     fn insert(&mut self, key: &[u8]) -> bool {
         let digest = self.digest(key);
         self.insert_digest(key, digest)

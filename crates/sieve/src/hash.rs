@@ -176,7 +176,8 @@ fn fill<'k>(
     count
 }
 
-// A single key is hashed by a function of its own for each hash. A common one would save the registers for all of them each time.
+// A single key is hashed by a function of its own for each hash, unless one function hashes and marks (`bloom/insert_one.rs`). A common one
+// would save the registers for all of them each time.
 
 #[inline(never)]
 fn one_by_murmur3(key: &[u8], seed: u64) -> Digest {

@@ -17,9 +17,9 @@ use super::parse;
 /// takes itself for the last program, and deletes the log.
 ///
 /// Asks each descriptor of the database for its own locks. The list of all locks of the system, `/proc/locks`, is read in pieces, and leaves
-/// out locks that are held if others are dropped between two of them.
+/// out locks that are held if others are dropped between two pieces.
 fn is_locked(database: &Path) -> bool {
-    // As the links of the descriptors name it.
+    // The links of the descriptors have the canonical path.
     let database = fs::canonicalize(database).unwrap();
     fs::read_dir("/proc/self/fd")
         .unwrap()
