@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::sizing::{Layout, Sizing};
 
-    /// Keys of 0 to 299 bytes and some longer ones, for which the hashes have further ways, each three times.
+    /// Keys of 0 to 299 bytes, and longer ones, which xxh3 hashes in blocks; each three times.
     fn keys() -> Vec<Vec<u8>> {
         let key = |number: u32| {
             let mut key = number.to_le_bytes().repeat(80);
@@ -145,20 +145,18 @@ mod tests {
         if eight_probes.avx2().is_none() {
             return;
         }
-        let is_general = |eight_probes, hashing| {
-            let InsertOne(chosen) = InsertOne::choose(eight_probes, &hashing);
-            std::ptr::fn_addr_eq(chosen, in_two_steps as unsafe fn(&mut BloomFilter, &[u8]) -> bool)
+        let is_general = |InsertOne(chosen)| {
+            let general: unsafe fn(&mut BloomFilter, &[u8]) -> bool = in_two_steps;
+            std::ptr::fn_addr_eq(chosen, general)
         };
+        let eight_probes = Some(eight_probes);
+        let (murmur3, xxh3) = (Hashing::Murmur3 { seed: 9 }, Hashing::Xxh3 { seed: 9 });
         let hardened = Hashing::Hardened { key: [9; 16] };
-        assert!(!is_general(Some(eight_probes), Hashing::Murmur3 { seed: 9 }));
-        assert!(!is_general(Some(eight_probes), Hashing::Xxh3 { seed: 9 }));
-        assert!(is_general(Some(eight_probes), hardened));
-        assert!(is_general(None, Hashing::Xxh3 { seed: 9 }));
-        let usual = BloomFilter::new(1_000, 0.01).unwrap();
-        assert!(!std::ptr::fn_addr_eq(
-            usual.insert_one.0,
-            in_two_steps as unsafe fn(&mut BloomFilter, &[u8]) -> bool
-        ));
+        assert!(!is_general(InsertOne::choose(eight_probes, &murmur3)));
+        assert!(!is_general(InsertOne::choose(eight_probes, &xxh3)));
+        assert!(is_general(InsertOne::choose(eight_probes, &hardened)));
+        assert!(is_general(InsertOne::choose(None, &xxh3)));
+        assert!(!is_general(BloomFilter::new(1_000, 0.01).unwrap().insert_one));
     }
 
     #[test]
