@@ -119,6 +119,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Outside a tokio runtime, and in one without timers: build it with `enable_time` or `enable_all`. The HTTP fetcher needs
     /// `enable_io`, too.
     pub async fn run(mut self) -> Result<Summary, CrawlError> {
+        self.check_parts()?;
         let (earliest, earlier) = self.end_of_last_run();
         self.clock = Clock::start_run(earliest, earlier);
         self.begin()?;

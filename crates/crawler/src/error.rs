@@ -61,6 +61,12 @@ pub enum CrawlError {
     #[cfg(feature = "durable")]
     #[error(transparent)]
     State(#[from] StateError),
+    /// The frontier has a directory, and the crawl was not opened with it: nothing would be saved.
+    #[cfg(feature = "durable")]
+    #[error(
+        "the frontier of the crawl has a directory, which the crawl would not save: open it with `Crawl::open_with_fetcher`"
+    )]
+    NotOpened,
     /// The frontier waits for a lease that has no task. This is a defect of the crawler.
     #[error("the crawl cannot continue: a lease has no fetch task: please report this defect")]
     Stalled,

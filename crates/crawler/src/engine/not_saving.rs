@@ -23,6 +23,11 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn check_parts(&self) -> Result<(), CrawlError> {
+        Ok(())
+    }
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
         Ok(())
     }

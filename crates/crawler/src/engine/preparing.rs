@@ -67,7 +67,9 @@ impl<S: Fetcher> Crawl<S> {
     /// Prepares a crawl with a frontier and a fetcher of your own.
     ///
     /// The frontier brings its own configuration. Set [`CrawlOptions::frontier`](crate::CrawlOptions::frontier) to the
-    /// same one, because the crawl reads its settings for robots.txt and sitemaps there.
+    /// same one, because the crawl reads its settings for robots.txt and sitemaps there. It must be one
+    /// [in memory](Frontier::in_memory): a crawl with a state directory opens its frontier itself, and another one is an error of
+    /// [`run`](Self::run).
     pub fn with_parts(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
         Self {
             config: Arc::new(config),

@@ -176,7 +176,8 @@ impl<S: Fetcher> Crawl<S> {
         if let Some(state) = saved {
             crawl.counts = state.counts;
             saving.outputs = state.outputs;
-            saving.synced = state.synced;
+            // The last run has synced them, or `go_back_if_outputs_are_lost` has.
+            saving.note_synced();
             saving.offered_seeds = Some(state.seeds);
             saving.previous = state.previous;
             saving.earlier = state.elapsed;
@@ -220,6 +221,14 @@ impl<S: Fetcher> Crawl<S> {
     /// Returns what an earlier run has saved of the output with this name.
     pub fn saved_output(&self, name: &str) -> Option<&SavedOutput> {
         self.saved_outputs().iter().find(|output| output.name == name)
+    }
+
+    /// Checks that the crawl saves its frontier, if that has a directory.
+    pub(super) fn check_parts(&self) -> Result<(), CrawlError> {
+        match self.saving.is_none() && self.frontier.is_durable() {
+            true => Err(CrawlError::NotOpened),
+            false => Ok(()),
+        }
     }
 
     /// Returns whether earlier runs have offered any seeds.
@@ -302,8 +311,8 @@ impl<S: Fetcher> Crawl<S> {
         };
         let now = self.clock.now();
         self.write_outputs(&mut saving, false)?;
-        saving.note_synced();
         self.save_fetcher(&saving)?;
+        // It states the last sync before this one: a power cut may leave this commit, and not what the thread syncs.
         let state = self.encode(&mut saving, now)?;
         let (frontier, observers) = (&mut self.frontier, &mut self.observers);
         let runtime = Handle::current();

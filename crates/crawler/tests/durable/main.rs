@@ -29,6 +29,7 @@ use crawler::{
     Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind,
     Response, StartError, Summary,
 };
+use frontier::{Frontier, ParseRules, Time};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -365,4 +366,15 @@ fn a_directory_serves_one_crawl_at_a_time() {
     assert!(matches!(open(&folder, &site, options()), Err(StartError::Open(_))));
     drop(crawl);
     assert!(open(&folder, &site, options()).is_ok());
+}
+
+#[test]
+fn a_frontier_with_a_directory_that_the_crawl_was_not_opened_with_is_refused() {
+    let folder = Folder::new("parts");
+    let parse: ParseRules = Arc::new(|_| unreachable!("no rules are stored"));
+    let opened = Frontier::open(&folder.state(), options().frontier, Time::EPOCH, parse);
+    let config = CrawlConfig::new(options()).unwrap();
+    let crawl = Crawl::with_parts(config, opened.unwrap().frontier, Site::default());
+    let refused = run(crawl, FOREVER).unwrap().unwrap_err();
+    assert!(refused.to_string().contains("open_with_fetcher"), "{refused}");
 }

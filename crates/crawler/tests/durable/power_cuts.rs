@@ -114,6 +114,42 @@ fn after_power_cuts_a_crawl_goes_on_from_the_last_sync_of_its_outputs() {
     }
 }
 
+/// An output that cannot be synced when the crawl ends.
+#[derive(Default)]
+struct FailsAtTheEnd {
+    has_ended: bool,
+}
+
+impl Observer for FailsAtTheEnd {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        self.has_ended |= matches!(event, Event::Finished(_));
+        Ok(())
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        match self.has_ended && sync {
+            true => Err(io::Error::other("the medium is full")),
+            false => Ok(None),
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_while_the_end_of_a_run_is_synced_costs_what_came_after_the_last_sync() {
+    let whole = run_to_end(&Folder::new("end-whole"), &Site::default());
+    let (folder, site) = (Folder::new("end"), Site::default());
+    let crawl = open(&folder, &site, seldom_synced()).unwrap();
+    let (crawl, outputs) = with_synced_outputs(crawl.observe(FailsAtTheEnd::default()), &folder);
+    let ended = run(crawl, FOREVER).unwrap();
+    assert!(matches!(ended, Err(CrawlError::Observer(_))), "{ended:?}");
+    let before = folder.lines("pages").len();
+    cut_power(&outputs, Left::Nothing);
+    assert!(folder.lines("pages").len() < before);
+    let end = run_to_end(&folder, &site);
+    assert_eq!(counts(&end), counts(&whole));
+    assert!(folder.urls("pages").values().all(|count| *count == 1));
+}
+
 #[test]
 fn what_was_synced_and_is_missing_is_not_a_power_cut() {
     let killed_between_syncs = |millis| {
