@@ -306,3 +306,44 @@ fn a_page_with_a_part_of_its_body_counts_once_when_it_is_whole() {
     assert_eq!((second.pages, second.by_status), (6, [(200, 6)].into()));
     assert!(second.bodies_truncated.is_empty());
 }
+
+#[test]
+fn a_page_with_a_bad_redirect_has_failed_once_however_often_it_is_fetched_again() {
+    let folder = Folder::new("bad-redirect");
+    let reply = |call: &Call<'_>| match call.path() {
+        "/" => Ok(scripted::page("<a href=/1>x</a> <a href=/2>x</a>")),
+        "/1" => Ok(scripted::redirect("http://a.example/1")),
+        "/2" => Ok(scripted::redirect("mailto:me@a.example")),
+        _ => Ok(scripted::page("")),
+    };
+    let failed = [(FailureKind::Redirect, 2)].into();
+    assert_eq!(folder.run(with_slow_page(), reply).summary.failed, failed);
+    let again = CrawlOptions {
+        refresh: Some(AGE),
+        ..with_slow_page()
+    };
+    let second = folder.run(again, reply);
+    assert_eq!(second.paths(), ["/", "/1", "/2"]);
+    assert_eq!(second.summary.failed, failed);
+}
+
+#[test]
+fn a_redirect_that_was_turned_round_is_no_loop() {
+    let folder = Folder::new("turned-round");
+    let reply = |from: &'static str, to: &'static str| {
+        move |call: &Call<'_>| match call.path() {
+            "/" => Ok(scripted::page("<a href=/old>x</a> <a href=/new>x</a>")),
+            path if path == from => Ok(scripted::redirect(&format!("http://a.example{to}"))),
+            path => Ok(scripted::page(path)),
+        }
+    };
+    let first = folder.run(with_slow_page(), reply("/old", "/new"));
+    assert_eq!(first.summary.failed, [].into());
+    let again = CrawlOptions {
+        refresh: Some(AGE),
+        ..with_slow_page()
+    };
+    let second = folder.run(again, reply("/new", "/old"));
+    assert_eq!(second.paths(), ["/", "/old", "/new"]);
+    assert_eq!(second.summary.failed, [].into());
+}

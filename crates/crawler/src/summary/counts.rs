@@ -70,7 +70,11 @@ impl Counts {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
             Event::Failed {
-                url, why, kind, fate, ..
+                url,
+                why,
+                kind,
+                fate,
+                entry,
             } => {
                 match (fate, kind) {
                     (Fate::Requeued { .. }, _) => *self.retried.entry(*kind).or_default() += 1,
@@ -80,6 +84,8 @@ impl Counts {
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // Counted as not fetched.
                     (_, FailureKind::AddressForbidden) => {}
+                    // An answer, too: counted with the first one of the page.
+                    (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {}
                     (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
                 }
                 let is_local = *kind == FailureKind::OutOfHandles;
