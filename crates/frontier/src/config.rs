@@ -191,7 +191,7 @@ pub struct RetryPolicy {
     /// Requests for one URL. Failures that are not its fault are not counted, and a page that failed while its origin was away gets up
     /// to two more.
     pub max_attempts: NonZeroU32,
-    /// Requests for one robots.txt before its origin is closed for a while. Meanwhile the pages of the origin wait.
+    /// Requests for one robots.txt before its origin is closed for a while, at most 255. Meanwhile the pages of the origin wait.
     pub max_robots_attempts: NonZeroU32,
     /// The wait before the second attempt. It doubles with each further attempt.
     pub first_wait: Duration,

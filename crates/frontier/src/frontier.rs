@@ -265,7 +265,8 @@ impl Frontier {
         })
     }
 
-    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt.
+    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt. The host is
+    /// remembered from then on, until the delay is set to zero.
     ///
     /// # Errors
     ///

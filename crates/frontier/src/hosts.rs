@@ -299,13 +299,8 @@ impl HostQueues {
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts.
     pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
-        // A delay without effect must not keep the host in memory.
-        let own = if delay > self.rules.delay {
-            delay
-        } else {
-            Duration::ZERO
-        };
-        self.change(key, now, |host, _| host.set_own_delay(own));
+        // One without effect is kept, too: a later run may have a shorter delay of all hosts.
+        self.change(key, now, |host, _| host.set_own_delay(delay));
     }
 
     /// Blocks requests to a host until a time. A longer block stays.

@@ -24,6 +24,8 @@ use crate::url::{CanonicalUrl, Origin, host_name};
 pub const DEFAULT_MAX_URL_BYTES: usize = 2048;
 /// Default of [`ScopeConfig::max_segment_repeats`].
 pub const DEFAULT_MAX_SEGMENT_REPEATS: usize = 5;
+/// The largest limit of redirects in a row. [`Link::hops`] stands still at 255, which is thus too many under every limit.
+pub const MOST_HOPS: u8 = u8::MAX - 1;
 /// Default of [`ScopeConfig::max_hops`].
 pub const DEFAULT_MAX_HOPS: u8 = 10;
 /// Default of [`ScopeConfig::max_sitemap_nesting`]. The protocol allows one level of indexes.
@@ -109,7 +111,7 @@ pub struct ScopeConfig {
     /// The maximum number of times that one path segment may occur. Endless calendars and broken relative links generate
     /// `/a/b/a/b/a/b/…`.
     pub max_segment_repeats: usize,
-    /// The maximum number of redirects in a row.
+    /// The maximum number of redirects in a row, at most [`MOST_HOPS`]; 255 is taken as that.
     pub max_hops: u8,
     /// The maximum number of sitemap indexes above a sitemap.
     pub max_sitemap_nesting: u32,
@@ -181,7 +183,7 @@ impl Scope {
             max_depth: config.max_depth.unwrap_or(u32::MAX),
             max_url_bytes: config.max_url_bytes,
             max_segment_repeats: config.max_segment_repeats,
-            max_hops: config.max_hops,
+            max_hops: config.max_hops.min(MOST_HOPS),
             max_sitemap_nesting: config.max_sitemap_nesting,
         })
     }

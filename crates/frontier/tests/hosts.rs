@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use frontier::{
     Failure, FailureKind, Fate, FrontierConfig, FrontierError, HostKey, Lease, Leasing, NotFetched, Outcome, Purpose,
-    Refusal, RetryPolicy, RobotsOutcome, RobotsRules, Verdict,
+    Refusal, RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
 };
 
 use common::{
@@ -93,6 +93,25 @@ fn a_retry_waits_behind_pages_that_were_never_asked_for() {
         settle(&mut frontier, &lease, Outcome::Done, at(60));
     }
     assert_eq!(one(&mut frontier, at(60)).entry.url, first.entry.url);
+}
+
+#[test]
+fn requests_at_the_epoch_are_followed_by_the_delay_too() {
+    for per_host in [1, 2] {
+        let config = FrontierConfig {
+            per_host: NonZeroU32::new(per_host).unwrap(),
+            delay: Duration::from_secs(1),
+            ..config()
+        };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 3));
+        let first = one(&mut frontier, Time::EPOCH);
+        if per_host == 1 {
+            settle(&mut frontier, &first, Outcome::Done, Time::EPOCH);
+        }
+        // The epoch itself is "never".
+        let next = Time::from_millis(1_001);
+        assert_eq!(frontier.lease(Time::EPOCH, 9).unwrap(), Leasing::NotUntil(next));
+    }
 }
 
 #[test]

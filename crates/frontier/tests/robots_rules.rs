@@ -8,13 +8,14 @@
 
 mod common;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::rules::{FIRST_CLOSING, MAX_ROBOTS_REDIRECTS, MAX_RULES_BYTES, ROBOTS_LIFETIME, RULES_EXTENSION};
 use frontier::{
-    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, RobotsOutcome,
-    Settled, Time,
+    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, RetryPolicy,
+    RobotsOutcome, Settled, Time,
 };
 
 use common::{
@@ -130,7 +131,7 @@ fn a_thousand_forbidden_pages_are_returned_in_batches() {
 
 /// Fails the robots.txt of an origin until that has a consequence. Returns the notices of it, and how often it was asked for.
 fn fail_to_the_end(frontier: &mut Frontier, kind: FailureKind, now: &mut Time) -> (Vec<Notice>, u32) {
-    for attempt in 1..=20 {
+    for attempt in 1..=300 {
         let lease = next(frontier, now);
         assert!(is_robots(&lease) && lease.attempt == attempt, "{lease:?}");
         let settled = answer(frontier, &lease, failed(kind), *now);
@@ -140,6 +141,20 @@ fn fail_to_the_end(frontier: &mut Frontier, kind: FailureKind, now: &mut Time) -
         assert_eq!(settled.notices, []);
     }
     panic!("it is asked for without end")
+}
+
+#[test]
+fn a_robots_txt_is_asked_for_at_most_255_times() {
+    for (most, asked) in [(2, 2), (255, 255), (256, 255), (100_000, 255)] {
+        let retries = RetryPolicy {
+            max_robots_attempts: NonZeroU32::new(most).unwrap(),
+            ..RetryPolicy::default()
+        };
+        let config = FrontierConfig { retries, ..config() };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 1));
+        let (_, attempts) = fail_to_the_end(&mut frontier, FailureKind::Status, &mut START.clone());
+        assert_eq!(attempts, asked, "of {most}");
+    }
 }
 
 #[test]

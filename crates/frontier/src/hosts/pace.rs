@@ -13,6 +13,11 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// Returns the time of a request, which differs from "never" also at the epoch.
+    fn stamp(now: Time) -> Time {
+        now.max(Time::from_millis(1))
+    }
+
     /// Returns the number of requests in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
@@ -21,21 +26,21 @@ impl Pace {
     /// Records the start of a request. Returns the time since the end of the last one.
     pub(crate) fn start(&mut self, now: Time) -> Option<Duration> {
         self.in_flight += 1;
-        self.last_start = now;
+        self.last_start = Self::stamp(now);
         (self.last_end > Time::EPOCH).then(|| now.since(self.last_end))
     }
 
     /// Records the end of a request.
     pub(crate) fn end(&mut self, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.last_end = now;
+        self.last_end = Self::stamp(now);
     }
 
     /// Undoes a start for which no request was made.
     pub(crate) fn take_back(&mut self, started: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         // Another request may have started since, and starts keep their distance from that.
-        if self.last_start == started {
+        if self.last_start == Self::stamp(started) {
             self.last_start = Time::EPOCH;
         }
     }

@@ -156,7 +156,9 @@ impl Frontier {
         now: Time,
     ) -> Fate {
         let mut entry = leased.entry;
-        if entry.attempts >= self.retries.max_robots_attempts.get() {
+        // The origin counts them in a byte.
+        let most = self.retries.max_robots_attempts.get().min(u8::MAX.into());
+        if entry.attempts >= most {
             return self.close(origin, cause, notices, now);
         }
         let wait = retry_after.map_or_else(

@@ -83,6 +83,37 @@ fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
 }
 
 #[test]
+fn an_operators_delay_of_a_host_stays_where_the_delay_of_all_hosts_becomes_shorter() {
+    let seconds = Duration::from_secs;
+    let config = FrontierConfig {
+        delay: seconds(5),
+        ..common::config()
+    };
+    // While pages wait, while none does, and with none ever.
+    for pages in [2, 1, 0] {
+        let set = |frontier: &mut Frontier| {
+            frontier
+                .set_delay(&url("http://a.example/").host(), seconds(3), START)
+                .unwrap();
+            frontier.offer(&numbered("a.example", pages), START).unwrap();
+            if pages > 0 {
+                let lease = ready(frontier, START).remove(0);
+                fetch(frontier, &lease, START);
+            }
+        };
+        let mut frontier = reopened(&config, set, |config| config.delay = seconds(1), at(100));
+        frontier.offer(&numbered("a.example", 4), at(100)).unwrap();
+        let lease = ready(&mut frontier, at(100)).remove(0);
+        fetch(&mut frontier, &lease, at(100));
+        assert_eq!(
+            frontier.lease(at(100), 9).unwrap(),
+            Leasing::NotUntil(at(103)),
+            "{pages}"
+        );
+    }
+}
+
+#[test]
 fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
     let config = FrontierConfig {
         ask_robots: true,
