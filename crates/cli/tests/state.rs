@@ -313,6 +313,39 @@ fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_li
 }
 
 #[test]
+fn a_queue_that_may_be_longer_in_the_next_run_does_not_ask_for_a_longer_one_again() {
+    let (seed, folder) = (site(), folder("state-queue"));
+    let (state, pages) = (path(&folder, "state"), path(&folder, "pages.jsonl"));
+    let with = |most: &'static str| {
+        [
+            "--delay",
+            "0",
+            "--state",
+            &state,
+            "-o",
+            &pages,
+            "--max-queued",
+            most,
+            &seed,
+        ]
+    };
+    let narrow = succeeds(&with("2")).stdout;
+    assert!(
+        narrow.contains("queue full") && narrow.contains("(raise --max-queued)"),
+        "{narrow}"
+    );
+    for _ in 0..2 {
+        let wide = succeeds(&with("1k")).stdout;
+        assert!(
+            wide.contains("INCOMPLETE") && wide.contains("refused in an earlier run"),
+            "{wide}"
+        );
+        assert!(!wide.contains("(raise --max-queued)"), "{wide}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_not_offered_again() {
     let (seed, folder) = (site(), folder("state-lifted"));
     for (name, limit, other, why) in [

@@ -509,3 +509,31 @@ fn status_and_the_log_say_that_the_same_command_tries_again_what_got_no_answer()
     );
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
+    let folder = folder("list-given-up");
+    let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let closed = "http://127.0.0.1:1/page";
+    let ended = crawler(&[
+        "--max-first-downtime",
+        "0",
+        "--state",
+        &state,
+        "--refused",
+        &refused,
+        closed,
+    ]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let report: Value = serde_json::from_str(&fs::read_to_string(&refused).unwrap()).unwrap();
+    assert_eq!(
+        (&report["class"], &report["reason"]),
+        (&"failed".into(), &"connect".into())
+    );
+    assert_eq!(
+        listed(&state, "--failed", "reason"),
+        pairs(&[("/page", "connect".into())])
+    );
+    assert_eq!(listed(&state, "--not-fetched", "reason"), []);
+    fs::remove_dir_all(folder).unwrap();
+}

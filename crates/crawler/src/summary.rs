@@ -239,7 +239,9 @@ impl Summary {
             (Refusal::HostDown, "max_host_downtime"),
         ] {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
-            let links = of(&report.links) + of(&report.sitemaps);
+            // Those under an earlier limit have a line of their own.
+            let under_earlier = report.refused_earlier.get(&why).copied().unwrap_or_default();
+            let links = (of(&report.links) + of(&report.sitemaps)).saturating_sub(under_earlier);
             if links == 0 {
                 continue;
             }

@@ -86,6 +86,10 @@ pub(super) struct RecordLine<'a> {
 impl<'a> RecordLine<'a> {
     pub(super) fn of(record: &'a PageRecord<'_>) -> Self {
         let (end, reason) = words(record.end);
+        let of_origin = record
+            .cause
+            .filter(|_| record.end == PageEnd::NotFetched(NotFetched::HostDown));
+        let reason = of_origin.map_or(reason, |cause| Some(cause.name()));
         Self {
             url: &record.url,
             key: record.key.as_deref(),

@@ -160,6 +160,11 @@ pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl I
             Refusal::HostBudget,
             Change::of_optional(stored.max_pages_per_host, wanted.max_pages_per_host),
         ),
+        (Refusal::QueueFull, Change::of(stored.max_queued, wanted.max_queued)),
+        (
+            Refusal::TooManyHosts,
+            Change::of(stored.max_hosts as u64, wanted.max_hosts as u64),
+        ),
         (
             Refusal::TooManySitemaps,
             Change::of(stored.max_sitemaps as u64, wanted.max_sitemaps as u64),
