@@ -58,7 +58,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
-    /// The demo needs no network. It takes the same options as a crawl.
+    /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls and state directories.
     Demo(Box<Options>),
     #[command(flatten)]
     State(StateCommand),
@@ -173,9 +173,9 @@ pub(crate) struct Options {
         help_heading = "Limits"
     )]
     max_links_per_page: usize,
-    /// Maximum URLs in the queue, which is in memory.
+    /// Maximum URLs that wait.
     ///
-    /// Further URLs are refused, and counted in the summary.
+    /// Further URLs are refused, and counted in the summary. Without `--state` they wait in memory.
     #[arg(
         long,
         value_name = "N",

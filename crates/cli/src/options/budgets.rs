@@ -233,9 +233,9 @@ pub(crate) struct Budgets {
         help_heading = "Traps"
     )]
     max_hosts_per_site: u32,
-    /// Maximum hosts in memory.
+    /// Maximum hosts to remember.
     ///
-    /// URLs of further hosts are refused, and counted in the summary.
+    /// URLs of further hosts are refused, and counted in the summary. With `--state`, hosts are remembered on disk, but for their names.
     #[arg(
         long,
         value_name = "N",

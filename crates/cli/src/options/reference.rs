@@ -22,7 +22,7 @@ UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
 `crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes.
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
 A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
-`crawler demo` takes the same options. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
+`crawler demo` takes the same options, except those about seeds, earlier crawls and state directories. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
 ";
 
 /// The options by heading, in the order of the help.

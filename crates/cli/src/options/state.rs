@@ -79,10 +79,11 @@ pub(crate) struct Which {
     /// Pages that were fetched, or answered with a redirect, in order; once for each fetch.
     #[arg(long)]
     pub(crate) done: bool,
-    /// Pages that failed for good, or answered 4xx, in order; once for each time, also if they were fetched later.
+    /// Pages that failed for good, answered 4xx, or waited for an origin that was given up, in order; once for each time, also if they were
+    /// fetched later.
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Pages that left the queue without a request, in order.
+    /// Other pages that left the queue without a request, in order.
     #[arg(long)]
     pub(crate) not_fetched: bool,
 }
