@@ -3,6 +3,7 @@
 use super::HostQueues;
 use super::host::Host;
 use super::packed_entries::OriginRef;
+use super::robots::RulesMemory;
 use crate::entry::Entry;
 use crate::url::HostKey;
 
@@ -82,11 +83,14 @@ impl HostQueues {
     pub(crate) fn sum_up(&mut self) -> u64 {
         let before = self.queued_pages();
         (self.queued, self.queued_pages, self.postponed, self.given_up) = (0, 0, 0, 0);
+        self.rules_memory = RulesMemory::default();
         for (_, host) in self.hosts.iter() {
             self.queued += host.queued();
             self.queued_pages += host.queued_pages();
             self.postponed += host.postponed();
             self.given_up += host.origins().iter().filter(|origin| origin.is_given_up).count() as u64;
+            let known = host.origins().iter().filter_map(|origin| origin.known.as_ref());
+            known.for_each(|known| self.rules_memory.add(known));
         }
         before.saturating_sub(self.queued_pages())
     }

@@ -14,6 +14,10 @@ pub(super) struct RulesMemory {
 }
 
 impl RulesMemory {
+    pub(super) fn add(&mut self, known: &KnownRules) {
+        self.bytes += known.policy.bytes();
+    }
+
     fn forget(&mut self, known: Option<&KnownRules>) {
         let bytes = known.map_or(0, |known| known.policy.bytes());
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -24,13 +28,13 @@ impl HostQueues {
     /// Sets the policy of an origin, which is valid until a time. Its pages can be leased or dropped then.
     pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
         let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
-        let bytes = policy.bytes();
         let most = self.rules.max_crawl_delay;
         let known = KnownRules {
             policy,
             since: now,
             until,
         };
+        self.rules_memory.add(&known);
         let old = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             let old = origin.known.replace(known);
@@ -41,7 +45,6 @@ impl HostQueues {
             old
         });
         self.rules_memory.forget(old.flatten().as_ref());
-        self.rules_memory.bytes += bytes;
         if self.rules_memory.bytes > MAX_RULES_BYTES {
             self.make_room(now);
         }

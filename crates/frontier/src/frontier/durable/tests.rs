@@ -18,6 +18,7 @@ mod refresh;
 mod removal;
 mod repair;
 mod repaired_recall;
+mod repaired_rules;
 mod retry;
 mod retry_kills;
 mod retry_limits;
