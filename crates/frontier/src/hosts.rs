@@ -182,6 +182,9 @@ impl HostQueues {
         if link.sitemap_of.is_none() && !facts.takes_pages() {
             return Err(Refusal::HostBudget);
         }
+        if !facts.is_counted() {
+            self.traps.admit_host(link)?;
+        }
         self.traps.admit(link)
     }
 

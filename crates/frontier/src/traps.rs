@@ -114,9 +114,9 @@ impl Traps {
             && !self.near_duplicates.closes_any()
     }
 
-    /// Checks the first link of a host against the budget of its site.
+    /// Checks the first link of a host against the budget of its site. Seeds are exempt.
     pub(crate) fn admit_host(&self, link: &Link) -> Result<(), Refusal> {
-        let is_bounded = self.max_hosts_per_site < u32::MAX && !is_exempt(link);
+        let is_bounded = self.max_hosts_per_site < u32::MAX && !link.seed;
         if is_bounded && self.hosts.get(self.site(link)) >= self.max_hosts_per_site {
             return Err(Refusal::TooManySubdomains);
         }
@@ -124,11 +124,15 @@ impl Traps {
     }
 
     /// Counts a new link that is about to be queued.
-    pub(crate) fn count(&mut self, link: &Link, is_first_of_host: bool) {
+    pub(crate) fn count(&mut self, link: &Link) {
         if let Some(path) = self.counted_path(link) {
             self.queries.add(path);
         }
-        if is_first_of_host && self.max_hosts_per_site < u32::MAX {
+    }
+
+    /// Counts the host of its first link, which is about to be queued.
+    pub(crate) fn count_host(&mut self, link: &Link) {
+        if self.max_hosts_per_site < u32::MAX {
             self.hosts.add(self.site(link));
         }
     }

@@ -9,10 +9,14 @@
 mod common;
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
-use frontier::{Fingerprint, Frontier, FrontierConfig, Outcome, Refusal, Verdict, Why};
+use frontier::canonical::Rules;
+use frontier::{
+    Canonicalizer, Fingerprint, Frontier, FrontierConfig, Leasing, Link, Outcome, Refusal, RobotsOutcome, Verdict, Why,
+};
 
-use common::{START as NOW, commit, end, links, one, url};
+use common::{START as NOW, answer, at, commit, end, link, links, one, url};
 
 fn frontier(change: impl FnOnce(&mut FrontierConfig)) -> Frontier {
     let mut config = common::config();
@@ -138,6 +142,123 @@ fn a_site_has_as_many_hosts_as_one_may_have() {
             Verdict::Queued
         ],
         "addresses are not each other's subdomains"
+    );
+}
+
+/// A site whose every robots.txt leads to that of its next host, and whose every page links there.
+#[test]
+fn a_host_that_is_known_by_a_redirected_robots_txt_counts_with_its_first_page() {
+    let mut frontier = frontier(|config| {
+        config.max_hosts_per_site = at_most(2);
+        config.ask_robots = true;
+    });
+    offer(&mut frontier, &["http://w1.a.example/"]);
+    let mut verdicts = Vec::new();
+    for host in 2..4 {
+        let next = format!("http://w{host}.a.example/");
+        let robots = one(&mut frontier, NOW);
+        let target = url(&format!("{next}robots.txt"));
+        answer(&mut frontier, &robots, RobotsOutcome::Redirected(target), NOW);
+        let redirected = one(&mut frontier, NOW);
+        assert_eq!(redirected.entry.queue, url(&next).host());
+        answer(&mut frontier, &redirected, RobotsOutcome::Unavailable, NOW);
+        let page = one(&mut frontier, NOW);
+        let settled = commit(
+            &mut frontier,
+            end(&page, Outcome::Done).with_links(links(&[&next])),
+            NOW,
+        );
+        verdicts.extend(settled.verdicts);
+    }
+    assert_eq!(verdicts, [Verdict::Queued, SUBDOMAINS]);
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::Drained));
+}
+
+#[test]
+fn a_host_with_a_delay_or_a_block_of_its_own_counts_with_its_first_page() {
+    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let pages = ["http://w1.a.example/", "http://w2.a.example/", "http://w3.a.example/"];
+    for page in pages {
+        let host = url(page).host();
+        frontier.set_delay(&host, Duration::from_secs(1), NOW).unwrap();
+        frontier.block(&host, NOW, NOW).unwrap();
+    }
+    assert_eq!(
+        offer(&mut frontier, &pages),
+        [Verdict::Queued, Verdict::Queued, SUBDOMAINS]
+    );
+    assert_eq!(
+        frontier.why(&url(pages[2]), NOW),
+        Why::Refused(Refusal::TooManySubdomains)
+    );
+}
+
+#[test]
+fn sitemaps_on_further_hosts_of_a_site_are_refused_and_those_before_count_their_hosts() {
+    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    offer(&mut frontier, &["http://w1.a.example/"]);
+    let sitemap = |text: &str| Link::sitemap(url(text), url("http://w1.a.example/").origin(), 0, None);
+    let sitemaps = [
+        "http://w1.a.example/1.xml",
+        "http://w2.a.example/1.xml",
+        "http://w3.a.example/1.xml",
+        "http://w2.a.example/2.xml",
+    ];
+    assert_eq!(
+        frontier.offer(&sitemaps.map(sitemap), NOW).unwrap(),
+        [Verdict::Queued, Verdict::Queued, SUBDOMAINS, Verdict::Queued]
+    );
+    assert_eq!(frontier.report().sitemaps.refused[&Refusal::TooManySubdomains], 1);
+    assert_eq!(
+        offer(&mut frontier, &["http://w2.a.example/", "http://w3.a.example/"]),
+        [Verdict::Queued, SUBDOMAINS]
+    );
+}
+
+#[test]
+fn a_host_that_a_page_redirects_to_under_the_same_key_counts() {
+    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let rules = Rules {
+        ignore_www: true,
+        ..Rules::default()
+    };
+    let urls = Canonicalizer::new(rules);
+    let page = urls.parse("http://www.a.example/").unwrap();
+    frontier.offer(&[Link::found(page, 1, "".into())], NOW).unwrap();
+    let lease = one(&mut frontier, NOW);
+    let target = lease.entry.redirected(urls.parse("http://a.example/").unwrap());
+    let settled = commit(
+        &mut frontier,
+        end(&lease, Outcome::Redirected).with_links(vec![target]),
+        NOW,
+    );
+    assert_eq!(settled.verdicts, [Verdict::Queued]);
+    assert_eq!(
+        offer(&mut frontier, &["http://a.example/1", "http://w3.a.example/"]),
+        [Verdict::Queued, SUBDOMAINS]
+    );
+}
+
+#[test]
+fn a_host_that_was_forgotten_needs_no_room_for_pages_that_are_queued_again() {
+    let mut frontier = frontier(|config| {
+        config.max_hosts_per_site = at_most(1);
+        // Half of them are kept.
+        config.max_hosts = 2;
+    });
+    let page = link("http://w1.a.example/");
+    frontier.offer(&[page.clone(), link("http://b.example/")], NOW).unwrap();
+    for _ in 0..2 {
+        let lease = one(&mut frontier, NOW);
+        commit(&mut frontier, end(&lease, Outcome::Done), NOW);
+    }
+    assert_eq!(frontier.lease(at(100_000), 1), Ok(Leasing::Drained));
+    let is_known = |frontier: &Frontier| frontier.host_reports().any(|host| host.host == page.url.host());
+    assert!(!is_known(&frontier));
+    frontier.queue_again(std::slice::from_ref(&page), at(100_000)).unwrap();
+    assert_eq!(
+        common::offer(&mut frontier, &["http://w1.a.example/new"], at(100_000)),
+        [Verdict::Queued]
     );
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use sieve::RefusedBy;
 
 use super::Frontier;
-use crate::entry::Entry;
 use crate::hosts::Arrival;
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -82,7 +81,7 @@ impl Frontier {
         }
         let verdict = self.sitemaps.insert(link.url.key());
         if verdict == Verdict::Queued {
-            self.hosts().enqueue(Entry::of(link), now);
+            self.hosts().queue_link(link, now);
         }
         verdict
     }
@@ -115,7 +114,7 @@ impl Frontier {
         let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
         let verdict = match admitted {
             Ok(()) => {
-                self.hosts().enqueue(Entry::of(link), now);
+                self.hosts().queue_link(link, now);
                 Verdict::Queued
             }
             Err(refusal) => Verdict::Refused(refusal),

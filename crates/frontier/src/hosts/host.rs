@@ -20,11 +20,11 @@ use std::time::Duration;
 use delayed::Delayed;
 pub(crate) use state::{HostState, Moved};
 
-use super::HostRules;
 use super::addresses::Address;
 use super::origin_queue::{OriginId, OriginQueue, OriginTurn};
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
+use super::{HostRules, is_page};
 use crate::entry::{Entry, Purpose};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -53,6 +53,8 @@ pub(crate) struct Host {
     /// In milliseconds; `u32::MAX` for none.
     shortest_gap: ShortestGap,
     requests: u32,
+    /// Whether a page or a sitemap was ever queued: it counts among the hosts of its site.
+    is_counted: bool,
 }
 
 /// The shortest time between the end of a request and the start of the next, in milliseconds.
@@ -105,6 +107,7 @@ impl Host {
     pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
         self.queued += 1;
         self.queued_pages += u32::from(entry.purpose == Purpose::Page);
+        self.is_counted |= is_page(&entry);
         if let Purpose::Robots(_) = entry.purpose {
             self.rare().urgent.push(entry);
         } else if entry.due > now {
@@ -126,6 +129,7 @@ impl Host {
     /// Postpones a page: it waits behind everything else of the crawl.
     pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostRules) {
         self.rare().postponed += 1;
+        self.is_counted = true;
         self.origin(OriginId::of(&entry.url)).postpone(entry, rules.shelf());
     }
 
@@ -152,6 +156,11 @@ impl Host {
     /// Returns how many pages are among what is queued.
     pub(crate) fn queued_pages(&self) -> u64 {
         u64::from(self.queued_pages)
+    }
+
+    /// Returns whether it counts among the hosts of its site: a page or a sitemap was ever queued.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     /// Returns how many pages wait behind everything else of the crawl.

@@ -37,6 +37,20 @@ impl HostQueues {
         let is_bounded = self.rules.max_pages_per_host.is_some();
         is_bounded && self.get(key).is_some_and(|host| host.exceeds_budget(&self.rules))
     }
+
+    /// Queues a link that was admitted, past the seen-set.
+    pub(crate) fn queue_link(&mut self, link: &Link, now: Time) {
+        self.count_host(link);
+        self.enqueue(Entry::of(link), now);
+    }
+
+    /// Counts the host of a link that is about to be queued, if it is the first one. It may be known already: by a robots.txt that was
+    /// redirected to it, or by its own delay.
+    fn count_host(&mut self, link: &Link) {
+        if !self.hosts.is_counted(link.url.host_str()) {
+            self.traps.count_host(link);
+        }
+    }
 }
 
 impl sieve::Queue for HostQueues {
@@ -64,8 +78,8 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     }
 
     fn push(&mut self, arrival: Arrival<'_>) {
-        let is_first_of_host = !self.hosts.contains(arrival.link.url.host_str());
-        self.traps.count(arrival.link, is_first_of_host);
+        self.count_host(arrival.link);
+        self.traps.count(arrival.link);
         let mut entry = Entry::of(arrival.link);
         if arrival.is_postponed || self.traps.postpones(&entry) {
             entry.queue = self.hosts.shared_name(&entry.queue);

@@ -101,6 +101,14 @@ impl HostTable {
         })
     }
 
+    /// Returns whether a host counts among those of its site. Nothing is read.
+    pub(crate) fn is_counted(&self, name: &str) -> bool {
+        self.slot(name).is_some_and(|slot| match slot {
+            Slot::Resident(resident) => resident.host.is_counted(),
+            Slot::Evicted(evicted) => evicted.facts().is_counted(),
+        })
+    }
+
     /// Returns the copy of a name that all references to the host share.
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
         let own = self

@@ -47,7 +47,8 @@ pub enum Refusal {
     TooManySitemaps,
     /// Its path has [`max_queries_per_path`](crate::FrontierConfig::max_queries_per_path) different queries.
     TooManyQueries,
-    /// The host is new, and its registrable domain has [`max_hosts_per_site`](crate::FrontierConfig::max_hosts_per_site) hosts.
+    /// Nothing of the host was queued before, and its registrable domain has [`max_hosts_per_site`](crate::FrontierConfig::max_hosts_per_site)
+    /// hosts.
     TooManySubdomains,
     /// The origin is new, and its host has [`MAX_ORIGINS_PER_HOST`](crate::config::MAX_ORIGINS_PER_HOST) origins.
     TooManyPorts,

@@ -11,6 +11,7 @@ mod damage;
 mod each_option;
 mod eviction;
 mod growth;
+mod hosts_of_a_site;
 mod keys;
 mod numbers;
 mod recall;

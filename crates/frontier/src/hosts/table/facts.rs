@@ -13,6 +13,7 @@ const TAKES_PAGES: u8 = 1 << 1;
 const HAS_RULES: u8 = 1 << 2;
 const IS_AWAY: u8 = 1 << 3;
 const IS_SHUT: u8 = 1 << 4;
+const IS_COUNTED: u8 = 1 << 5;
 
 impl Facts {
     pub(super) fn of(host: &Host, rules: &HostRules) -> Self {
@@ -30,6 +31,7 @@ impl Facts {
             ),
             (origins.clone().any(|origin| origin.is_away()), IS_AWAY),
             (origins.any(|origin| origin.is_shut()), IS_SHUT),
+            (host.is_counted(), IS_COUNTED),
         ];
         let are_true = facts.into_iter().filter(|(is_true, _)| *is_true);
         Self(are_true.fold(0, |all, (_, fact)| all | fact))
@@ -54,6 +56,11 @@ impl Facts {
     #[cfg(feature = "durable")]
     pub(crate) fn is_shut(self) -> bool {
         self.0 & IS_SHUT != 0
+    }
+
+    /// Whether it counts among the hosts of its site.
+    pub(crate) fn is_counted(self) -> bool {
+        self.0 & IS_COUNTED != 0
     }
 
     /// Whether one of its origins is away.
