@@ -115,8 +115,8 @@ pub struct FrontierConfig {
     /// 404, or given up after its attempts. Redirects, and pages that are dropped without a request, spend none.
     pub max_pages: Option<u64>,
     /// Pages to fetch of one host. Pages that robots.txt forbids and redirects do not count. When the budget is spent, the pages
-    /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Up to ten times
-    /// this number plus 1 000 may be queued.
+    /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Those that wait to be
+    /// fetched again stay. Up to ten times this number plus 1 000 may be queued.
     pub max_pages_per_host: Option<u64>,
     /// Different queries of one path. Further ones are refused. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,

@@ -213,11 +213,11 @@ impl HostQueues {
         self.postponed
     }
 
-    /// Counts a page of a host. Returns whether its budget is spent now, and queued pages must be dropped.
+    /// Counts a page of a host. Returns whether pages must be dropped, because its budget is spent now.
     pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
-        let (most, mut is_over) = (self.rules.max_pages_per_host, false);
+        let mut is_over = false;
         if self.hosts.contains(key.as_str()) {
-            self.change(key, now, |host, _| is_over = host.count_page(most));
+            self.change(key, now, |host, rules| is_over = host.count_page(rules));
         }
         is_over
     }
@@ -352,4 +352,9 @@ fn origin_of(entry: &Entry) -> OriginId {
 /// Returns whether an entry is a page or a sitemap, which is fetched after robots.txt.
 fn is_page(entry: &Entry) -> bool {
     matches!(entry.purpose, Purpose::Page | Purpose::Sitemap(_))
+}
+
+/// Returns whether an entry spends a budget of pages. One that was fetched in this crawl before has spent it.
+pub(crate) fn counts_as_page(entry: &Entry) -> bool {
+    entry.purpose == Purpose::Page && !entry.is_refresh()
 }

@@ -154,9 +154,9 @@ pub enum NotFetched {
     RobotsUnreachable,
     /// The address guard forbids the host's address.
     AddressForbidden,
-    /// Its path prefix has too many near-duplicates and was closed while it was queued.
+    /// Its path prefix has too many near-duplicates and was closed while it was queued, and it was not fetched before.
     NearDuplicates,
-    /// It was queued when the page budget of its host was spent.
+    /// It was queued when the page budget of its host was spent, and was not fetched before.
     HostBudget,
     /// It was queued for an origin that was given up: away for too long, or throttling all the time.
     HostDown,

@@ -137,11 +137,11 @@ impl Traps {
         }
     }
 
-    /// Decides whether an entry is fetched, postponed or dropped.
+    /// Decides whether an entry is fetched, postponed or dropped. One that was fetched in this crawl before is not dropped.
     pub(crate) fn screen(&self, entry: &Entry) -> Screening {
         if entry.purpose != Purpose::Page || entry.metadata.seed {
             Screening::Fetch
-        } else if self.near_duplicates.closes(entry.key()) {
+        } else if !entry.is_refresh() && self.near_duplicates.closes(entry.key()) {
             Screening::Drop
         } else if !entry.postponed && !entry.was_asked_for() && self.near_duplicates.postpones(entry.key()) {
             Screening::Postpone

@@ -130,10 +130,10 @@ impl Frontier {
         if shut == ShutOrigin::Reopen {
             self.hosts().reopen(&entry.queue, &entry.url, now);
         }
-        let (host, is_refresh) = (entry.queue.clone(), entry.is_refresh());
-        self.hosts().enqueue(entry, now);
-        if !is_refresh && self.sieve.queue().exceeds_budget(&host) {
-            self.hosts().drop_pages_of(&host, NotFetched::HostBudget, now);
+        if !entry.is_refresh() && self.sieve.queue().has_spent_budget(&entry.queue) {
+            self.hosts().drop_entry(entry, NotFetched::HostBudget, None);
+        } else {
+            self.hosts().enqueue(entry, now);
         }
         Verdict::Queued
     }

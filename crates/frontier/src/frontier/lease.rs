@@ -1,7 +1,8 @@
 //! Leasing: the next entries, and the entries that were dropped.
 
 use super::Frontier;
-use crate::entry::{Entry, Purpose};
+use crate::entry::Entry;
+use crate::hosts::counts_as_page;
 use crate::lease::{Lease, LeaseId, Leasing};
 use crate::time::Time;
 
@@ -97,9 +98,4 @@ impl Frontier {
             max.saturating_sub(self.pages.spent() + self.leased_pages)
         })
     }
-}
-
-/// Returns whether an entry spends a budget of pages. One that was fetched before has spent it.
-pub(super) fn counts_as_page(entry: &Entry) -> bool {
-    entry.purpose == Purpose::Page && !entry.is_refresh()
 }

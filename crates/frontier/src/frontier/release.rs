@@ -1,9 +1,8 @@
 //! Releasing leases whose requests have ended without a result, or were not made.
 
 use super::Frontier;
-use super::lease::counts_as_page;
 use crate::entry::{Entry, Purpose, origin_text};
-use crate::hosts::LeasedEntry;
+use crate::hosts::{LeasedEntry, counts_as_page};
 use crate::lease::{LeaseId, NotFetched};
 use crate::time::Time;
 

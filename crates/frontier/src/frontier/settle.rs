@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Frontier;
-use super::lease::counts_as_page;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
-use crate::hosts::{Consequence, LeasedEntry, with_jitter};
+use crate::hosts::{Consequence, LeasedEntry, counts_as_page, with_jitter};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::scope::Refusal;
@@ -110,7 +109,8 @@ impl Frontier {
         };
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
         if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
-            self.hosts().drop_pages_of(&entry.queue, NotFetched::HostBudget, now);
+            self.hosts()
+                .drop_new_pages_of(&entry.queue, NotFetched::HostBudget, now);
         }
         settled.verdicts = match same_key_target {
             Some(link) => vec![self.offer_same_key_target(link, now)],

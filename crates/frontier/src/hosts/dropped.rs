@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::HostQueues;
-use super::host::budget::TakenOut;
+use super::host::budget::{Leaving, TakenOut};
 #[cfg(feature = "durable")]
 use super::mending::LostPages;
 use super::origin_queue::OriginId;
@@ -19,7 +19,7 @@ use crate::url::HostKey;
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct DroppedEntries {
     /// Entries that were dropped at their turn, or when their leases ended.
-    single: Vec<Dropped>,
+    single: VecDeque<Dropped>,
     /// Whole queues of origins.
     queues: VecDeque<DroppedQueue>,
     /// The number of entries in them.
@@ -43,29 +43,32 @@ impl HostQueues {
 
     /// Drops an entry that is not queued.
     pub(crate) fn drop_entry(&mut self, entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) {
-        self.dropped.single.push(Dropped::new(entry, why, cause));
+        self.dropped.single.push_back(Dropped::new(entry, why, cause));
     }
 
-    /// Drops the queued pages of a host. Returns their number.
-    pub(crate) fn drop_pages_of(&mut self, key: &HostKey, why: NotFetched, now: Time) -> u64 {
+    /// Drops the queued pages of a host that were not fetched in this crawl before. Returns their number.
+    pub(crate) fn drop_new_pages_of(&mut self, key: &HostKey, why: NotFetched, now: Time) -> u64 {
         let ids = self.get(key).map(|host| host.origin_ids()).unwrap_or_default();
         ids.into_iter()
-            .map(|id| self.drop_queue(key, id, true, why, None, now))
+            .map(|id| self.drop_queue(key, id, Leaving::NewPages, why, None, now))
             .sum()
     }
 
-    /// Drops the queue of an origin, or its pages only. Returns the number of pages.
+    /// Drops the queue of an origin, or its new pages only. Returns the number of pages.
     pub(super) fn drop_queue(
         &mut self,
         key: &HostKey,
         id: OriginId,
-        pages_only: bool,
+        leaving: Leaving,
         why: NotFetched,
         cause: Option<Arc<Failure>>,
         now: Time,
     ) -> u64 {
-        let taken_out = self.change_origin(key, id, now, |host| host.take_out(id, pages_only));
-        let taken_out = taken_out.unwrap_or_default();
+        let mut taken_out = TakenOut::default();
+        self.change(key, now, |host, rules| {
+            taken_out = host.take_out(key, id, leaving, rules);
+            host.refresh(id, now, rules);
+        });
         let pages = taken_out.pages();
         if !taken_out.is_empty() {
             self.dropped.in_queues += taken_out.len();
@@ -82,7 +85,8 @@ impl HostQueues {
 
     /// Returns dropped entries, at most [`MAX_DROPPED`] at a time.
     pub(crate) fn take_dropped(&mut self) -> Vec<Dropped> {
-        let mut dropped = std::mem::take(&mut self.dropped.single);
+        let single = &mut self.dropped.single;
+        let mut dropped: Vec<_> = single.drain(..single.len().min(MAX_DROPPED)).collect();
         while dropped.len() < MAX_DROPPED {
             let Some(queue) = self.dropped.queues.front_mut() else {
                 break;

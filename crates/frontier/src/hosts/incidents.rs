@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::host::Host;
+use super::host::budget::Leaving;
 use super::jitter::jitter_thousandths;
 use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
@@ -204,7 +205,14 @@ impl HostQueues {
             return None;
         }
         self.given_up += 1;
-        let lost = self.drop_queue(key, id, false, NotFetched::HostDown, Some(Arc::clone(cause)), now);
+        let lost = self.drop_queue(
+            key,
+            id,
+            Leaving::All,
+            NotFetched::HostDown,
+            Some(Arc::clone(cause)),
+            now,
+        );
         Some(Notice::GivenUp {
             origin: id.origin(key)?,
             cause: Arc::clone(cause),

@@ -1,5 +1,6 @@
 //! The queue of one origin, with its rules of robots.txt and its outages.
 
+mod drained;
 mod place;
 mod shut;
 
@@ -275,24 +276,6 @@ impl OriginQueue {
     pub(crate) fn packed_mut(&mut self) -> (&mut PackedEntries, Option<&mut PackedEntries>) {
         let postponed = self.rare.as_deref_mut().map(|rare| &mut rare.postponed);
         (&mut self.pages, postponed)
-    }
-
-    /// Drains all pages, packed and not.
-    pub(crate) fn drain_pages(&mut self) -> (Vec<PackedEntries>, Vec<Entry>) {
-        let pages = std::mem::take(&mut self.pages);
-        match &mut self.rare {
-            None => (vec![pages], Vec::new()),
-            Some(rare) => {
-                let postponed = std::mem::take(&mut rare.postponed);
-                (vec![postponed, pages], std::mem::take(&mut rare.retries).into())
-            }
-        }
-    }
-
-    /// Drains all sitemaps.
-    pub(crate) fn drain_sitemaps(&mut self) -> Vec<Entry> {
-        let sitemaps = self.rare.as_mut().map(|rare| std::mem::take(&mut rare.sitemaps));
-        sitemaps.unwrap_or_default().into()
     }
 
     /// Returns the number of postponed pages.

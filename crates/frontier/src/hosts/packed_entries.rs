@@ -16,6 +16,7 @@ mod closed;
 #[cfg(feature = "durable")]
 mod copied;
 mod record;
+mod refreshes;
 mod shelf;
 
 use std::borrow::Cow;
@@ -56,6 +57,8 @@ pub(crate) struct PackedEntries {
     /// The offset and length of the path of the first record in the open segment.
     anchor: (u16, u16),
     len: u32,
+    /// How many of them were fetched in this crawl before.
+    refreshes: u32,
     /// How many bytes of the open segment the last copy of the host has.
     #[serde(skip)]
     copied: u32,
@@ -134,6 +137,7 @@ impl PackedEntries {
         }
         writer.rest(entry);
         self.len += 1;
+        self.refreshes += u32::from(entry.is_refresh());
     }
 
     /// Removes the oldest page and returns it.
@@ -156,12 +160,15 @@ impl PackedEntries {
                     self.drop_oldest(origin_ref.shelf);
                 }
             }
-            if entry.is_some() {
+            if let Some(entry) = &entry {
                 self.len = self.len.saturating_sub(1);
+                self.refreshes -= u32::from(entry.is_refresh()).min(self.refreshes);
+            }
+            if entry.is_some() {
                 return entry;
             }
             if is_open {
-                self.len = 0;
+                (self.len, self.refreshes) = (0, 0);
                 return None;
             }
         }
@@ -203,9 +210,13 @@ impl PackedEntries {
         if closed.is_empty() {
             self.closed = None;
         }
-        let left = u32::try_from(self.iter(origin_ref).count()).unwrap_or(u32::MAX);
+        let (mut left, mut refreshes) = (0, 0);
+        for entry in self.iter(origin_ref) {
+            left += 1;
+            refreshes += u32::from(entry.is_refresh());
+        }
         let lost = self.len.saturating_sub(left);
-        self.len = left;
+        (self.len, self.refreshes) = (left, refreshes);
         u64::from(lost)
     }
 

@@ -32,10 +32,10 @@ impl HostQueues {
         }
     }
 
-    /// Returns whether pages of a host are queued, and its budget is spent.
-    pub(crate) fn exceeds_budget(&self, key: &HostKey) -> bool {
-        let is_bounded = self.rules.max_pages_per_host.is_some();
-        is_bounded && self.get(key).is_some_and(|host| host.exceeds_budget(&self.rules))
+    /// Returns whether the page budget of a host is spent.
+    pub(crate) fn has_spent_budget(&self, key: &HostKey) -> bool {
+        let settled = || self.get(key).map_or(0, |host| host.settled_pages());
+        self.rules.max_pages_per_host.is_some_and(|most| settled() >= most)
     }
 
     /// Queues a link that was admitted, past the seen-set.

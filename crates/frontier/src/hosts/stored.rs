@@ -84,7 +84,7 @@ impl HostQueues {
                 .get(key.as_str())
                 .is_some_and(|host| host.exceeds_budget(&self.rules))
             {
-                self.drop_pages_of(key, NotFetched::HostBudget, now);
+                self.drop_new_pages_of(key, NotFetched::HostBudget, now);
             }
         }
     }

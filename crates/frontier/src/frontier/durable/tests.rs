@@ -16,6 +16,7 @@ mod keys;
 mod numbers;
 mod recall;
 mod refresh;
+mod refresh_budgets;
 mod removal;
 mod repair;
 mod repaired_recall;

@@ -1,13 +1,23 @@
 //! The page budget of one host, and draining its queue.
 
+use super::super::origin_queue::OriginQueue;
 use super::super::packed_entries::PackedEntries;
-use super::super::{HostRules, OriginId};
+use super::super::{HostRules, OriginId, counts_as_page};
 use super::Host;
 use crate::entry::{Entry, Purpose};
+use crate::url::HostKey;
 
 /// The pages that may be queued for each page of the budget, and in addition.
 const WAITING_PER_PAGE: u64 = 10;
 const WAITING_AT_LEAST: u64 = 1000;
+
+/// What is drained from the queue of one origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    All,
+    /// Pages that were not fetched in this crawl before.
+    NewPages,
+}
 
 /// The entries that were drained from the queue of one origin.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -50,11 +60,10 @@ impl Host {
         rules.max_pages_per_host.is_some_and(is_held)
     }
 
-    /// Counts a page that was fetched. Returns whether the budget is spent now, and queued pages must be dropped.
-    pub(crate) fn count_page(&mut self, most: Option<u64>) -> bool {
+    /// Counts a page that was fetched. Returns whether pages must be dropped, because the budget is spent now.
+    pub(crate) fn count_page(&mut self, rules: &HostRules) -> bool {
         self.settled_pages = self.settled_pages.saturating_add(1);
-        let is_spent = most.is_some_and(|most| u64::from(self.settled_pages) >= most);
-        is_spent && u64::from(self.queued_pages) + self.postponed() > 0
+        self.exceeds_budget(rules)
     }
 
     /// Takes back that a page was counted: it is fetched again.
@@ -62,10 +71,23 @@ impl Host {
         self.settled_pages = self.settled_pages.saturating_sub(1);
     }
 
-    /// Returns whether pages are queued, and the budget is spent: it was changed, or they are queued again.
+    /// Returns the number of pages that count.
+    pub(crate) fn settled_pages(&self) -> u64 {
+        self.settled_pages.into()
+    }
+
+    /// Returns whether the budget is spent, and pages wait that would spend more.
     pub(crate) fn exceeds_budget(&self, rules: &HostRules) -> bool {
-        let is_spent = |most| u64::from(self.settled_pages) >= most;
-        rules.max_pages_per_host.is_some_and(is_spent) && u64::from(self.queued_pages) + self.postponed() > 0
+        let is_spent = |most| self.settled_pages() >= most;
+        rules.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
+    }
+
+    /// Returns how many pages wait that were not fetched in this crawl before. Cost: O(origins), and a look at all retries.
+    fn new_pages(&self) -> u64 {
+        let refreshes: u64 = self.origins.iter().map(OriginQueue::refreshes).sum();
+        let delayed = self.rare.iter().flat_map(|rare| &rare.delayed);
+        let delayed = delayed.filter(|delayed| delayed.entry.is_refresh()).count() as u64;
+        (self.queued_pages() + self.postponed()).saturating_sub(refreshes + delayed)
     }
 
     /// Counts pages that were lost, and postponed ones.
@@ -84,17 +106,21 @@ impl Host {
         self.origins.iter().map(|origin| origin.id).collect()
     }
 
-    /// Drains the queue of an origin, or its pages only. Robots.txt files of other origins that were redirected here stay.
-    pub(crate) fn take_out(&mut self, id: OriginId, pages_only: bool) -> TakenOut {
+    /// Drains the queue of an origin, or its new pages only. Robots.txt files of other origins that were redirected here stay.
+    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, rules: &HostRules) -> TakenOut {
         let origin = self.origin(id);
         let postponed = origin.postponed_len();
-        let (packed, mut entries) = origin.drain_pages();
-        if !pages_only {
+        let (packed, mut entries) = match leaving {
+            Leaving::All => origin.drain_pages(),
+            Leaving::NewPages => origin.drain_new_pages(key, rules.shelf()),
+        };
+        let postponed = postponed - origin.postponed_len();
+        if leaving == Leaving::All {
             entries.extend(origin.drain_sitemaps());
         }
         if let Some(rare) = &mut self.rare {
             let is_meant =
-                |entry: &Entry| OriginId::of(&entry.url) == id && (!pages_only || entry.purpose == Purpose::Page);
+                |entry: &Entry| OriginId::of(&entry.url) == id && (leaving == Leaving::All || counts_as_page(entry));
             let (its, others): (Vec<_>, Vec<_>) = std::mem::take(&mut rare.delayed)
                 .into_iter()
                 .partition(|delayed| is_meant(&delayed.entry));
@@ -106,8 +132,8 @@ impl Host {
         if let Some(rare) = &mut self.rare {
             rare.postponed = less(rare.postponed, postponed);
         }
-        self.queued = less(self.queued, taken.len() - postponed);
-        self.queued_pages = less(self.queued_pages, taken.pages() - postponed);
+        self.queued = less(self.queued, taken.len().saturating_sub(postponed));
+        self.queued_pages = less(self.queued_pages, taken.pages().saturating_sub(postponed));
         taken
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{Host, ShortestGap};
 use crate::entry::{Entry, Purpose};
-use crate::hosts::HostRules;
+use crate::hosts::{HostRules, counts_as_page};
 use crate::time::Time;
 
 impl Host {
     /// Records a lease, and returns the time since the end of the last request.
     pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
-        self.leased_pages += u32::from(entry.purpose == Purpose::Page);
+        self.leased_pages += u32::from(counts_as_page(entry));
         if let Some(rare) = &mut self.rare {
             rare.address_is_fresh &= entry.purpose == Purpose::Address;
         }
@@ -33,7 +33,7 @@ impl Host {
     }
 
     fn give_back(&mut self, entry: &Entry) {
-        if entry.purpose == Purpose::Page {
+        if counts_as_page(entry) {
             self.leased_pages = self.leased_pages.saturating_sub(1);
         }
     }
