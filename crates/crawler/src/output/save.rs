@@ -9,16 +9,17 @@
 //! shortened, and paths of more than 1000 bytes are replaced. A hash of the omitted part keeps them distinct.
 //!
 //! **One file per URL.** If the name is in use, the file gets a hash behind its name. A name is in use by another URL of the crawl (case is
-//! ignored), or by a folder. [`PageRecord::saved_as`](crate::PageRecord::saved_as) has the final name. Files of an earlier crawl are
-//! replaced. Symbolic links in the folder are not followed. This does not protect against a program that replaces folders by links
-//! while the crawl runs.
+//! ignored), or by a folder. [`PageRecord::saved_as`](crate::PageRecord::saved_as) has the final name. A body of a URL that has a file
+//! replaces it, and so do bodies of a new crawl with files of an earlier one. The extension follows from the type, so a page that becomes
+//! HTML, or no longer is, may get a second file. Symbolic links in the folder are not followed. This does not protect against a program
+//! that replaces folders by links while the crawl runs.
 //!
 //! **Whole files.** A body is written under a temporary name, `.crawler-…` in the folder itself, and then renamed. There is no `fsync`
 //! unless the crawl has a state directory: the system decides when the bytes reach the disk.
 //!
-//! **Continued crawls.** [`SavedFiles::continuing`] keeps the names that were given in a file of its own, so that a crawl which is
-//! continued gives none of them to another URL. What was saved after the last commit of a killed run is replaced, because these pages
-//! are fetched again.
+//! **Continued crawls.** [`SavedFiles::continuing`] keeps hashes of the names that were given, and of their URLs, in a file of its own. So a
+//! crawl that is continued gives none of them to another URL, and each URL its own again. What was saved after the last commit of a killed
+//! run is replaced, because these pages are fetched again.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -57,7 +58,8 @@ static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Writes the body of each page to a file. It needs [`keep_bodies`](crate::CrawlOptions::keep_bodies).
 ///
-/// It writes in the task of the crawl, which waits until the system has accepted the bytes. It keeps 16 bytes in memory per file.
+/// It writes in the task of the crawl, which waits until the system has accepted the bytes. It keeps about 32 bytes in memory per file,
+/// and at most 41.
 #[derive(Debug)]
 pub struct SavedFiles {
     folder: PathBuf,
@@ -115,7 +117,7 @@ impl SavedFiles {
         for name in &path.folders {
             folder = self.make_folder(&folder, name)?;
         }
-        let file = self.free_name(&folder, &path, &body.page.url);
+        let file = self.name_of(&folder, &path, &body.page.url);
         let place = self.folder.join(&file);
         self.write(&place, body.bytes)?;
         if self.written.is_kept() {
@@ -150,8 +152,8 @@ impl SavedFiles {
         }
     }
 
-    /// Finds a name that no folder has, and no file of this crawl.
-    fn free_name(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
+    /// Returns the name of the file of a URL: the first that no folder has, and no file of another URL of this crawl.
+    fn name_of(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
         let SafePath { stem, extension, .. } = path;
         let mut attempt = 0;
         loop {
@@ -166,7 +168,7 @@ impl SavedFiles {
                     .symlink_metadata()
                     .is_ok_and(|found| found.is_dir())
             };
-            if !is_folder() && self.written.insert(&file) {
+            if !is_folder() && self.written.give(&file, url) {
                 return file;
             }
         }

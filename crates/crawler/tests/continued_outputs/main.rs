@@ -7,8 +7,8 @@
 )]
 
 mod archives;
+mod saved;
 
-use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,6 @@ use crawler::output::csv::Csv;
 use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
 use crawler::output::refused::RefusedReport;
-use crawler::output::save::SavedFiles;
 use crawler::output::{OutputFile, SavedOutput};
 use crawler::{Capture, Event, Exchange, LinkRecord, Observer, PageBody, PageRecord};
 use frontier::{Canonicalizer, Entry, Link, Refusal, Verdict};
@@ -227,82 +226,4 @@ fn a_csv_file_with_other_columns_is_refused() {
     let file = OutputFile::reopen(&path, &saved.file).unwrap();
     let error = Csv::continuing("o", file, &["a=b".parse().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("columns"), "{error}");
-}
-
-/// The bodies below a folder by name.
-fn bodies(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                found.insert(name, fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
-}
-
-#[test]
-fn saved_bodies_keep_their_names_across_crashes_and_no_two_urls_share_a_file() {
-    let folder = Folder::new("save");
-    let names = folder.file("names");
-    let site = folder.file("site");
-    let open =
-        |saved: Option<&SavedOutput>| SavedFiles::continuing("save", &site, file(&names, saved).unwrap()).unwrap();
-    let mut saved_as = BTreeMap::new();
-    let (mut saved, mut from) = (None, 0);
-    for commit in [0, 2, 3, 17, EVENTS] {
-        let mut files = open(saved.as_ref());
-        assert!(
-            !bodies(&site).keys().any(|name| name.starts_with('.')),
-            "no file of a killed run is left"
-        );
-        for number in from..commit {
-            saved_as.insert(number, report(&mut files, number).unwrap().unwrap());
-        }
-        saved = files.save(commit % 2 == 1).unwrap();
-        // The pages after the commit come in another order when they are fetched again.
-        for number in (commit..EVENTS.min(commit + 4)).rev() {
-            report(&mut files, number).unwrap();
-        }
-        drop(files);
-        tear(&names);
-        let killed = fs::read_dir(&site).unwrap().count();
-        assert!(killed > 0);
-        from = commit;
-    }
-    drop(open(saved.as_ref()));
-    let bodies = bodies(&site);
-    assert_eq!(saved_as.len(), EVENTS);
-    for (number, name) in &saved_as {
-        let body = format!("<p>{number}").repeat(200).into_bytes();
-        assert_eq!(bodies.get(name), Some(&body), "{number}: {name}");
-        assert_eq!(
-            saved_as
-                .values()
-                .filter(|other| other.eq_ignore_ascii_case(name))
-                .count(),
-            1
-        );
-    }
-}
-
-#[test]
-fn the_part_of_a_body_that_a_kill_left_is_removed() {
-    let folder = Folder::new("part");
-    let (names, site) = (folder.file("names"), folder.file("site"));
-    let mut files = SavedFiles::continuing("save", &site, OutputFile::create(&names).unwrap()).unwrap();
-    let saved = files.save(false).unwrap().unwrap();
-    let debug = format!("{files:?}");
-    let start = debug.find(".crawler-").unwrap();
-    let part = &debug[start..start + debug[start..].find('"').unwrap()];
-    fs::write(site.join(part), "half").unwrap();
-    drop(files);
-    SavedFiles::continuing("save", &site, OutputFile::reopen(&names, &saved.file).unwrap()).unwrap();
-    assert_eq!(fs::read_dir(&site).unwrap().count(), 0);
 }

@@ -95,9 +95,22 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
     #[cfg(feature = "durable")]
     #[track_caller]
     pub(crate) fn crawl_in(self, state: &std::path::Path, options: CrawlOptions) -> Run {
+        self.crawl_in_with(state, options, |crawl| crawl)
+    }
+
+    /// Crawls to the end, with a state directory, prepared by a function.
+    #[cfg(feature = "durable")]
+    #[track_caller]
+    pub(crate) fn crawl_in_with(
+        self,
+        state: &std::path::Path,
+        options: CrawlOptions,
+        prepare: impl FnOnce(Crawl<Self>) -> Crawl<Self>,
+    ) -> Run {
         let log = Arc::clone(&self.log);
         let config = CrawlConfig::new(options).unwrap();
-        Self::run(Crawl::open_with_fetcher(config, self, state).unwrap(), &log)
+        let crawl = Crawl::open_with_fetcher(config, self, state).unwrap();
+        Self::run(prepare(crawl), &log)
     }
 
     #[track_caller]

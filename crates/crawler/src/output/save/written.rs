@@ -1,4 +1,4 @@
-//! The names that files were saved under, so that no two URLs share a file, also across runs.
+//! The names that files were saved under, and their URLs, so that each URL keeps its file and no two share one, also across runs.
 
 use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
@@ -15,11 +15,11 @@ const FORMAT: &[u8; 16] = b"crawler names 1\n";
 /// The bytes of a secret.
 const SECRET_BYTES: usize = 16;
 
-/// The bytes of one name in the file.
-const NAME_BYTES: usize = 8;
+/// The bytes of one hash in the file.
+const HASH_BYTES: usize = 8;
 
-/// Hashes of the names. Two of a million different names collide with a probability of 10^-7; then the second file gets a hash
-/// behind its name.
+/// Two hashes for each file: of its name, and of its name with its URL. Two of a million different names collide with a probability
+/// of 10^-7; then the second file gets a hash behind its name.
 #[derive(Debug)]
 pub(super) struct Written {
     hashes: HashSet<u64>,
@@ -29,6 +29,8 @@ pub(super) struct Written {
 }
 
 /// The file that has the names for the next run: the format, the secret, and the hashes.
+///
+/// Earlier versions wrote only the first hash of a file. Its name belongs to a URL that is not known, so no other one gets it.
 #[derive(Debug)]
 struct Log {
     name: String,
@@ -72,28 +74,35 @@ impl Written {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         reader.read_exact(&mut self.secret)?;
-        let names = (file.len() as usize).saturating_sub(FORMAT.len() + SECRET_BYTES) / NAME_BYTES;
-        self.hashes.reserve(names);
-        for _ in 0..names {
-            let mut hash = [0; NAME_BYTES];
+        let hashes = (file.len() as usize).saturating_sub(FORMAT.len() + SECRET_BYTES) / HASH_BYTES;
+        self.hashes.reserve(hashes);
+        for _ in 0..hashes {
+            let mut hash = [0; HASH_BYTES];
             reader.read_exact(&mut hash)?;
             self.hashes.insert(u64::from_le_bytes(hash));
         }
         Ok(())
     }
 
+    /// Returns whether a URL has this name.
     pub(super) fn contains(&self, path: &str) -> bool {
-        self.hashes.contains(&self.hash_of(path))
+        self.hashes.contains(&self.hash_of(path, None))
     }
 
-    /// Adds a name; returns whether it was free.
-    pub(super) fn insert(&mut self, path: &str) -> bool {
-        let hash = self.hash_of(path);
-        let is_new = self.hashes.insert(hash);
-        if let Some(log) = self.log.as_mut().filter(|_| is_new) {
-            log.buffer.extend_from_slice(&hash.to_le_bytes());
+    /// Gives a name to a URL. Returns whether the URL has it now: it was free, or had been given to this URL.
+    pub(super) fn give(&mut self, path: &str, url: &str) -> bool {
+        let (name, owner) = (self.hash_of(path, None), self.hash_of(path, Some(url)));
+        if self.hashes.contains(&owner) {
+            return true;
         }
-        is_new
+        if !self.hashes.insert(name) {
+            return false;
+        }
+        self.hashes.insert(owner);
+        if let Some(log) = &mut self.log {
+            log.buffer.extend([name, owner].into_iter().flat_map(u64::to_le_bytes));
+        }
+        true
     }
 
     /// Writes new names to the file.
@@ -123,10 +132,14 @@ impl Written {
         content_hash(&self.secret).map_or_else(String::new, |hash| hash.to_string())
     }
 
-    /// Case is ignored.
-    fn hash_of(&self, path: &str) -> u64 {
+    /// The case of the path is ignored. The path has no line feed, because that is escaped.
+    fn hash_of(&self, path: &str, url: Option<&str>) -> u64 {
         let mut text = self.secret.to_vec();
         text.extend(path.bytes().map(|byte| byte.to_ascii_lowercase()));
+        if let Some(url) = url {
+            text.push(b'\n');
+            text.extend_from_slice(url.as_bytes());
+        }
         content_hash(&text).map_or(0, |hash| hash.value() as u64)
     }
 }
