@@ -297,7 +297,7 @@ def check(arguments, number, moments, max_kills, work, server):
     torn = [name for url, name in saved if (files.site / name).read_bytes() != body_of(page(site_server.path_of(url)))]
     if torn:
         broken.append(f"{len(torn)} saved bodies are not those of their pages, such as {torn[0]}")
-    orphans = sum(path.is_file() for path in files.site.rglob("*")) - len(names)
+    orphans = sum(path.is_file() and path.name != ".crawler-id" for path in files.site.rglob("*")) - len(names)
 
     pages = sum(status == "200" for _, status in wanted["pages"])
     row = next((line.split() for line in summary.splitlines() if line.split()[:1] == ["pages"]), [])

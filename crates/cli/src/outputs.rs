@@ -38,11 +38,11 @@ pub(crate) enum OutputError {
     FormatWithoutFile,
     #[error("--{option} is not a file, so it cannot be continued after a crash: with --state, give a file")]
     CannotContinue { option: &'static str },
-    #[error("the crawl in {state} also writes --{option} {path}: give it again")]
+    #[error("the crawl in {state} also writes {arguments}: give it again{without}")]
     NotGiven {
         state: String,
-        option: String,
-        path: String,
+        arguments: String,
+        without: String,
     },
 }
 

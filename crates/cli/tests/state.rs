@@ -214,7 +214,11 @@ fn outputs_that_cannot_be_continued_are_refused() {
         &["also writes --links", &links],
     );
     let other = ["-o", &pages, "--links", &links, "--format", "jsonl"];
-    fails(&[&common[..], &other].concat(), 2, &["also writes --links (as CSV)"]);
+    fails(
+        &[&common[..], &other].concat(),
+        2,
+        &["also writes --links", "give it again, without --format jsonl"],
+    );
     let same = ["-o", &pages, "--links", &links];
     let text = fs::read_to_string(&pages).unwrap();
     fs::write(&pages, text.replace("200", "201")).unwrap();

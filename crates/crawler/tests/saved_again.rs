@@ -61,7 +61,7 @@ impl Folder {
                     Some(saved) => OutputFile::reopen(&names, &saved.file),
                     None => OutputFile::create(&names),
                 };
-                let files = SavedFiles::continuing("save", &site, file.unwrap());
+                let files = SavedFiles::continuing("save", &site, file.unwrap(), saved);
                 crawl.observe(files.unwrap())
             })
     }

@@ -81,7 +81,7 @@ pub(crate) struct Outputs {
     /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it
     /// starts with =, +, - or @) gets an apostrophe in front.
     #[arg(long, value_name = "FORMAT", value_enum, help_heading = "Output")]
-    format: Option<Format>,
+    pub(crate) format: Option<Format>,
     /// Save the bodies of pages as files in this folder.
     ///
     /// Every page that answered 2xx is saved, unless its body is empty. https://example.com/docs/a becomes DIR/example.com/docs/a.html. The names are safe: nothing is written outside of the folder. The
@@ -98,6 +98,22 @@ pub(crate) enum Format {
     Jsonl,
     /// CSV (RFC 4180) with a header line.
     Csv,
+}
+
+impl Format {
+    /// Returns the format of a file without --format.
+    pub(crate) fn by_name(file: &Path) -> Self {
+        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        if is_csv { Self::Csv } else { Self::Jsonl }
+    }
+
+    /// Returns the option for it.
+    pub(crate) fn option(self) -> &'static str {
+        match self {
+            Self::Jsonl => "--format jsonl",
+            Self::Csv => "--format csv",
+        }
+    }
 }
 
 impl Outputs {
@@ -120,9 +136,7 @@ impl Outputs {
 
     /// Returns the format of a file of records.
     pub(crate) fn format_of(&self, file: &Path) -> Format {
-        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-        let by_name = if is_csv { Format::Csv } else { Format::Jsonl };
-        self.format.unwrap_or(by_name)
+        self.format.unwrap_or_else(|| Format::by_name(file))
     }
 
     /// Returns whether a format is given, but no file of records.

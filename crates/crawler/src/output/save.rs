@@ -19,7 +19,7 @@
 //!
 //! **Continued crawls.** [`SavedFiles::continuing`] keeps hashes of the names that were given, and of their URLs, in a file of its own. So a
 //! crawl that is continued gives none of them to another URL, and each URL its own again. What was saved after the last commit of a killed
-//! run is replaced, because these pages are fetched again.
+//! run is replaced, because these pages are fetched again. The folder is known again by the file `.crawler-id` in it.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -37,6 +37,7 @@
 //! ```
 
 mod names;
+mod place;
 mod sync;
 mod written;
 
@@ -63,6 +64,8 @@ static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct SavedFiles {
     folder: PathBuf,
+    /// The folder as it is saved, if the crawl can be continued.
+    shown: String,
     temporary: PathBuf,
     written: Written,
     /// The files since the last sync, if the crawl can be continued.
@@ -82,6 +85,7 @@ impl SavedFiles {
         let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             folder: folder.to_owned(),
+            shown: String::new(),
             temporary: folder.join(format!(".crawler-{}-{number}.part", std::process::id())),
             written: Written::new(),
             unsynced: Vec::new(),
@@ -90,24 +94,37 @@ impl SavedFiles {
     }
 
     /// Makes or continues a folder of bodies. `names` has the names that were given, or is empty; it may be anywhere. It is
-    /// [saved](Observer::save) under `name`.
+    /// [saved](Observer::save) under `name`. `saved` is what an earlier run has saved under it.
     ///
     /// # Errors
     ///
-    /// When the system cannot make the folder, or the names cannot be read.
-    pub fn continuing(name: &str, folder: &Path, names: OutputFile) -> io::Result<Self> {
+    /// When the system cannot make the folder, or the names cannot be read. Besides, when an earlier run has saved pages, and the folder is
+    /// missing, or another one. It may have been moved. Nothing is made or changed then.
+    pub fn continuing(name: &str, folder: &Path, names: OutputFile, saved: Option<&SavedOutput>) -> io::Result<Self> {
         let has_earlier = !names.is_empty();
         let written = Written::continuing(name, names)?;
-        let files = Self::create(folder)?;
-        let temporary = folder.join(format!(".crawler-{}.part", written.token()));
-        // A killed run has left it.
-        let _ = fs::remove_file(&temporary);
-        Ok(Self {
-            temporary,
+        let token = written.token();
+        if let Some(earlier) = saved.and_then(Self::folder_in).filter(|_| !written.is_empty()) {
+            place::check(folder, earlier, &token)?;
+        }
+        let mut files = Self {
+            shown: place::shown(folder)?,
             written,
             has_earlier,
-            ..files
-        })
+            ..Self::create(folder)?
+        };
+        files.temporary = folder.join(format!(".crawler-{token}.part"));
+        // A killed run has left it.
+        let _ = fs::remove_file(&files.temporary);
+        if !place::is_marked(folder, &token) {
+            files.write_and_note(folder.join(place::MARK), format!("{token}\n").as_bytes())?;
+        }
+        Ok(files)
+    }
+
+    /// Returns the folder of an output that was [saved](Observer::save), with its full path; `None` if an earlier version saved it, which kept none.
+    pub fn folder_in(saved: &SavedOutput) -> Option<&str> {
+        Some(saved.extra.as_str()).filter(|folder| !folder.is_empty())
     }
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.
@@ -118,11 +135,7 @@ impl SavedFiles {
             folder = self.make_folder(&folder, name)?;
         }
         let file = self.name_of(&folder, &path, &body.page.url);
-        let place = self.folder.join(&file);
-        self.write(&place, body.bytes)?;
-        if self.written.is_kept() {
-            self.unsynced.push(place);
-        }
+        self.write_and_note(self.folder.join(&file), body.bytes)?;
         Ok(file)
     }
 
@@ -174,6 +187,15 @@ impl SavedFiles {
         }
     }
 
+    /// Writes a file, and notes that it must be synced.
+    fn write_and_note(&mut self, file: PathBuf, bytes: &[u8]) -> io::Result<()> {
+        self.write(&file, bytes)?;
+        if self.written.is_kept() {
+            self.unsynced.push(file);
+        }
+        Ok(())
+    }
+
     /// Writes a whole file, or none. It replaces an existing file or link.
     fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut new = fs::File::create_new(&self.temporary);
@@ -208,6 +230,10 @@ impl Observer for SavedFiles {
             self.unsynced.clear();
             self.has_earlier = false;
         }
-        self.written.save(sync)
+        let saved = self.written.save(sync)?;
+        Ok(saved.map(|saved| SavedOutput {
+            extra: self.shown.clone(),
+            ..saved
+        }))
     }
 }

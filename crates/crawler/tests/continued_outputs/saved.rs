@@ -1,10 +1,13 @@
-//! Bodies as files: each URL keeps its file, across crashes and from one fetch to the next.
+//! Bodies as files: each URL keeps its file, across crashes and from one fetch to the next, and the folder is known again.
 
 use std::collections::BTreeMap;
 
 use crawler::output::save::SavedFiles;
 
 use super::*;
+
+/// By this file a crawl knows its folder.
+const MARK: &str = ".crawler-id";
 
 /// The bodies below a folder by name.
 fn bodies(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -15,7 +18,7 @@ fn bodies(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path != folder.join(MARK) {
                 let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
                 found.insert(name, fs::read(&path).unwrap());
             }
@@ -29,8 +32,9 @@ fn saved_bodies_keep_their_names_across_crashes_and_no_two_urls_share_a_file() {
     let folder = Folder::new("save");
     let names = folder.file("names");
     let site = folder.file("site");
-    let open =
-        |saved: Option<&SavedOutput>| SavedFiles::continuing("save", &site, file(&names, saved).unwrap()).unwrap();
+    let open = |saved: Option<&SavedOutput>| {
+        SavedFiles::continuing("save", &site, file(&names, saved).unwrap(), saved).unwrap()
+    };
     let mut saved_as = BTreeMap::new();
     let (mut saved, mut from) = (None, 0);
     for commit in [0, 2, 3, 17, EVENTS] {
@@ -107,7 +111,7 @@ impl Crawled {
 
     fn open(&self) -> io::Result<SavedFiles> {
         let saved = self.saved.as_ref();
-        SavedFiles::continuing("save", &self.site, file(&self.names(), saved)?)
+        SavedFiles::continuing("save", &self.site, file(&self.names(), saved)?, saved)
     }
 
     /// Saves some pages, and then others that no commit has. Returns the names of the first.
@@ -120,6 +124,10 @@ impl Crawled {
         self.saved = files.save(false).unwrap();
         lost.iter().for_each(|(url, body)| drop(save(&mut files, url, body)));
         names
+    }
+
+    fn refused(&self) -> String {
+        self.open().unwrap_err().to_string()
     }
 
     /// The bodies by name.
@@ -219,4 +227,83 @@ fn names_that_an_earlier_version_kept_without_their_urls_are_given_to_no_other_u
     let mut expected = old;
     expected.extend(map([(names[0].as_str(), "A3"), (names[1].as_str(), "a3")]));
     assert_eq!(crawled.bodies(), expected);
+}
+
+#[test]
+fn a_folder_that_was_moved_is_continued_and_another_one_is_refused() {
+    let mut crawled = Crawled::new("folder");
+    crawled.run(&[], &[]);
+    let (first, other) = (crawled.site.clone(), crawled.folder.file("other"));
+    // Nothing is there yet.
+    crawled.site.clone_from(&other);
+    crawled.run(&[], &[]);
+    crawled.site.clone_from(&first);
+    crawled.run(&[(A, "a1")], &[]);
+    let shown = first.to_str().unwrap();
+    assert_eq!(SavedFiles::folder_in(crawled.saved.as_ref().unwrap()), Some(shown));
+
+    crawled.site.clone_from(&other);
+    let names = fs::read(crawled.names()).unwrap();
+    for makes in [false, true] {
+        if makes {
+            // Of another crawl, which has a page of the same name.
+            let mut of_another = Crawled::new("folder-of-another");
+            of_another.site.clone_from(&other);
+            of_another.run(&[(A, "a1")], &[]);
+        } else {
+            fs::remove_dir_all(&other).unwrap();
+        }
+        let refused = crawled.refused();
+        assert!(refused.starts_with(other.to_str().unwrap()), "{refused}");
+        assert!(
+            refused.contains(&format!("saved pages in {shown}")) && refused.contains("another state directory"),
+            "{refused}"
+        );
+        assert_eq!(other.exists(), makes, "no folder is made");
+    }
+    assert_eq!(fs::read(crawled.names()).unwrap(), names);
+
+    fs::remove_dir_all(&other).unwrap();
+    fs::rename(&first, &other).unwrap();
+    let name = crawled.run(&[(A, "a2")], &[]);
+    assert_eq!(crawled.bodies(), map([(name[0].as_str(), "a2")]));
+    assert_eq!(
+        SavedFiles::folder_in(crawled.saved.as_ref().unwrap()),
+        other.to_str(),
+        "the new place is kept"
+    );
+    // The place where it was is another folder now.
+    crawled.site = first;
+    assert!(crawled.refused().contains(other.to_str().unwrap()));
+}
+
+#[test]
+fn a_missing_folder_is_refused_and_an_emptied_one_is_filled_again() {
+    let mut crawled = Crawled::new("missing");
+    crawled.run(&[(A, "a1"), (B, "b1")], &[]);
+    fs::remove_dir_all(&crawled.site).unwrap();
+    let refused = crawled.refused();
+    assert!(
+        refused.starts_with(crawled.site.to_str().unwrap()) && refused.contains("missing: put it back"),
+        "{refused}"
+    );
+    assert!(!crawled.site.exists());
+    fs::create_dir(&crawled.site).unwrap();
+    crawled.run(&[(A, "a2")], &[]);
+    assert_eq!(crawled.bodies(), map([("a.example/a.html", "a2")]));
+}
+
+#[test]
+fn a_crawl_of_an_earlier_version_which_kept_no_folder_is_continued_in_any() {
+    let mut crawled = Crawled::new("no-folder");
+    crawled.run(&[(A, "a1")], &[]);
+    let saved = crawled.saved.as_mut().unwrap();
+    saved.extra.clear();
+    assert_eq!(SavedFiles::folder_in(saved), None);
+    crawled.site = crawled.folder.file("other");
+    crawled.run(&[(A, "a2")], &[]);
+    assert_eq!(
+        SavedFiles::folder_in(crawled.saved.as_ref().unwrap()),
+        crawled.site.to_str()
+    );
 }

@@ -84,6 +84,11 @@ impl Written {
         Ok(())
     }
 
+    /// Returns whether no name was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
     /// Returns whether a URL has this name.
     pub(super) fn contains(&self, path: &str) -> bool {
         self.hashes.contains(&self.hash_of(path, None))

@@ -1,0 +1,47 @@
+//! Where the saved bodies of a crawl are: their folder is named in messages, and known again, also if it was moved.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::output::file::at;
+
+/// The file in the folder by which its crawl knows it.
+pub(super) const MARK: &str = ".crawler-id";
+
+/// Returns the full path of a folder. It may be shown only approximately if it is not Unicode.
+pub(super) fn shown(folder: &Path) -> io::Result<String> {
+    let full = std::path::absolute(folder).map_err(|error| at(folder, &error))?;
+    Ok(full.display().to_string())
+}
+
+/// Returns whether a folder is that of the crawl with this token.
+pub(super) fn is_marked(folder: &Path, token: &str) -> bool {
+    fs::read_to_string(folder.join(MARK)).is_ok_and(|found| found.trim_end() == token)
+}
+
+/// Checks that a folder is the one in which earlier runs have saved pages. These showed it as `earlier`.
+///
+/// A folder at the same place is accepted without its mark: its user may have emptied it.
+pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()> {
+    let refuse = |why: String| {
+        let message = format!("{}: {why}", folder.display());
+        Err(io::Error::new(io::ErrorKind::InvalidData, message))
+    };
+    if shown(folder)? == earlier {
+        // Another error is reported when the folder is made.
+        return match folder.try_exists() {
+            Ok(false) => refuse(
+                "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to go on without them".to_owned(),
+            ),
+            _ => Ok(()),
+        };
+    }
+    if is_marked(folder, token) {
+        return Ok(());
+    }
+    refuse(format!(
+        "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or start a new crawl with \
+         another state directory"
+    ))
+}
