@@ -59,7 +59,7 @@ pub struct Crawl<S = HttpFetcher> {
     frontier: Frontier,
     seen_links: Arc<SeenLinkCache>,
     open_seeds: OpenSeeds,
-    /// The lines per referrer of the previous crawl.
+    /// The URLs per referrer of the previous crawl.
     previous_children: Children,
     ledger: Ledger,
     /// The previous crawl, while some of its pages are not offered yet.

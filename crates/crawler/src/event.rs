@@ -138,8 +138,8 @@ pub struct PageRecord {
     pub links_found: usize,
     /// How many of these links were new to the crawl and were queued.
     pub links_new: usize,
-    /// How many URLs were first found on this page, in this crawl or the one that it repeats: those that were queued, and the lines of
-    /// the previous crawl with this page as their `referrer`.
+    /// How many URLs were first found by this fetch, or in the crawl that this one repeats: those that were queued, and the URLs in the
+    /// lines of the previous crawl with this page as their `referrer`.
     pub children: u64,
     /// How many pages were left after this one, queued or in flight. 0 in the last line of a crawl that ended.
     pub left: u64,

@@ -5,23 +5,32 @@
 //!
 //! That holds if the previous crawl ended. If it was interrupted, URLs were queued that have no line. So unless the last line says that
 //! nothing was [left](crate::PageRecord::left), a page is requested without validators if it has more [children](crate::PageRecord::children) than
-//! lines name it as their referrer. Its answer has the links again, and none of them is lost.
+//! URLs name it as their referrer. Its answer has the links again, and none of them is lost.
+//!
+//! Of a page that was fetched several times, the last line has the validators.
+
+mod lines;
+mod pages;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
+use std::io::{self, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frontier::{Canonicalizer, Link, PreviousFetch, Validators};
 use serde::Deserialize;
 
+use self::lines::{Learned, Lines};
+use self::pages::Pages;
 use crate::fetch::MAX_VALIDATOR_BYTES;
 use crate::page::sitemap::parse_date;
 
-/// The maximum length of a line. The record of a page is always shorter, even with all its selected fields.
-const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) use self::lines::Children;
+
+/// How many redirects to pages with a later line are remembered until that line is read. Further ones are pages of their own.
+const MAX_REDIRECTS: usize = 16_384;
 
 /// A page of a previous crawl, read from a line of its output ([`PageRecord`](crate::PageRecord)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -79,6 +88,11 @@ impl PreviousPage {
         validators_of_body(self.status, self.truncation.as_deref(), validators)
     }
 
+    /// Returns the URL that redirected to it.
+    fn redirect_source(&self) -> Option<&String> {
+        self.redirected_from.as_ref().or(self.was_redirected_from.as_ref())
+    }
+
     /// Returns the links to request it again: its URL, and the URL that redirected to it, which may redirect elsewhere now. URLs that
     /// cannot be crawled are left out.
     pub(crate) fn links(
@@ -93,7 +107,7 @@ impl PreviousPage {
                 ..Link::found(canonicalizer.parse(url).ok()?, self.depth, Arc::default())
             })
         };
-        let redirected_from = self.redirected_from.as_ref().or(self.was_redirected_from.as_ref());
+        let redirected_from = self.redirect_source();
         let previous = PreviousFetch {
             validators: self.validators(),
             redirected_from: redirected_from.cloned(),
@@ -180,38 +194,13 @@ pub enum RecrawlError {
 pub struct PreviousCrawl {
     path: PathBuf,
     file: File,
-    pages: u64,
+    lines: usize,
+    /// Whether each line has a later one of the same URL; empty if none has.
+    replaced: Vec<bool>,
     children: Children,
     /// The pages that are requested without validators, because some of their children have no line; by a hash of their URL.
     whole: HashSet<u64>,
     hasher: RandomState,
-}
-
-/// The number of lines that name each page as their referrer, by a hash of its URL.
-#[derive(Debug, Default)]
-pub(crate) struct Children {
-    lines: HashMap<u64, u64>,
-    hasher: RandomState,
-}
-
-impl Children {
-    fn key(&self, url: &str) -> u64 {
-        self.hasher.hash_one(url)
-    }
-
-    fn count(&mut self, page: &PreviousPage) {
-        if let Some(referrer) = &page.referrer {
-            *self.lines.entry(self.key(referrer)).or_default() += 1;
-        }
-    }
-
-    /// Returns how many lines name this page as their referrer.
-    pub(crate) fn of(&self, url: &str) -> u64 {
-        match self.lines.is_empty() {
-            true => 0,
-            false => self.lines.get(&self.key(url)).copied().unwrap_or_default(),
-        }
-    }
 }
 
 impl PreviousCrawl {
@@ -232,26 +221,18 @@ impl PreviousCrawl {
             return Err(RecrawlError::NoFile(path.to_owned()));
         }
         let file = File::open(path).map_err(unreadable)?;
-        let mut pages = 0;
-        let mut left = None;
-        let mut children = Children::default();
-        let mut promised = Vec::new();
+        let mut lines = Lines::default();
         for page in Pages::new(path, &file) {
-            let page = page?;
-            pages += 1;
-            left = page.left;
-            children.count(&page);
-            let number = page.children.unwrap_or(page.links_new);
-            if number > 0 {
-                promised.push((children.key(&page.url), number));
-            }
+            lines.add(&page?);
         }
-        if left == Some(0) {
-            promised.clear();
-        }
-        promised.retain(|(page, number)| children.lines.get(page).is_none_or(|lines| lines < number));
-        let whole: HashSet<_> = promised.into_iter().map(|(page, _)| page).collect();
+        let Learned {
+            lines,
+            replaced,
+            whole,
+            children,
+        } = lines.learn();
         if !whole.is_empty() {
+            let pages = lines - replaced.iter().filter(|is_replaced| **is_replaced).count();
             log::info!(
                 target: "crawler::recrawl",
                 path:% = path.display(), pages = whole.len();
@@ -264,21 +245,22 @@ impl PreviousCrawl {
         Ok(Self {
             path: path.to_owned(),
             file,
-            pages,
+            lines,
+            replaced,
             whole,
-            hasher: children.hasher.clone(),
+            hasher: children.hasher(),
             children,
         })
     }
 
-    /// Splits off the number of lines per referrer.
+    /// Splits off the number of URLs per referrer.
     pub(crate) fn split_children(mut self) -> (Self, Children) {
         let children = std::mem::take(&mut self.children);
         (self, children)
     }
 
-    /// Reads the pages in order. Lines that were appended after the check are left out. A page that must be requested whole has no
-    /// validators.
+    /// Reads the pages in order. A page with several lines is read from the last one, with the redirect of an earlier one if the last has none.
+    /// Lines that were appended after the check are left out. A page that must be requested whole has no validators.
     ///
     /// An item is an error if the file can no longer be read, or has changed since the check.
     ///
@@ -290,94 +272,57 @@ impl PreviousCrawl {
             path: self.path.clone(),
             source,
         })?;
-        let mut left = self.pages;
-        let (path, whole, hasher) = (&self.path, &self.whole, &self.hasher);
-        let mut pages = Pages::new(path, &self.file);
+        let mut lines = 0..self.lines;
+        let previous = &*self;
+        let mut pages = Pages::new(&previous.path, &previous.file);
+        let mut redirects = HashMap::new();
         Ok(std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
-            let page = pages.next();
-            Some(page.unwrap_or_else(|| Err(RecrawlError::Changed(path.clone()))))
-        })
-        .map(|page| {
-            let mut page = page?;
-            if !whole.is_empty() && whole.contains(&hasher.hash_one(&page.url)) {
-                (page.etag, page.last_modified) = (None, None);
-            }
-            Ok(page)
-        }))
-    }
-}
-
-/// An iterator over the pages of a file, from its current position.
-struct Pages<R> {
-    path: PathBuf,
-    reader: BufReader<R>,
-    text: Vec<u8>,
-    line: u64,
-}
-
-impl<R: Read> Pages<R> {
-    fn new(path: &Path, file: R) -> Self {
-        Self {
-            path: path.to_owned(),
-            reader: BufReader::new(file),
-            text: Vec::new(),
-            line: 0,
-        }
-    }
-
-    /// Reads a line; false at the end.
-    fn read_line(&mut self) -> io::Result<bool> {
-        self.text.clear();
-        self.line += 1;
-        let read = self
-            .reader
-            .by_ref()
-            .take(MAX_LINE_BYTES)
-            .read_until(b'\n', &mut self.text)?;
-        if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a line is longer than 64 MiB",
-            ));
-        }
-        Ok(read > 0)
-    }
-}
-
-impl<R: Read> Iterator for Pages<R> {
-    type Item = Result<PreviousPage, RecrawlError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.read_line() {
-                Ok(false) => return None,
-                Ok(true) if self.text.trim_ascii().is_empty() => {}
-                Ok(true) => break,
-                Err(source) => {
-                    return Some(Err(RecrawlError::Read {
-                        path: self.path.clone(),
-                        source,
-                    }));
+            loop {
+                let line = lines.next()?;
+                let changed = || Err(RecrawlError::Changed(previous.path.clone()));
+                match pages.next().unwrap_or_else(changed) {
+                    Ok(page) => match previous.page_of_line(line, page, &mut redirects) {
+                        Some(page) => return Some(Ok(page)),
+                        None => continue,
+                    },
+                    error => return Some(error),
                 }
             }
+        }))
+    }
+
+    /// Returns the page of a line; `None` if a later line has it. `redirects` is what these are to have of earlier ones.
+    fn page_of_line(
+        &self,
+        line: usize,
+        mut page: PreviousPage,
+        redirects: &mut HashMap<u64, String>,
+    ) -> Option<PreviousPage> {
+        if self.whole.is_empty() && self.replaced.is_empty() {
+            return Some(page);
         }
-        match serde_json::from_slice(&self.text) {
-            Ok(page) => Some(Ok(page)),
-            Err(_) if !self.text.ends_with(b"\n") => {
-                log::warn!(
-                    target: "crawler::recrawl",
-                    path:% = self.path.display();
-                    "the last line of {} is incomplete and was skipped",
-                    self.path.display()
-                );
-                None
+        let key = self.hasher.hash_one(&page.url);
+        if self.replaced.get(line) == Some(&true) {
+            let source = page.redirect_source()?.clone();
+            if redirects.len() < MAX_REDIRECTS {
+                redirects.insert(key, source);
+                return None;
             }
-            Err(why) => Some(Err(RecrawlError::Line {
-                path: self.path.clone(),
-                line: self.line,
-                why,
-            })),
+            return Some(PreviousPage {
+                url: source,
+                depth: page.depth,
+                embedded: page.embedded,
+                referrer: page.referrer,
+                ..PreviousPage::default()
+            });
         }
+        let redirect = redirects.remove(&key);
+        if page.redirect_source().is_none() {
+            page.was_redirected_from = redirect;
+        }
+        if self.whole.contains(&key) {
+            (page.etag, page.last_modified) = (None, None);
+        }
+        Some(page)
     }
 }

@@ -1,0 +1,83 @@
+//! The pages of a file, line by line.
+
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::{PreviousPage, RecrawlError};
+
+/// The maximum length of a line. The record of a page is always shorter, even with all its selected fields.
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// An iterator over the pages of a file, from its current position.
+pub(super) struct Pages<R> {
+    path: PathBuf,
+    reader: BufReader<R>,
+    text: Vec<u8>,
+    line: u64,
+}
+
+impl<R: Read> Pages<R> {
+    pub(super) fn new(path: &Path, file: R) -> Self {
+        Self {
+            path: path.to_owned(),
+            reader: BufReader::new(file),
+            text: Vec::new(),
+            line: 0,
+        }
+    }
+
+    /// Reads a line; false at the end.
+    fn read_line(&mut self) -> io::Result<bool> {
+        self.text.clear();
+        self.line += 1;
+        let read = self
+            .reader
+            .by_ref()
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut self.text)?;
+        if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line is longer than 64 MiB",
+            ));
+        }
+        Ok(read > 0)
+    }
+}
+
+impl<R: Read> Iterator for Pages<R> {
+    type Item = Result<PreviousPage, RecrawlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.read_line() {
+                Ok(false) => return None,
+                Ok(true) if self.text.trim_ascii().is_empty() => {}
+                Ok(true) => break,
+                Err(source) => {
+                    return Some(Err(RecrawlError::Read {
+                        path: self.path.clone(),
+                        source,
+                    }));
+                }
+            }
+        }
+        match serde_json::from_slice(&self.text) {
+            Ok(page) => Some(Ok(page)),
+            Err(_) if !self.text.ends_with(b"\n") => {
+                log::warn!(
+                    target: "crawler::recrawl",
+                    path:% = self.path.display();
+                    "the last line of {} is incomplete and was skipped",
+                    self.path.display()
+                );
+                None
+            }
+            Err(why) => Some(Err(RecrawlError::Line {
+                path: self.path.clone(),
+                line: self.line,
+                why,
+            })),
+        }
+    }
+}
