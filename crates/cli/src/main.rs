@@ -270,7 +270,7 @@ async fn run(
     }
     let crawl = crawl.observe(reporter);
     let crawl = match recrawl {
-        Some(path) => crawl.recrawl(PreviousCrawl::open(path)?),
+        Some(path) => crawl.recrawl(PreviousCrawl::open(path)?)?,
         None => crawl,
     };
     let crawl = outputs::attach(crawl, options, state, bar)?;

@@ -40,7 +40,7 @@ use crate::error::CrawlError;
 use crate::event::{Event, Observer, Progress};
 use crate::fetch::{Fetcher, HttpFetcher};
 use crate::page::links::SeenLinkCache;
-use crate::recrawl::Children;
+use crate::recrawl::{Children, PreviousFile};
 use crate::summary::{Counts, Ending, Summary};
 #[cfg(not(feature = "durable"))]
 use not_saving::Saving;
@@ -64,7 +64,8 @@ pub struct Crawl<S = HttpFetcher> {
     ledger: Ledger,
     /// The previous crawl, while some of its pages are not offered yet.
     recrawl: Option<Recrawl>,
-    is_recrawl: bool,
+    /// The file of the crawl that this one repeats.
+    previous_file: Option<PreviousFile>,
     observers: Vec<Box<dyn Observer>>,
     counts: Counts,
     clock: Clock,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frontier::{Canonicalizer, Link, PreviousFetch, Validators};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use self::lines::{Learned, Lines};
 use self::pages::Pages;
@@ -184,6 +184,27 @@ pub enum RecrawlError {
     /// The file became shorter after the check.
     #[error("{0} was changed while it was read: give a file that nothing writes to")]
     Changed(PathBuf),
+    /// The crawl of the state directory repeats another file.
+    #[error(
+        "{0} is not the file that the crawl in this state directory repeats, and its pages would not be fetched: give the file that the crawl was \
+         begun with, or another directory. To repeat a crawl in its own directory, use --refresh instead of a file"
+    )]
+    OtherFile(PathBuf),
+    /// The crawl of the state directory was begun without a file.
+    #[error(
+        "the crawl in this state directory was begun without --recrawl, so most pages of {0} would not be fetched: give another directory. To \
+         repeat a crawl in its own directory, use --refresh instead of a file"
+    )]
+    BegunWithoutFile(PathBuf),
+}
+
+/// The file of a previous crawl, as the state of the crawl that repeats it has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PreviousFile {
+    /// A hash of its bytes.
+    pub(crate) hash: u64,
+    /// Whether all its pages were offered.
+    pub(crate) is_offered: bool,
 }
 
 /// The output of a previous crawl, a file of JSON lines.
@@ -194,6 +215,8 @@ pub enum RecrawlError {
 pub struct PreviousCrawl {
     path: PathBuf,
     file: File,
+    /// A hash of its bytes.
+    hash: u64,
     lines: usize,
     /// Whether each line has a later one of the same URL; empty if none has.
     replaced: Vec<bool>,
@@ -221,10 +244,12 @@ impl PreviousCrawl {
             return Err(RecrawlError::NoFile(path.to_owned()));
         }
         let file = File::open(path).map_err(unreadable)?;
+        let mut pages = Pages::new(path, &file);
         let mut lines = Lines::default();
-        for page in Pages::new(path, &file) {
+        for page in &mut pages {
             lines.add(&page?);
         }
+        let hash = pages.hash();
         let Learned {
             lines,
             replaced,
@@ -245,12 +270,25 @@ impl PreviousCrawl {
         Ok(Self {
             path: path.to_owned(),
             file,
+            hash,
             lines,
             replaced,
             whole,
             hasher: children.hasher(),
             children,
         })
+    }
+
+    /// Returns the file, of which no page was offered yet.
+    pub(crate) fn previous_file(&self) -> PreviousFile {
+        PreviousFile {
+            hash: self.hash,
+            is_offered: false,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Splits off the number of URLs per referrer.

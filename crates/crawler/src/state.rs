@@ -9,12 +9,13 @@ use frontier::{CanonicalUrl, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::page::fingerprint::content_hash;
+use crate::recrawl::PreviousFile;
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -31,8 +32,8 @@ pub(crate) struct CrawlState {
     pub(crate) seeds: u64,
     /// The hash of the rules of which URLs are the same.
     pub(crate) rules: u64,
-    /// Whether all pages of the crawl that this one repeats were offered; `None` if it repeats none.
-    pub(crate) previous: Option<bool>,
+    /// The file of the crawl that this one repeats; `None` if it repeats none.
+    pub(crate) previous: Option<PreviousFile>,
     pub(crate) outputs: Vec<SavedOutput>,
     /// The files of the outputs as they were at the last sync.
     pub(crate) synced: Vec<SavedFile>,
@@ -46,7 +47,7 @@ pub(crate) struct CrawlStateRef<'a> {
     pub(crate) time: Time,
     pub(crate) seeds: u64,
     pub(crate) rules: u64,
-    pub(crate) previous: Option<bool>,
+    pub(crate) previous: Option<PreviousFile>,
     pub(crate) outputs: &'a [SavedOutput],
     pub(crate) synced: &'a [SavedFile],
 }
@@ -164,21 +165,28 @@ mod tests {
             },
             extra: String::new(),
         }];
+        let previous = PreviousFile {
+            hash: u64::MAX,
+            is_offered: true,
+        };
         let state = CrawlStateRef {
             counts: &counts(),
             elapsed: Duration::from_millis(1_234_567),
             time: Time::from_millis(9),
             seeds: 5,
             rules: u64::MAX,
-            previous: Some(true),
+            previous: Some(previous),
             outputs: &outputs,
             synced: &[outputs[0].file.clone()],
         };
         let bytes = state.write(Vec::new()).unwrap();
         assert!(bytes.len() < 150, "{}", bytes.len());
         let read = CrawlState::read(&bytes).unwrap();
-        assert_eq!((read.elapsed, read.time, read.seeds), (state.elapsed, state.time, 5));
-        assert_eq!((read.previous, read.rules), (Some(true), u64::MAX));
+        assert_eq!(
+            (read.elapsed, read.time, read.seeds),
+            (state.elapsed, state.time, 5)
+        );
+        assert_eq!((read.previous, read.rules), (Some(previous), u64::MAX));
         assert_eq!(read.outputs, outputs);
         assert_eq!(read.synced, [outputs[0].file.clone()]);
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();

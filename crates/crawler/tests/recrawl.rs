@@ -126,7 +126,7 @@ fn crawl_with(
     let run = script.crawl_with(options, |crawl| {
         let crawl = crawl.observe(lines);
         match earlier {
-            Some(earlier) => crawl.recrawl(earlier),
+            Some(earlier) => crawl.recrawl(earlier).unwrap(),
             None => crawl,
         }
     });

@@ -70,7 +70,7 @@ fn recrawl(
     });
     let mut options = scripted::options("http://a.example/");
     options.frontier.ask_robots = false;
-    let run = script.crawl_with(options, |crawl| crawl.recrawl(previous(name, &lines)));
+    let run = script.crawl_with(options, |crawl| crawl.recrawl(previous(name, &lines)).unwrap());
     let mut asked = std::mem::take(&mut *asked.lock().unwrap());
     asked.sort();
     (asked, run.reports.pages)

@@ -28,7 +28,8 @@ pub(crate) struct Site {
     /// Fetch the pages of a JSON lines file of --output again if they changed.
     ///
     /// A CSV file does not do. The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. The
-    /// seeds set the scope. Of a page with several lines, the last one counts.
+    /// seeds set the scope. Of a page with several lines, the last one counts. A --state directory belongs to one such file: give the same one to
+    /// continue, and use another directory, or --refresh, to repeat the crawl once more.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) recrawl: Option<PathBuf>,
     #[command(flatten)]

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::Crawl;
 use crate::error::CrawlError;
 use crate::fetch::Fetcher;
+use crate::recrawl::{PreviousCrawl, RecrawlError};
 
 /// What a crawl with a state directory keeps. Without the feature there is none.
 #[derive(Debug)]
@@ -66,6 +67,11 @@ impl<S: Fetcher> Crawl<S> {
 
     pub(super) fn has_offered_previous(&self) -> bool {
         self.saving.is_some()
+    }
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(super) fn check_previous(&self, _: &PreviousCrawl) -> Result<(), RecrawlError> {
+        Ok(())
     }
 
     pub(super) fn end_of_last_run(&self) -> (Time, Duration) {

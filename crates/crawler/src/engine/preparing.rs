@@ -15,7 +15,7 @@ use crate::config::CrawlConfig;
 use crate::error::StartError;
 use crate::event::{Event, Observer};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
-use crate::recrawl::{Children, PreviousCrawl};
+use crate::recrawl::{Children, PreviousCrawl, RecrawlError};
 use crate::summary::Counts;
 
 impl Crawl {
@@ -80,7 +80,7 @@ impl<S: Fetcher> Crawl<S> {
             previous_children: Children::default(),
             ledger: Ledger::default(),
             recrawl: None,
-            is_recrawl: false,
+            previous_file: None,
             observers: Vec::new(),
             counts: Counts::default(),
             clock: Clock::start(),
@@ -130,13 +130,19 @@ impl<S: Fetcher> Crawl<S> {
     /// Requests are conditional, so a server sends only changed pages. If the previous crawl was interrupted, pages with links to URLs
     /// that it did not fetch are requested whole. Pages outside the scope or over a budget are
     /// refused, as links to them are.
-    #[must_use]
-    pub fn recrawl(mut self, previous: PreviousCrawl) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`OtherFile`](RecrawlError::OtherFile) if the crawl continues one of a state directory that was begun with another file, and
+    /// [`BegunWithoutFile`](RecrawlError::BegunWithoutFile) if that was begun without one: their pages would not be fetched, because the
+    /// crawl has seen their URLs. A file with the same bytes is the same file.
+    pub fn recrawl(mut self, previous: PreviousCrawl) -> Result<Self, RecrawlError> {
+        self.check_previous(&previous)?;
+        self.previous_file = Some(previous.previous_file());
         let (previous, children) = previous.split_children();
         self.previous_children = children;
         self.recrawl = Some(Recrawl::new(previous));
-        self.is_recrawl = true;
-        self
+        Ok(self)
     }
 
     /// Returns the checked options.

@@ -1,5 +1,7 @@
 //! Commits of a crawl with a state directory: the outputs first, then frontier, counts and outputs' states in one step.
 
+mod offered;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +19,7 @@ use crate::engine::last_sync::go_back_if_outputs_are_lost;
 use crate::error::{CrawlError, StartError};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::output::replace_file;
+use crate::recrawl::PreviousFile;
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, CrawlStateRef, StateError, hash_of_seeds};
@@ -41,8 +44,8 @@ pub(super) struct Saving {
     offered_seeds: Option<u64>,
     /// The hash of the rules of which URLs are the same.
     rules: u64,
-    /// Whether earlier runs have offered all pages of the previous crawl; `None` if they had none.
-    previous: Option<bool>,
+    /// The file of the crawl that earlier runs repeat; `None` if they repeat none.
+    previous: Option<PreviousFile>,
     /// The duration of earlier runs, and the time of the last commit.
     earlier: Duration,
     last_time: Time,
@@ -231,22 +234,6 @@ impl<S: Fetcher> Crawl<S> {
         }
     }
 
-    /// Returns whether earlier runs have offered any seeds.
-    pub(super) fn has_offered_some_seeds(&self) -> bool {
-        self.is_continued()
-    }
-
-    /// Returns whether earlier runs have offered the seeds.
-    pub(super) fn has_offered_seeds(&self) -> bool {
-        let saving = self.saving.as_ref();
-        saving.is_some_and(|saving| saving.offered_seeds == Some(saving.seeds))
-    }
-
-    /// Returns whether earlier runs have offered all pages of the crawl that this one repeats.
-    pub(super) fn has_offered_previous(&self) -> bool {
-        self.saving.as_ref().is_some_and(|saving| saving.previous == Some(true))
-    }
-
     /// Returns a time that is not before the last run, and the duration of all earlier runs.
     pub(super) fn end_of_last_run(&self) -> (Time, Duration) {
         let saved = self.saving.as_ref().map(|saving| (saving.last_time, saving.earlier));
@@ -387,10 +374,7 @@ impl<S: Fetcher> Crawl<S> {
             time: now,
             seeds: saving.seeds,
             rules: saving.rules,
-            previous: match self.is_recrawl {
-                true => Some(self.recrawl.is_none()),
-                false => saving.previous,
-            },
+            previous: self.previous_file.or(saving.previous),
             outputs: &saving.outputs,
             synced: &saving.synced,
         };

@@ -66,7 +66,7 @@ impl<S: Fetcher> Crawl<S> {
             });
         }
         if self.has_offered_previous() {
-            self.recrawl = None;
+            self.end_recrawl();
         }
         self.offer_previous(PreviousPages::InReach)?;
         if has_new_seeds {
@@ -80,7 +80,7 @@ impl<S: Fetcher> Crawl<S> {
     fn has_only_new_seeds(&self) -> bool {
         let options = self.config.options();
         let is_first_run = self.frontier.is_drained() && !self.has_offered_some_seeds();
-        is_first_run && options.refresh.is_none() && !self.is_recrawl && !options.frontier.recall
+        is_first_run && options.refresh.is_none() && self.previous_file.is_none() && !options.frontier.recall
     }
 
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.
@@ -139,10 +139,19 @@ impl<S: Fetcher> Crawl<S> {
             }
         }
         self.offer(&links)?;
-        if left > 0 {
-            self.recrawl = Some(recrawl);
+        match left {
+            0 => self.end_recrawl(),
+            _ => self.recrawl = Some(recrawl),
         }
         Ok(())
+    }
+
+    /// Notes that all pages of the previous crawl were offered.
+    fn end_recrawl(&mut self) {
+        self.recrawl = None;
+        if let Some(file) = &mut self.previous_file {
+            file.is_offered = true;
+        }
     }
 
     fn offer(&mut self, links: &[Link]) -> Result<(), FrontierError> {

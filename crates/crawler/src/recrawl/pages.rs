@@ -4,9 +4,13 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::{PreviousPage, RecrawlError};
+use crate::page::fingerprint::content_hash;
 
 /// The maximum length of a line. The record of a page is always shorter, even with all its selected fields.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// An odd number, so that a product has as many values as its other factor.
+const ODD: u64 = 0x0000_0100_0000_01B3;
 
 /// An iterator over the pages of a file, from its current position.
 pub(super) struct Pages<R> {
@@ -14,6 +18,7 @@ pub(super) struct Pages<R> {
     reader: BufReader<R>,
     text: Vec<u8>,
     line: u64,
+    hash: u64,
 }
 
 impl<R: Read> Pages<R> {
@@ -23,7 +28,13 @@ impl<R: Read> Pages<R> {
             reader: BufReader::new(file),
             text: Vec::new(),
             line: 0,
+            hash: 0,
         }
+    }
+
+    /// Returns a hash of all bytes that were read.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Reads a line; false at the end.
@@ -35,6 +46,8 @@ impl<R: Read> Pages<R> {
             .by_ref()
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut self.text)?;
+        let of_line = content_hash(&self.text).map_or(0, |hash| hash.value() as u64);
+        self.hash = (self.hash ^ of_line).wrapping_mul(ODD);
         if read as u64 == MAX_LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

@@ -9,6 +9,7 @@
 
 mod before_commits;
 mod power_cuts;
+mod recrawls;
 #[path = "../scripted/mod.rs"]
 mod scripted;
 mod stops;
@@ -347,7 +348,8 @@ fn a_repeated_crawl_continues_too() {
     let (folder, site) = (Folder::new("repeat"), Site::default());
     let mut kills = 0;
     loop {
-        let crawl = with_outputs(open(&folder, &site, options()).unwrap(), &folder).recrawl(previous());
+        let crawl = with_outputs(open(&folder, &site, options()).unwrap(), &folder);
+        let crawl = crawl.recrawl(previous()).unwrap();
         let time = Duration::from_millis(1000 + 500 * kills);
         if let Some(end) = run(crawl, time) {
             assert_eq!(end.unwrap().ending, Ending::Drained);
