@@ -275,9 +275,8 @@ impl<S: Fetcher> Crawl<S> {
         let is_seed_redirected =
             |entry: &Entry, outcome: Option<&Outcome>| entry.metadata.seed && outcome == Some(&Outcome::Redirected);
         let mut ended = settlements.iter().zip(&reports);
-        if self.recrawl.is_some() && ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome())) {
-            self.offer_previous_in_new_reach()?;
-        }
+        let has_new_reach =
+            self.recrawl.is_some() && ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome()));
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {
             self.open_seeds.settled(&report.entry, settlement.links(), &settled);
             self.notify(&Event::Offered {
@@ -285,6 +284,10 @@ impl<S: Fetcher> Crawl<S> {
                 verdicts: &settled.verdicts,
             });
             self.report_settled(report, &settled);
+        }
+        // It commits, so what was settled must be in the outputs.
+        if has_new_reach {
+            self.offer_previous_in_new_reach()?;
         }
         Ok(())
     }

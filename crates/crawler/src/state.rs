@@ -28,8 +28,8 @@ pub(crate) struct CrawlState {
     pub(crate) elapsed: Duration,
     /// When it was written.
     pub(crate) time: Time,
-    /// The hash of the seeds that were offered.
-    pub(crate) seeds: u64,
+    /// The hash of the seeds that were all offered; `None` if none were yet.
+    pub(crate) seeds: Option<u64>,
     /// The hash of the rules of which URLs are the same.
     pub(crate) rules: u64,
     /// The file of the crawl that this one repeats; `None` if it repeats none.
@@ -45,7 +45,7 @@ pub(crate) struct CrawlStateRef<'a> {
     pub(crate) counts: &'a Counts,
     pub(crate) elapsed: Duration,
     pub(crate) time: Time,
-    pub(crate) seeds: u64,
+    pub(crate) seeds: Option<u64>,
     pub(crate) rules: u64,
     pub(crate) previous: Option<PreviousFile>,
     pub(crate) outputs: &'a [SavedOutput],
@@ -173,7 +173,7 @@ mod tests {
             counts: &counts(),
             elapsed: Duration::from_millis(1_234_567),
             time: Time::from_millis(9),
-            seeds: 5,
+            seeds: Some(5),
             rules: u64::MAX,
             previous: Some(previous),
             outputs: &outputs,
@@ -184,7 +184,7 @@ mod tests {
         let read = CrawlState::read(&bytes).unwrap();
         assert_eq!(
             (read.elapsed, read.time, read.seeds),
-            (state.elapsed, state.time, 5)
+            (state.elapsed, state.time, Some(5))
         );
         assert_eq!((read.previous, read.rules), (Some(previous), u64::MAX));
         assert_eq!(read.outputs, outputs);

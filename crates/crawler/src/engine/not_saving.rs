@@ -65,6 +65,9 @@ impl<S: Fetcher> Crawl<S> {
         self.saving.is_some()
     }
 
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(super) fn note_offered_seeds(&mut self) {}
+
     pub(super) fn has_offered_previous(&self) -> bool {
         self.saving.is_some()
     }

@@ -39,7 +39,9 @@ pub(super) struct Saving {
     outputs: Vec<SavedOutput>,
     /// What the last synced commit has of their files.
     synced: Vec<SavedFile>,
-    /// The hash of the seeds, and of those that earlier runs have offered; `None` in the first run.
+    /// Whether the last commit is of an earlier run, or this run has gone on from it.
+    is_continued: bool,
+    /// The hash of the seeds, and of those that were offered; `None` if no seeds were all offered yet.
     seeds: u64,
     offered_seeds: Option<u64>,
     /// The hash of the rules of which URLs are the same.
@@ -181,7 +183,8 @@ impl<S: Fetcher> Crawl<S> {
             saving.outputs = state.outputs;
             // The last run has synced them, or `go_back_if_outputs_are_lost` has.
             saving.note_synced();
-            saving.offered_seeds = Some(state.seeds);
+            saving.is_continued = true;
+            saving.offered_seeds = state.seeds;
             saving.previous = state.previous;
             saving.earlier = state.elapsed;
             saving.last_time = state.time.max(opened.now);
@@ -192,9 +195,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns whether the crawl continues one that an earlier run began.
     pub fn is_continued(&self) -> bool {
-        self.saving
-            .as_ref()
-            .is_some_and(|saving| saving.offered_seeds.is_some())
+        self.saving.as_ref().is_some_and(|saving| saving.is_continued)
     }
 
     /// Returns the options that differ from those of the last run and hold for links that are found from now on, by the names of their
@@ -372,7 +373,7 @@ impl<S: Fetcher> Crawl<S> {
             counts: &self.counts,
             elapsed: self.clock.elapsed(),
             time: now,
-            seeds: saving.seeds,
+            seeds: saving.offered_seeds,
             rules: saving.rules,
             previous: self.previous_file.or(saving.previous),
             outputs: &saving.outputs,

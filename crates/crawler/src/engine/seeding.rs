@@ -15,6 +15,8 @@ use crate::recrawl::{PreviousCrawl, shared};
 
 /// How many links to pages of a previous crawl are offered in one batch.
 const LINKS_AT_ONCE: usize = 256;
+/// After how many links the crawl commits, so that those in memory are bounded.
+const LINKS_PER_COMMIT: usize = 1024;
 
 /// Which pages of a previous crawl are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ impl Recrawl {
 
 impl<S: Fetcher> Crawl<S> {
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
-    /// has done it.
+    /// has done it. If they are many, it commits meanwhile, and a run after a kill offers all again.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
         if self.has_only_new_seeds() {
             self.open_seeds = OpenSeeds::none();
@@ -56,7 +58,7 @@ impl<S: Fetcher> Crawl<S> {
         self.begin_retry()?;
         let config = Arc::clone(&self.config);
         let has_new_seeds = !self.has_offered_seeds();
-        for seed in config.seeds().iter().filter(|_| has_new_seeds) {
+        for (at, seed) in config.seeds().iter().filter(|_| has_new_seeds).enumerate() {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
             let link = [Link::seed(seed.clone())];
             self.open_seeds.offered(&link, &[verdict]);
@@ -64,6 +66,9 @@ impl<S: Fetcher> Crawl<S> {
                 links: &link,
                 verdicts: &[verdict],
             });
+            if at % LINKS_PER_COMMIT == LINKS_PER_COMMIT - 1 {
+                self.save()?;
+            }
         }
         if self.has_offered_previous() {
             self.end_recrawl();
@@ -71,6 +76,7 @@ impl<S: Fetcher> Crawl<S> {
         self.offer_previous(PreviousPages::InReach)?;
         if has_new_seeds {
             self.offer_well_known_sitemaps()?;
+            self.note_offered_seeds();
         }
         self.queue_retried()
     }
@@ -86,7 +92,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.
     ///
     /// It runs before the target of the redirect is fetched, so that these pages are offered with their stored
-    /// validators. Each call reads the whole file. So with many seeds it runs after redirects 1, 2, 4, 8 and so on
+    /// validators. It commits if they are many. Each call reads the whole file. So with many seeds it runs after redirects 1, 2, 4, 8 and so on
     /// only.
     pub(super) fn offer_previous_in_new_reach(&mut self) -> Result<(), CrawlError> {
         let Some(recrawl) = &mut self.recrawl else {
@@ -108,7 +114,7 @@ impl<S: Fetcher> Crawl<S> {
         let canonicalizer = &config.options().canonicalizer;
         let mut referrer = None;
         let mut links = Vec::new();
-        let mut left = 0_u64;
+        let (mut left, mut uncommitted) = (0_u64, 0);
         for (at, page) in recrawl.previous.pages()?.enumerate() {
             let page = page?;
             if recrawl.offered.len() <= at {
@@ -130,7 +136,13 @@ impl<S: Fetcher> Crawl<S> {
             referrer = shared(page.referrer.as_deref(), &referrer);
             links.extend(page.links(referrer.clone(), canonicalizer));
             if links.len() >= LINKS_AT_ONCE {
-                self.offer(&std::mem::take(&mut links))?;
+                self.offer(&links)?;
+                uncommitted += links.len();
+                links.clear();
+            }
+            if uncommitted >= LINKS_PER_COMMIT {
+                self.save()?;
+                uncommitted = 0;
             }
             if *self.stop.borrow() != Stop::No {
                 // A later run of a crawl with a state directory offers the others.
@@ -165,17 +177,22 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Offers the well-known sitemaps of the seeds' origins if robots.txt is off, because then no robots.txt can name
     /// any.
-    fn offer_well_known_sitemaps(&mut self) -> Result<(), FrontierError> {
+    fn offer_well_known_sitemaps(&mut self) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
         let options = config.options();
         if !options.sitemaps || options.frontier.ask_robots {
             return Ok(());
         }
-        let origins = config.seeds().iter().map(CanonicalUrl::origin);
-        let links: Vec<_> = origins
-            .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
-            .collect();
-        self.frontier.offer(&links, self.clock.now())?;
+        for seeds in config.seeds().chunks(LINKS_PER_COMMIT) {
+            let origins = seeds.iter().map(CanonicalUrl::origin);
+            let links: Vec<_> = origins
+                .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
+                .collect();
+            self.frontier.offer(&links, self.clock.now())?;
+            if seeds.len() == LINKS_PER_COMMIT {
+                self.save()?;
+            }
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Recrawls with a state directory: which file it takes.
+//! Recrawls with a state directory: which file it takes, and how many pages are offered between two commits.
 
 use std::path::Path;
 
@@ -106,4 +106,133 @@ fn a_directory_that_was_begun_without_a_file_takes_none() {
     let refused = repeating(&folder, &leaves, &file).unwrap_err();
     assert!(matches!(refused, RecrawlError::BegunWithoutFile(_)), "{refused}");
     assert!(refused.to_string().contains("another directory"), "{refused}");
+}
+
+/// Counts the links that are offered between two commits, and fails at one of them, like a kill.
+#[derive(Clone, Default)]
+struct Commits {
+    kill_at: usize,
+    commits: Arc<AtomicUsize>,
+    offered: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Observer for Commits {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if let Event::Offered { links, .. } = event {
+            let offered = self.offered.fetch_add(links.len(), Ordering::Relaxed) + links.len();
+            self.most.fetch_max(offered, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, _: bool) -> io::Result<Option<crawler::output::SavedOutput>> {
+        self.offered.store(0, Ordering::Relaxed);
+        match self.commits.fetch_add(1, Ordering::Relaxed) + 1 {
+            commit if commit == self.kill_at => Err(io::Error::other("killed")),
+            _ => Ok(None),
+        }
+    }
+}
+
+const MANY: usize = 2500;
+/// A commit comes after 1024 links, which come 256 at a time.
+const MOST: usize = 1024 + 256;
+
+#[test]
+fn many_pages_of_a_file_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+    for kill_at in [0, 1, 2] {
+        let (folder, leaves) = (Folder::new("many-pages"), Leaves::default());
+        let file = pages(&folder, "file", 0..MANY);
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let crawl = repeating(&folder, &leaves, &file).unwrap().observe(commits.clone());
+        let end = run_leaves(crawl);
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(
+            (256..=MOST).contains(&most),
+            "{most} pages were offered without a commit"
+        );
+        if kill_at > 0 {
+            assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
+            assert!(leaves.take_requests().is_empty(), "killed before the first request");
+            run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+        }
+        let all: Vec<_> = [SITE.to_owned()].into_iter().chain((0..MANY).map(leaf)).collect();
+        assert_eq!(leaves.take_requests(), all, "{kill_at}");
+        run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+        assert!(leaves.take_requests().is_empty());
+    }
+}
+
+#[test]
+fn many_seeds_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+    let seeds: Vec<_> = (0..MANY).map(leaf).collect();
+    for kill_at in [0, 1, 2] {
+        let (folder, leaves) = (Folder::new("many-seeds"), Leaves::default());
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let end = run_leaves(open_leaves(&folder, &leaves, &seeds).observe(commits.clone()));
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(most <= MOST, "{most} seeds were offered without a commit");
+        if kill_at > 0 {
+            assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
+            assert!(leaves.take_requests().is_empty(), "killed before the first request");
+            run_leaves(open_leaves(&folder, &leaves, &seeds)).unwrap();
+        }
+        assert_eq!(leaves.take_requests(), seeds, "{kill_at}");
+    }
+}
+
+#[test]
+fn pages_that_a_redirected_seed_brings_into_reach_are_committed_while_they_are_offered() {
+    let (folder, leaves) = (Folder::new("many-later"), Leaves::default());
+    let file = pages(&folder, "file", 0..MANY);
+    for kill_at in [2, 3, 4, 5, 0] {
+        let moved = Moved(leaves.clone());
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let config = CrawlConfig::new(leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()])).unwrap();
+        let crawl = Crawl::open_with_fetcher(config, moved, &folder.state()).unwrap();
+        let crawl = with_lines(crawl, &folder)
+            .recrawl(PreviousCrawl::open(&file).unwrap())
+            .unwrap();
+        let end = scripted::paused_runtime().block_on(crawl.observe(commits.clone()).run());
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(most <= MOST, "{most} pages were offered without a commit");
+        assert!(end.is_ok() || kill_at > 0, "{end:?}");
+    }
+    let lines = folder.urls("pages");
+    assert_eq!(lines.len(), 2 + MANY);
+    assert!(lines.values().all(|count| *count == 1));
+}
+
+/// A seed that answers together with the one that redirects, so that its line must be in the same commit.
+const OTHER: &str = "http://other.example/";
+
+/// A site behind a seed that redirects to it.
+struct Moved(Leaves);
+
+impl Fetcher for Moved {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        match request.url.host_str() {
+            Some("moved.example") => Ok(scripted::redirect(SITE)),
+            _ => self.0.fetch(request).await,
+        }
+    }
+}
+
+fn with_lines<S: Fetcher>(crawl: Crawl<S>, folder: &Folder) -> Crawl<S> {
+    let path = folder.0.join("pages");
+    let file = match crawl.saved_output("pages") {
+        Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
+        None => OutputFile::create(&path).unwrap(),
+    };
+    crawl.observe(JsonLines::continuing("pages", file))
 }

@@ -16,6 +16,13 @@ impl<S: Fetcher> Crawl<S> {
         saving.is_some_and(|saving| saving.offered_seeds == Some(saving.seeds))
     }
 
+    /// Notes that all seeds were offered. A run that ends before the next commit leaves that to the next run.
+    pub(in crate::engine) fn note_offered_seeds(&mut self) {
+        if let Some(saving) = &mut self.saving {
+            saving.offered_seeds = Some(saving.seeds);
+        }
+    }
+
     /// Returns whether earlier runs have offered all pages of the crawl that this one repeats.
     pub(in crate::engine) fn has_offered_previous(&self) -> bool {
         let saved = self.saving.as_ref().and_then(|saving| saving.previous);
@@ -24,7 +31,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Checks that earlier runs have repeated the same crawl. The seen-set has most pages of another one.
     pub(in crate::engine) fn check_previous(&self, previous: &PreviousCrawl) -> Result<(), RecrawlError> {
-        let Some(saving) = self.saving.as_ref().filter(|saving| saving.offered_seeds.is_some()) else {
+        let Some(saving) = self.saving.as_ref().filter(|saving| saving.is_continued) else {
             return Ok(());
         };
         let path = || previous.path().to_owned();
