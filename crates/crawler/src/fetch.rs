@@ -24,6 +24,7 @@ mod own_headers;
 mod pools;
 mod proxy;
 mod sessions;
+mod tls_end;
 mod trust;
 
 use std::future::Future;

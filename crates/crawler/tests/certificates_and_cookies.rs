@@ -1,4 +1,4 @@
-//! Servers whose certificate nobody signed, and cookies from a file.
+//! Servers whose certificate nobody signed, or whose connections end without an alert, and cookies from a file.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,15 +8,16 @@
 
 mod hostile;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crawler::fetch::CookieFile;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
+use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary, TruncationReason};
 use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
 use hostile::server::{Script, Server, html, page};
-use hostile::tls::{start_counting, start_self_signed};
+use hostile::tls::{start_counting, start_self_signed, start_without_alerts};
 
 fn options(seed: String) -> CrawlOptions {
     CrawlOptions {
@@ -43,6 +44,13 @@ async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
     Crawl::with_http(config, &http).unwrap().run().await.unwrap()
 }
 
+fn accepting_any_certificate() -> HttpOptions {
+    HttpOptions {
+        accept_any_certificate: true,
+        ..HttpOptions::default()
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
     let seed = start_self_signed().await;
@@ -54,11 +62,7 @@ async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
         summary.failed.contains_key(&FailureKind::Tls) || summary.report.origins_given_up == 1,
         "{summary}"
     );
-    let http = HttpOptions {
-        accept_any_certificate: true,
-        ..HttpOptions::default()
-    };
-    let summary = crawl(options(seed), http).await;
+    let summary = crawl(options(seed), accepting_any_certificate()).await;
     assert_eq!(summary.pages, 1, "{summary}");
 }
 
@@ -77,14 +81,87 @@ async fn the_sessions_of_many_hosts_are_resumed_when_their_turn_comes_again() {
         concurrency: NonZeroUsize::MIN,
         ..options(String::new())
     };
-    let http = HttpOptions {
-        accept_any_certificate: true,
-        ..HttpOptions::default()
-    };
-    let summary = crawl(options, http).await;
+    let summary = crawl(options, accepting_any_certificate()).await;
     assert_eq!(summary.pages, 2 * HOSTS as u64, "{summary}");
     let count = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::Relaxed);
     assert_eq!((count(&handshakes.full), count(&handshakes.resumed)), (HOSTS, HOSTS));
+}
+
+/// The warnings of all tests.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl log::Log for Warnings {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        self.0.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_ends_with_its_tls_connection_also_without_an_alert() {
+    log::set_logger(&WARNINGS).unwrap();
+    log::set_max_level(log::LevelFilter::Warn);
+    let (port, requests) = start_without_alerts(|target| {
+        let (kind, body) = match target {
+            "/robots.txt" => ("text/plain", "User-agent: *\nDisallow: /3"),
+            "/" => ("text/html", "<a href=/2>2</a><a href=/3>3</a>"),
+            _ => ("text/html", "end"),
+        };
+        format!("HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n{body}").into_bytes()
+    })
+    .await;
+    let mut options = options(format!("https://127.0.0.1:{port}/"));
+    options.frontier.ask_robots = true;
+    options.frontier.retries.max_first_downtime = Duration::ZERO;
+    let summary = crawl(options, accepting_any_certificate()).await;
+    assert_eq!(*requests.lock().unwrap(), ["/robots.txt", "/", "/2"], "{summary}");
+    assert!(
+        summary.missing().is_empty() && summary.bodies_truncated.is_empty(),
+        "{summary}"
+    );
+    let origin = format!("https://127.0.0.1:{port} ");
+    let mut warnings = WARNINGS.0.lock().unwrap().clone();
+    warnings.retain(|warning| warning.starts_with(&origin));
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("close_notify"),
+        "{warnings:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_delimits_itself_is_incomplete_if_its_tls_connection_ends_too_early() {
+    let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 0x4b, 0xcd];
+    for (headers, body, reason) in [
+        (
+            "Content-Length: 100\r\n",
+            &b"<a href=/2>2</a>"[..],
+            TruncationReason::Connection,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\n",
+            b"10\r\n<a href=/2>2</a>\r\n",
+            TruncationReason::Connection,
+        ),
+        ("Content-Encoding: gzip\r\n", &gzip, TruncationReason::Coding),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{headers}\r\n");
+        let answer = [head.as_bytes(), body].concat();
+        let (port, _) = start_without_alerts(move |_| answer.clone()).await;
+        let mut options = options(format!("https://127.0.0.1:{port}/"));
+        options.frontier.retries.max_attempts = NonZeroU32::MIN;
+        options.frontier.max_pages = Some(1);
+        let summary = crawl(options, accepting_any_certificate()).await;
+        assert_eq!(summary.bodies_truncated, [(reason, 1)].into(), "{headers}{summary}");
+        let failed = summary.failed.contains_key(&FailureKind::Incomplete);
+        assert_eq!(failed, reason == TruncationReason::Connection, "{headers}{summary}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The HTTP client: one request at a time, by one of two connection pools.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, PROXY_AUTHORIZATION, USER_AGENT,
+    IF_NONE_MATCH, PROXY_AUTHORIZATION, TRANSFER_ENCODING, USER_AGENT,
 };
 use hyper::{Uri, Version};
 use hyper_util::client::legacy::connect::HttpInfo;
@@ -30,6 +30,7 @@ use super::kept::Kept;
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
 use super::pools::{ClientError, ClientSettings, Pool};
+use super::tls_end::UnannouncedEnd;
 use super::{
     BodyExtent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
     TruncationReason, error,
@@ -74,6 +75,8 @@ pub struct HttpFetcher {
     assets: bool,
     /// When the file handles were last exhausted.
     handles_exhausted: Mutex<Option<Instant>>,
+    /// Whether an unannounced end of a body was logged.
+    has_logged_end: AtomicBool,
 }
 
 impl HttpFetcher {
@@ -134,6 +137,7 @@ impl HttpFetcher {
             keep_bodies: options.keep_bodies,
             assets: options.assets,
             handles_exhausted: Mutex::default(),
+            has_logged_end: AtomicBool::default(),
         })
     }
 
@@ -299,13 +303,20 @@ impl Fetcher for HttpFetcher {
             answer.cookies_dropped = jars.keep(&request.url, response.headers());
         }
         answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
-        let Some(cap) = self.cap(request.kind, &answer, response.body().size_hint().exact()) else {
+        let announced = response.body().size_hint().exact();
+        let Some(cap) = self.cap(request.kind, &answer, announced) else {
             answer.extent = BodyExtent::Skipped;
             answer.elapsed = started.elapsed();
             return Ok(answer);
         };
         let received = receive(&mut response, cap, deadline, answer.exchange.is_some()).await;
         answer.elapsed = started.elapsed();
+        let is_delimited = announced.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
+        if let (Ok((_, None)), false) = (&received, is_delimited)
+            && let Some(end) = response.extensions().get::<UnannouncedEnd>()
+        {
+            end.log_first(&request.url, &self.has_logged_end);
+        }
         drop(response);
         match received {
             Ok((receiving, cut)) => {

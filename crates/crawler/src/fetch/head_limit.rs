@@ -18,6 +18,8 @@ use std::task::{Context, Poll, ready};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::tls_end::UnannouncedEnd;
+
 /// How many bytes may come before a final head, besides the longest head that is allowed.
 const MAX_BYTES_BEFORE_HEAD: usize = 1024 * 1024;
 
@@ -70,6 +72,7 @@ pub(super) struct Limited<S> {
     stream: S,
     is_forwarded: bool,
     limit: HeadLimit,
+    end: UnannouncedEnd,
     /// For HTTP/2.
     frames: Option<Frames>,
 }
@@ -82,6 +85,7 @@ impl<S: Connection> Limited<S> {
             stream,
             is_forwarded,
             limit,
+            end: UnannouncedEnd::default(),
         }
     }
 }
@@ -89,14 +93,18 @@ impl<S: Connection> Limited<S> {
 impl<S: Connection> Connection for Limited<S> {
     fn connected(&self) -> Connected {
         let info = self.stream.connected().proxy(self.is_forwarded);
-        info.extra(self.limit.clone())
+        info.extra(self.limit.clone()).extra(self.end.clone())
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Limited<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        match self.frames {
+            Some(_) => read?,
+            None => self.end.or_end(read)?,
+        }
         let received = buf.filled().get(before..).unwrap_or_default();
         let counted = match &mut self.frames {
             Some(frames) => frames.bytes_besides_data(received),

@@ -1,7 +1,7 @@
 //! A server over TLS with a certificate that no authority signed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{HandshakeKind, ServerConfig};
@@ -27,6 +27,42 @@ pub(crate) fn self_signed() -> TlsAcceptor {
 pub(crate) async fn start_self_signed() -> String {
     let (port, _) = start_counting().await;
     format!("https://127.0.0.1:{port}/")
+}
+
+/// Starts a server with a self-signed certificate that closes each connection after its answer without an alert (`close_notify`). Returns its
+/// port, and the requests that it has received.
+pub(crate) async fn start_without_alerts(
+    answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let acceptor = self_signed();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (answer, received) = (Arc::new(answer), Arc::clone(&requests));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, answer, received) = (acceptor.clone(), Arc::clone(&answer), Arc::clone(&received));
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let Ok(byte) = stream.read_u8().await else { return };
+                    head.push(byte);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                let answer = answer(&target);
+                received.lock().unwrap().push(target);
+                let _ = stream.write_all(&answer).await;
+                let _ = stream.flush().await;
+                // The socket is closed, which TLS does not notice.
+                let _ = stream.get_mut().0.shutdown().await;
+            });
+        }
+    });
+    (port, requests)
 }
 
 /// The number of handshakes, by their kind.
