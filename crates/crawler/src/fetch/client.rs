@@ -23,7 +23,7 @@ use super::body::Receiving;
 use super::cookies::Jars;
 use super::decoding::{ACCEPTED, Decoding};
 use super::exchange::{Head, SentRequest};
-use super::guard::{AddressGuard, FirstLook, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
+use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
 use super::head_limit::HeadLimit;
 use super::headers::{self, is_css, is_html};
 use super::kept::Kept;
@@ -60,8 +60,7 @@ pub struct HttpFetcher {
     /// The login of an HTTP proxy. For `https` the connector sends it.
     proxy_login: Option<HeaderValue>,
     jars: Option<Jars>,
-    first_look: FirstLook,
-    /// How many first looks the last [`save`](Fetcher::save) had.
+    /// How many first looks the last [`save`](Fetcher::save) had; at first a number that none has, because it may lack seeds.
     saved_looks: AtomicUsize,
     has_proxy: bool,
     /// The maximum time of a request, its body included.
@@ -110,8 +109,8 @@ impl HttpFetcher {
         let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
             has_proxy: settings.proxy().is_some(),
-            first_look: settings.first_look().clone(),
-            saved_looks: AtomicUsize::new(0),
+            address_guard: AddressGuard::sharing(settings.first_look().clone(), config.seeds()),
+            saved_looks: AtomicUsize::new(usize::MAX),
             proxy_login: settings.proxy().and_then(|proxy| proxy.basic_auth().cloned()),
             timeout: http.timeout,
             open: Pool::new(settings.guarded_by(if http.allow_private_addresses {
@@ -120,7 +119,6 @@ impl HttpFetcher {
                 Guard::AsAtFirst
             })),
             guarded: Pool::new(settings),
-            address_guard: AddressGuard::new(config.seeds()),
             allow_private: http.allow_private_addresses,
             resolver,
             look_up_timeout: http.timeout.min(http.connect_timeout),
@@ -261,16 +259,16 @@ impl HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     fn save(&self) -> Option<Vec<u8>> {
-        let looks = self.first_look.len();
+        let looks = self.address_guard.first_looks();
         let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
         let has_cookies = self.jars.as_ref().is_some_and(Jars::take_changed);
         let jars = || self.jars.as_ref().map(Jars::save).unwrap_or_default();
-        (has_looked || has_cookies).then(|| Kept::new(self.first_look.all(), jars()).write())
+        (has_looked || has_cookies).then(|| Kept::new(self.address_guard.save(), jars()).write())
     }
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
         let kept = Kept::read(saved)?;
-        self.first_look.restore(kept.first_looks);
+        self.address_guard.restore(kept.guard);
         if let Some(jars) = &self.jars {
             jars.restore(kept.jars);
         }

@@ -1,18 +1,19 @@
 //! The address guard, and the resolver that applies it. The addresses that pass are those that are dialled: there is no second
 //! look-up that could answer otherwise.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::vec;
 
 use frontier::{CanonicalUrl, Origin};
 use hyper_util::client::legacy::connect::dns::Name;
+use serde::{Deserialize, Serialize};
 use tower_service::Service;
 use url::{Host, Url};
 
@@ -111,17 +112,53 @@ pub(super) fn is_localhost(name: &str) -> bool {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AddressGuard {
-    seed_origins: HashSet<Origin>,
+    /// Also those of earlier runs.
+    seed_origins: Arc<RwLock<HashSet<Origin>>>,
     first_look: FirstLook,
 }
 
 impl AddressGuard {
-    /// Makes the guard of a crawl with these seeds.
+    /// Makes the guard of a crawl with these seeds. For a crawl that is continued, these are the seeds of all its runs.
     pub fn new(seeds: &[CanonicalUrl]) -> Self {
+        Self::sharing(FirstLook::default(), seeds)
+    }
+
+    /// Makes the guard of a crawl whose names are also looked up by others.
+    pub(super) fn sharing(first_look: FirstLook, seeds: &[CanonicalUrl]) -> Self {
+        let seed_origins: HashSet<_> = seeds.iter().map(CanonicalUrl::origin).collect();
         Self {
-            seed_origins: seeds.iter().map(CanonicalUrl::origin).collect(),
-            first_look: FirstLook::default(),
+            seed_origins: Arc::new(RwLock::new(seed_origins)),
+            first_look,
         }
+    }
+
+    /// Takes what earlier runs knew. Their seeds stay exempt, because their pages are still queued.
+    pub(super) fn restore(&self, saved: SavedGuard) {
+        let mut origins = self.seed_origins.write().unwrap_or_else(PoisonError::into_inner);
+        origins.extend(saved.seed_origins);
+        self.first_look.restore(saved.first_looks);
+    }
+
+    /// Returns what a later run must know. An origin that is public anyway needs no exemption.
+    pub(super) fn save(&self) -> SavedGuard {
+        let first_looks = self.first_look.all();
+        let may_be_private = |origin: &&Origin| match origin.robots_url().host() {
+            Some(Host::Ipv4(v4)) => !is_public(v4.into()),
+            Some(Host::Ipv6(v6)) => !is_public(v6.into()),
+            Some(Host::Domain(name)) => first_looks.get(name) != Some(&false),
+            None => false,
+        };
+        let origins = self.seed_origins.read().unwrap_or_else(PoisonError::into_inner);
+        let seed_origins = origins.iter().filter(may_be_private).cloned().collect();
+        SavedGuard {
+            first_looks,
+            seed_origins,
+        }
+    }
+
+    /// Returns how many names had their first look.
+    pub(super) fn first_looks(&self) -> usize {
+        self.first_look.len()
     }
 
     /// Looks up the host of a URL, and returns the addresses that may be dialled, with the port of the URL. A host that is an
@@ -160,8 +197,19 @@ impl AddressGuard {
 
     /// Says whether a URL has the origin of a seed.
     pub fn exempts(&self, url: &Url) -> bool {
-        Origin::of(url).is_some_and(|origin| self.seed_origins.contains(&origin))
+        let origins = self.seed_origins.read().unwrap_or_else(PoisonError::into_inner);
+        Origin::of(url).is_some_and(|origin| origins.contains(&origin))
     }
+}
+
+/// What an address guard keeps for later runs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct SavedGuard {
+    /// Whether the names of seeds had a private address at the first look-up.
+    pub(super) first_looks: BTreeMap<String, bool>,
+    /// The origins of seeds that may be private.
+    #[serde(default)]
+    pub(super) seed_origins: BTreeSet<Origin>,
 }
 
 /// Which addresses may be dialled.
@@ -300,5 +348,46 @@ impl Service<Name> for Guarded {
     fn call(&mut self, name: Name) -> Self::Future {
         let looking_up = self.look_up(name.as_str());
         Box::pin(async move { Ok(looking_up.await?.into_iter()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn origins_of_seeds_are_kept_that_may_be_private_and_no_other_is_exempt_later() {
+        let canonicalizer = frontier::Canonicalizer::default();
+        let seeds = [
+            "http://10.0.0.5:8000/x",
+            "http://[fd00::1]/",
+            "http://8.8.8.8/",
+            "https://inside.example/",
+            "https://public.example/",
+            "https://waiting.example/",
+        ];
+        let guard = AddressGuard::new(&seeds.map(|seed| canonicalizer.parse(seed).unwrap()));
+        guard.allowed(&url("https://inside.example/"), vec![[10, 0, 0, 6].into()]);
+        guard.allowed(&url("https://public.example/"), vec![[8, 8, 8, 8].into()]);
+        let later = AddressGuard::new(&[]);
+        later.restore(guard.save());
+        let private = |of: &str| later.allowed(&url(of), vec![[10, 0, 0, 7].into()]).len() == 1;
+        for seed in [seeds[0], seeds[1], seeds[3], seeds[5]] {
+            assert!(later.exempts(&url(seed)) && private(seed), "{seed}");
+        }
+        for other in [
+            seeds[2],
+            seeds[4],
+            "http://10.0.0.5/",
+            "https://10.0.0.5:8000/",
+            "http://inside.example/",
+            "http://10.0.0.7/",
+        ] {
+            assert!(!later.exempts(&url(other)) && !private(other), "{other}");
+        }
     }
 }

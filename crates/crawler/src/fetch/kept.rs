@@ -1,27 +1,27 @@
-//! What the HTTP fetcher keeps for a later run of a crawl with a state directory: cookies, and the first looks at addresses.
-
-use std::collections::BTreeMap;
+//! What the HTTP fetcher keeps for a later run of a crawl with a state directory: cookies, the origins of seeds, and the first looks at
+//! addresses.
 
 use serde::{Deserialize, Serialize};
 
 use super::cookies::SavedJar;
+use super::guard::SavedGuard;
 
-/// The version of the format.
-const VERSION: u32 = 1;
+/// The version of the format. Version 1 has no origins of seeds.
+const VERSION: u32 = 2;
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     version: u32,
-    /// Whether the names of seeds had a private address at the first look-up.
-    pub(super) first_looks: BTreeMap<String, bool>,
+    #[serde(flatten)]
+    pub(super) guard: SavedGuard,
     pub(super) jars: Vec<SavedJar>,
 }
 
 impl Kept {
-    pub(super) fn new(first_looks: BTreeMap<String, bool>, jars: Vec<SavedJar>) -> Self {
+    pub(super) fn new(guard: SavedGuard, jars: Vec<SavedJar>) -> Self {
         Self {
             version: VERSION,
-            first_looks,
+            guard,
             jars,
         }
     }
@@ -34,10 +34,32 @@ impl Kept {
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let kept: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         match kept.version {
-            VERSION => Ok(kept),
+            1..=VERSION => Ok(kept),
             found => Err(format!(
                 "its format is {found}, and this program reads format {VERSION}"
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_older_version_wrote_is_read_and_what_a_later_one_wrote_is_refused() {
+        let cookie =
+            r#"{"raw_cookie":"id=1","path":["/",true],"domain":{"HostOnly":"a.example"},"expires":"SessionEnd"}"#;
+        let text = |version: u32| {
+            format!(
+                r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[{{"origin":"http://a.example","cookies":[{cookie}]}}]}}"#
+            )
+        };
+        let kept = Kept::read(text(1).as_bytes()).unwrap();
+        assert_eq!(kept.guard.first_looks.get("a.example"), Some(&true));
+        assert!(kept.guard.seed_origins.is_empty());
+        assert_eq!(kept.jars.len(), 1);
+        let refused = Kept::read(text(3).as_bytes()).unwrap_err();
+        assert!(refused.contains("format is 3"), "{refused}");
     }
 }

@@ -55,7 +55,7 @@ pub struct HttpOptions {
     /// The maximum number of idle connections, each a file handle. A crawl of more hosts than that reconnects more often.
     pub max_idle_connections: NonZeroUsize,
     /// Whether to connect to addresses that are not public ([`is_public`](super::address_guard::is_public)). The origin of a seed is
-    /// always allowed.
+    /// always allowed, also of a seed that only an earlier run of the crawl had.
     pub allow_private_addresses: bool,
     /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
     pub headers: Vec<Secret>,

@@ -1,0 +1,104 @@
+//! Crawls over HTTP that are continued: what the fetcher knows of earlier runs holds, and nothing more.
+
+#![cfg(feature = "durable")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says where by panicking"
+)]
+
+mod hostile;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
+use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
+use hostile::server::{Script, Server, html};
+
+/// A state directory, which is removed after the test.
+struct State(PathBuf);
+
+impl State {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("crawler-over-http-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        Self(folder)
+    }
+
+    /// Runs a crawl until it has this many pages in all its runs, or nothing is left.
+    async fn run(&self, seeds: &[String], pages: u64, http: HttpOptions) -> Summary {
+        let options = CrawlOptions {
+            seeds: seeds.to_vec(),
+            frontier: FrontierConfig {
+                delay: Duration::ZERO,
+                ask_robots: false,
+                max_pages: Some(pages),
+                scope: ScopeConfig {
+                    reach: Reach::Any,
+                    ..ScopeConfig::default()
+                },
+                ..FrontierConfig::default()
+            },
+            ..CrawlOptions::default()
+        };
+        let crawl = Crawl::open(CrawlConfig::new(options).unwrap(), &http, &self.0).unwrap();
+        crawl.run().await.unwrap()
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const ALL: u64 = 1000;
+
+fn targets(server: &Server) -> Vec<String> {
+    let mut targets: Vec<String> = server.requests().into_iter().map(|request| request.target).collect();
+    targets.sort();
+    targets
+}
+
+/// A site whose first page links to two more of it, and to a page of another origin.
+async fn site(other: u16) -> Server {
+    Server::start(move |request| {
+        let host = request.host.split(':').next().unwrap_or_default();
+        Script::say(match request.target.as_str() {
+            "/" => html(format!(
+                "<a href=/1>1</a><a href=/2>2</a><a href=http://{host}:{other}/inside>o</a>"
+            )),
+            _ => html("end"),
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn private_seeds_of_earlier_runs_stay_allowed_and_open_no_other_origin() {
+    for (name, old, new) in [
+        ("addresses", "127.0.0.1", "127.0.0.1"),
+        ("names", "a.localhost", "b.localhost"),
+    ] {
+        let inside = Server::start(|_| Script::say(html("inside"))).await;
+        let (first, second) = (site(inside.port).await, site(inside.port).await);
+        let seeds = [
+            format!("http://{old}:{}/", first.port),
+            format!("http://{new}:{}/", second.port),
+        ];
+        let state = State::new(&format!("seeds-{name}"));
+        state.run(&seeds[..1], 1, HttpOptions::default()).await;
+        assert_eq!(targets(&first), ["/"]);
+        // A run over a seed of its own, and one that knows the first seed from the second run only.
+        state.run(&seeds[1..], 2, HttpOptions::default()).await;
+        let summary = state.run(&seeds[1..], ALL, HttpOptions::default()).await;
+        assert_eq!(targets(&first), ["/", "/1", "/2"], "{name}: {summary}");
+        assert_eq!(targets(&second), ["/", "/1", "/2"], "{name}: {summary}");
+        let forbidden = summary.report.not_fetched.get(&NotFetched::AddressForbidden);
+        let other_origins = if old == new { 1 } else { 2 };
+        assert_eq!(forbidden, Some(&other_origins), "{name}: {summary}");
+        assert_eq!(targets(&inside), Vec::<String>::new());
+    }
+}
