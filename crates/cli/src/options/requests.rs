@@ -31,6 +31,9 @@ pub(crate) struct Requests {
     ///
     /// The file has the Netscape format, as curl and browser extensions write it. Each cookie goes to its host only. A bad line is an
     /// error. The crawler does not write the file.
+    ///
+    /// With --state, cookies of earlier runs are kept. If the file has other cookies for a host than before, as after a new login, those of
+    /// the file win. If it has the same ones, what the site has set since wins.
     #[arg(long, value_name = "FILE", help_heading = "Requests")]
     pub(crate) cookie_file: Option<PathBuf>,
     /// Accept any certificate: expired, of another host, or unsigned.

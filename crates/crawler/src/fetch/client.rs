@@ -59,7 +59,7 @@ pub struct HttpFetcher {
     own_headers: OwnHeaders,
     /// The login of an HTTP proxy. For `https` the connector sends it.
     proxy_login: Option<HeaderValue>,
-    jars: Option<Jars>,
+    jars: Jars,
     /// How many first looks the last [`save`](Fetcher::save) had; at first a number that none has, because it may lack seeds.
     saved_looks: AtomicUsize,
     has_proxy: bool,
@@ -124,9 +124,10 @@ impl HttpFetcher {
             look_up_timeout: http.timeout.min(http.connect_timeout),
             headers: common_headers(options),
             own_headers,
-            jars: match &http.cookie_file {
-                Some(file) => Some(Jars::starting_from(file.clone())),
-                None => http.cookies.then(Jars::default),
+            jars: match (&http.cookie_file, http.cookies) {
+                (Some(file), _) => Jars::starting_from(file.clone()),
+                (None, true) => Jars::default(),
+                (None, false) => Jars::unused(),
             },
             max_body: http.max_body_bytes,
             max_sitemap: options.max_sitemap_bytes,
@@ -218,7 +219,7 @@ impl HttpFetcher {
     fn request_headers(&self, url: &Url, validators: Option<&Validators>) -> HeaderMap {
         let mut headers = self.headers.clone();
         self.own_headers.add_to(&mut headers, url);
-        if let Some(cookies) = self.jars.as_ref().and_then(|jars| jars.header(url)) {
+        if let Some(cookies) = self.jars.header(url) {
             let own = headers
                 .get(COOKIE)
                 .map(|own| [own.as_bytes(), b"; ", cookies.as_bytes()].concat());
@@ -261,17 +262,14 @@ impl Fetcher for HttpFetcher {
     fn save(&self) -> Option<Vec<u8>> {
         let looks = self.address_guard.first_looks();
         let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
-        let has_cookies = self.jars.as_ref().is_some_and(Jars::take_changed);
-        let jars = || self.jars.as_ref().map(Jars::save).unwrap_or_default();
-        (has_looked || has_cookies).then(|| Kept::new(self.address_guard.save(), jars()).write())
+        let has_cookies = self.jars.take_changed();
+        (has_looked || has_cookies).then(|| Kept::new(self.address_guard.save(), self.jars.save()).write())
     }
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
         let kept = Kept::read(saved)?;
         self.address_guard.restore(kept.guard);
-        if let Some(jars) = &self.jars {
-            jars.restore(kept.jars);
-        }
+        self.jars.restore(kept.jars);
         Ok(())
     }
 
@@ -297,9 +295,7 @@ impl Fetcher for HttpFetcher {
         let mut response = self.send(pool, &request.url, headers, deadline).await?;
         self.check_head(&response)?;
         let mut answer = headers::read(response.status().as_u16(), response.headers());
-        if let Some(jars) = &self.jars {
-            answer.cookies_dropped = jars.keep(&request.url, response.headers());
-        }
+        answer.cookies_dropped = self.jars.keep(&request.url, response.headers());
         answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
         let announced = response.body().size_hint().exact();
         let Some(cap) = self.cap(request.kind, &answer, announced) else {

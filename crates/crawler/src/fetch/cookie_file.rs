@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use siphasher::sip::SipHasher13;
 use url::{Host, Url};
 
 /// How lines of cookies start that scripts may not read; they are no comments.
@@ -23,15 +24,19 @@ const HTTP_ONLY: &str = "#HttpOnly_";
 /// with the origin that set it. A clone is cheap.
 #[derive(Clone, Default)]
 pub struct CookieFile {
-    /// By host.
+    /// By host. Those that have expired are there, too, so that time does not change their hash.
     cookies: Arc<HashMap<String, Vec<FileCookie>>>,
+    /// How many have not expired.
+    valid: usize,
 }
 
 /// One line.
 struct FileCookie {
     subdomains: bool,
-    /// As a server would set it.
-    set_cookie: String,
+    /// As a server would set it; `None` if it has expired.
+    set_cookie: Option<String>,
+    /// The hash of its line.
+    hash: u64,
 }
 
 /// Why a file of cookies cannot be used. Cookies are secrets, so no message has a value.
@@ -81,6 +86,7 @@ impl CookieFile {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let mut cookies: HashMap<String, Vec<FileCookie>> = HashMap::new();
+        let mut valid = 0;
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let line = line.strip_prefix(HTTP_ONLY).unwrap_or(line);
             if line.trim().is_empty() || line.starts_with('#') {
@@ -90,28 +96,42 @@ impl CookieFile {
                 path: path.to_owned(),
                 line: index + 1,
                 what,
-            })?;
-            if let Some((host, cookie)) = read {
-                cookies.entry(host).or_default().push(cookie);
-            }
+            });
+            let (host, cookie) = read?;
+            valid += usize::from(cookie.set_cookie.is_some());
+            cookies.entry(host).or_default().push(cookie);
         }
         Ok(Self {
             cookies: Arc::new(cookies),
+            valid,
         })
     }
 
     /// Returns how many cookies it has; expired ones do not count.
     pub fn len(&self) -> usize {
-        self.cookies.values().map(Vec::len).sum()
+        self.valid
     }
 
     /// Says whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.cookies.is_empty()
+        self.valid == 0
     }
 
     /// Returns the `Set-Cookie` values of the cookies for a host, whatever their paths. Costs a look-up per label of its name.
-    pub(super) fn of_host<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f str> {
+    pub(super) fn set_cookies<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f str> {
+        self.of_host(url).filter_map(|cookie| cookie.set_cookie.as_deref())
+    }
+
+    /// Returns a hash of the cookies for a host, whatever their order and the time; `None` if there are none. Later versions of this
+    /// program must return the same, because it is stored.
+    pub(super) fn hash_for_host(&self, url: &Url) -> Option<u64> {
+        let mut hashes: Vec<u64> = self.of_host(url).map(|cookie| cookie.hash).collect();
+        hashes.sort_unstable();
+        let bytes: Vec<u8> = hashes.into_iter().flat_map(u64::to_le_bytes).collect();
+        (!bytes.is_empty()).then(|| SipHasher13::new().hash(&bytes))
+    }
+
+    fn of_host<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f FileCookie> {
         let host = url.host_str().unwrap_or_default();
         let labels = if matches!(url.host(), Some(Host::Domain(_))) {
             host
@@ -122,7 +142,6 @@ impl CookieFile {
         let own = self.cookies.get(host).into_iter().flatten();
         let inherited = parents.filter_map(|parent| self.cookies.get(parent)).flatten();
         own.chain(inherited.filter(|cookie| cookie.subdomains))
-            .map(|cookie| cookie.set_cookie.as_str())
     }
 }
 
@@ -132,8 +151,8 @@ impl fmt::Debug for CookieFile {
     }
 }
 
-/// Reads a line; `None` for a cookie that is expired.
-fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'static str> {
+/// Reads a line: the host, and the cookie.
+fn read_line(line: &str, now: i64) -> Result<(String, FileCookie), &'static str> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [host, subdomains, path, secure, expires, name, value] = match fields[..] {
         [a, b, c, d, e, f, g] => [a, b, c, d, e, f, g],
@@ -160,9 +179,6 @@ fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'sta
     let expires: i64 = whole
         .parse()
         .map_err(|_| "has an end of life that is no number of seconds")?;
-    if expires > 0 && expires <= now {
-        return Ok(None);
-    }
     let mut set_cookie = format!("{name}={value}; Path={path}");
     if subdomains && matches!(host, Host::Domain(_)) {
         set_cookie += &format!("; Domain={host}");
@@ -173,7 +189,13 @@ fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'sta
     if expires > 0 {
         set_cookie += &format!("; Max-Age={}", expires - now);
     }
-    Ok(Some((host.to_string(), FileCookie { subdomains, set_cookie })))
+    let has_expired = expires > 0 && expires <= now;
+    let cookie = FileCookie {
+        subdomains,
+        set_cookie: (!has_expired).then_some(set_cookie),
+        hash: SipHasher13::new().hash(line.as_bytes()),
+    };
+    Ok((host.to_string(), cookie))
 }
 
 #[cfg(test)]
@@ -182,7 +204,7 @@ mod tests {
 
     fn of_host(file: &CookieFile, url: &str) -> Vec<String> {
         let url = Url::parse(url).unwrap();
-        let mut found: Vec<String> = file.of_host(&url).map(str::to_owned).collect();
+        let mut found: Vec<String> = file.set_cookies(&url).map(str::to_owned).collect();
         found.sort();
         found
     }
@@ -207,6 +229,33 @@ mod tests {
         for other in ["http://badexample.com/", "http://com/", "http://1.127.0.0.1.example/"] {
             assert!(of_host(&file, other).is_empty(), "{other}");
         }
+    }
+
+    #[test]
+    fn the_hash_for_a_host_follows_from_its_cookies_alone() {
+        let hash = |lines: &[&str], url: &str| {
+            let file = CookieFile::parse(&lines.join("\n"), "c.txt").unwrap();
+            file.hash_for_host(&Url::parse(url).unwrap())
+        };
+        let (a, b) = (
+            "a.example\tFALSE\t/\tFALSE\t0\ta\t1",
+            "a.example\tFALSE\t/\tFALSE\t1\texpired\t1",
+        );
+        let (all, other) = (
+            ".example\tTRUE\t/\tFALSE\t0\tall\t1",
+            "b.example\tFALSE\t/\tFALSE\t0\tb\t1",
+        );
+        let whole = hash(&[a, b, all], "http://a.example/");
+        assert!(whole.is_some());
+        for (lines, port) in [(&["# new", other, all, b, a], 80), (&[a, b, "", other, all], 81)] {
+            assert_eq!(hash(lines, &format!("http://a.example:{port}/x")), whole);
+        }
+        for lines in [&[a, b][..], &[a, all], &[b, all], &[&a.replace("\t1", "\t2"), b, all]] {
+            assert_ne!(hash(lines, "http://a.example/"), whole, "{lines:?}");
+        }
+        assert_eq!(hash(&[a, b], "http://b.example/"), None);
+        // It is stored, so it must not change.
+        assert_eq!(hash(&[a], "http://a.example/"), Some(16_223_040_354_422_000_972));
     }
 
     #[test]

@@ -29,11 +29,21 @@ const MAX_JARS: usize = 2000;
 /// All jars of a crawl.
 #[derive(Debug, Default)]
 pub(super) struct Jars {
-    by_origin: Mutex<HashMap<Origin, CookieStore>>,
+    by_origin: Mutex<HashMap<Origin, Jar>>,
     /// What each jar starts from.
     file: CookieFile,
+    /// Whether this run neither sends nor sets any.
+    is_unused: bool,
     /// Whether a jar was changed since the last [`save`](Jars::save).
     is_changed: AtomicBool,
+}
+
+/// The cookies of one origin.
+#[derive(Debug, Default)]
+struct Jar {
+    cookies: CookieStore,
+    /// The hash of those cookies of a file that were set last.
+    from_file: Option<u64>,
 }
 
 /// The cookies of one origin, for a later run.
@@ -41,6 +51,8 @@ pub(super) struct Jars {
 pub(super) struct SavedJar {
     origin: Origin,
     cookies: Vec<Cookie<'static>>,
+    #[serde(default)]
+    from_file: Option<u64>,
 }
 
 impl Jars {
@@ -52,28 +64,54 @@ impl Jars {
         }
     }
 
+    /// Makes jars of a run without cookies, which keeps those of earlier runs for later ones.
+    pub(super) fn unused() -> Self {
+        Self {
+            is_unused: true,
+            ..Self::default()
+        }
+    }
+
     /// Returns the `Cookie` header for a request.
     pub(super) fn header(&self, url: &Url) -> Option<HeaderValue> {
+        if self.is_unused {
+            return None;
+        }
         let origin = Origin::of(url)?;
         if let Some(jar) = self.lock().get(&origin) {
-            return header_of(jar, url);
+            return header_of(&jar.cookies, url);
         }
         // A jar is kept once its origin sets a cookie.
-        (!self.file.is_empty()).then(|| header_of(&self.first_jar(url), url))?
+        (!self.file.is_empty()).then(|| header_of(&self.first_jar(url).cookies, url))?
     }
 
     /// Makes the jar of an origin that has set no cookie yet.
-    fn first_jar(&self, url: &Url) -> CookieStore {
-        let mut jar = CookieStore::default();
-        for set_cookie in self.file.of_host(url) {
-            // One that cannot be set, such as for a path that is no path, is left out.
-            let _ = jar.parse(set_cookie, url);
-        }
+    fn first_jar(&self, url: &Url) -> Jar {
+        let mut jar = Jar::default();
+        self.set_those_of_file(&mut jar, url);
         jar
+    }
+
+    /// Sets the cookies of the file, unless they are those that were set last: the site may have replaced them since. Returns whether it
+    /// did.
+    fn set_those_of_file(&self, jar: &mut Jar, url: &Url) -> bool {
+        let from_file = self.file.hash_for_host(url);
+        if from_file.is_none() || from_file == jar.from_file {
+            return false;
+        }
+        for set_cookie in self.file.set_cookies(url) {
+            // One that cannot be set, such as for a path that is no path, is left out.
+            let _ = jar.cookies.parse(set_cookie, url);
+        }
+        jar.from_file = from_file;
+        true
     }
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
     pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
+        if self.is_unused {
+            return 0;
+        }
         let (short, long): (Vec<_>, Vec<_>) = headers
             .get_all(SET_COOKIE)
             .iter()
@@ -90,7 +128,7 @@ impl Jars {
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
             return long.len() + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }
-        let jar = jars.entry(origin).or_insert_with(|| self.first_jar(url));
+        let jar = &mut jars.entry(origin).or_insert_with(|| self.first_jar(url)).cookies;
         let mut dropped = long.len();
         for cookie in cookies {
             if cookie.is_expired() || has_room(jar, &cookie) {
@@ -111,24 +149,32 @@ impl Jars {
 
     /// Returns all cookies, for a later run.
     pub(super) fn save(&self) -> Vec<SavedJar> {
-        let saved = |(origin, jar): (&Origin, &CookieStore)| SavedJar {
+        let saved = |(origin, jar): (&Origin, &Jar)| SavedJar {
             origin: origin.clone(),
-            cookies: jar.iter_any().cloned().collect(),
+            cookies: jar.cookies.iter_any().cloned().collect(),
+            from_file: jar.from_file,
         };
         self.lock().iter().map(saved).collect()
     }
 
-    /// Takes the cookies of an earlier run.
+    /// Takes the cookies of an earlier run. Those of a file that is new, or has other cookies for an origin, win over them.
     pub(super) fn restore(&self, saved: Vec<SavedJar>) {
         let mut jars = self.lock();
-        for SavedJar { origin, cookies } in saved.into_iter().take(MAX_JARS) {
-            let cookies = cookies.into_iter().map(Ok::<_, Infallible>);
-            let Ok(jar) = CookieStore::from_cookies(cookies, false);
-            jars.insert(origin, jar);
+        for saved in saved.into_iter().take(MAX_JARS) {
+            let cookies = saved.cookies.into_iter().map(Ok::<_, Infallible>);
+            let Ok(cookies) = CookieStore::from_cookies(cookies, false);
+            let mut jar = Jar {
+                cookies,
+                from_file: saved.from_file,
+            };
+            if self.set_those_of_file(&mut jar, &saved.origin.robots_url()) {
+                self.is_changed.store(true, Ordering::Relaxed);
+            }
+            jars.insert(saved.origin, jar);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, CookieStore>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Jar>> {
         // A jar is whole after every call, so that a poisoned lock is as good as any.
         self.by_origin.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -341,7 +387,7 @@ mod tests {
     /// How many cookies a jar holds, and the bytes of their names and values.
     fn held(jars: &Jars, at: &str) -> (usize, usize) {
         let jars = jars.lock();
-        let jar = &jars[&Origin::of(&url(at)).unwrap()];
+        let jar = &jars[&Origin::of(&url(at)).unwrap()].cookies;
         let bytes = |cookie: &cookie_store::Cookie<'_>| cookie.name().len() + cookie.value().len();
         (jar.iter_any().count(), jar.iter_any().map(bytes).sum())
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::cookies::SavedJar;
 use super::guard::SavedGuard;
 
-/// The version of the format. Version 1 has no origins of seeds.
+/// The version of the format. Version 1 has neither the origins of seeds, nor which cookies of a file a jar has.
 const VERSION: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
