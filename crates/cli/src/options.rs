@@ -271,6 +271,11 @@ pub(crate) struct Options {
     /// Without this option, only a seed can point to such an address, and only its own origin is fetched.
     #[arg(long, help_heading = "Scope")]
     allow_private_addresses: bool,
+    /// Do not trust the seeds: their addresses must be public, too.
+    ///
+    /// For seeds that somebody else has chosen, such as links that an earlier crawl has found. Headers and logins would be sent to them, so they cannot be given.
+    #[arg(long, conflicts_with_all = ["allow_private_addresses", "header", "basic_auth"], help_heading = "Scope")]
+    untrusted_seeds: bool,
 
     #[command(flatten)]
     pub(crate) requests: Requests,
@@ -389,6 +394,7 @@ impl Options {
             timeout: self.timeout,
             max_body_bytes: self.max_body.get(),
             allow_private_addresses: self.allow_private_addresses,
+            untrusted_seeds: self.untrusted_seeds,
             keep_exchanges: self.outputs.warc.is_some(),
             ..HttpOptions::default()
         };

@@ -318,6 +318,37 @@ fn an_option_is_not_a_seed_and_a_subcommand_goes_first() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
+#[test]
+fn seeds_that_are_not_trusted_open_no_private_address() {
+    let port = page_that_links_to(refused_port());
+    let seed = format!("http://127.0.0.1:{port}/");
+    let with = |more: &[&'static str]| {
+        [
+            &["-q", "--ignore-robots", "--max-pages", "1", "--fail-on-incomplete"],
+            more,
+            &[&seed],
+        ]
+        .concat()
+    };
+    succeeds(&with(&["--delay", "0", "-d", "0"]));
+    fails(
+        &with(&["--untrusted-seeds"]),
+        1,
+        &["nothing was fetched", "address is not public"],
+    );
+    for more in [
+        &["--header", "A: b"][..],
+        &["--basic-auth", "a:b"],
+        &["--allow-private-addresses"],
+    ] {
+        fails(
+            &[&with(&["--untrusted-seeds"])[..], more].concat(),
+            2,
+            &["--untrusted-seeds", more[0]],
+        );
+    }
+}
+
 /// Returns a closed port.
 fn refused_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

@@ -51,6 +51,7 @@ pub struct HttpFetcher {
     open: Pool,
     address_guard: AddressGuard,
     allow_private: bool,
+    untrusted_seeds: bool,
     resolver: Arc<dyn Resolver>,
     /// The maximum time to look up an address.
     look_up_timeout: Duration,
@@ -106,10 +107,11 @@ impl HttpFetcher {
         let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
         let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
+        let trusted_seeds = if http.untrusted_seeds { &[] } else { config.seeds() };
         let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
         Ok(Self {
             has_proxy: settings.proxy().is_some(),
-            address_guard: AddressGuard::sharing(settings.first_look().clone(), config.seeds()),
+            address_guard: AddressGuard::sharing(settings.first_look().clone(), trusted_seeds),
             saved_looks: AtomicUsize::new(usize::MAX),
             proxy_login: settings.proxy().and_then(|proxy| proxy.basic_auth().cloned()),
             timeout: http.timeout,
@@ -120,6 +122,7 @@ impl HttpFetcher {
             })),
             guarded: Pool::new(settings),
             allow_private: http.allow_private_addresses,
+            untrusted_seeds: http.untrusted_seeds,
             resolver,
             look_up_timeout: http.timeout.min(http.connect_timeout),
             headers: common_headers(options),
@@ -267,7 +270,10 @@ impl Fetcher for HttpFetcher {
     }
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
-        let kept = Kept::read(saved)?;
+        let mut kept = Kept::read(saved)?;
+        if self.untrusted_seeds {
+            kept.guard.seed_origins.clear();
+        }
         self.address_guard.restore(kept.guard);
         self.jars.restore(kept.jars);
         Ok(())

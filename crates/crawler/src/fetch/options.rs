@@ -57,6 +57,9 @@ pub struct HttpOptions {
     /// Whether to connect to addresses that are not public ([`is_public`](super::address_guard::is_public)). The origin of a seed is
     /// always allowed, also of a seed that only an earlier run of the crawl had.
     pub allow_private_addresses: bool,
+    /// Whether seeds are no more trusted than links: their addresses must be public, too. For seeds that somebody else has chosen, such as
+    /// links of a crawled page.
+    pub untrusted_seeds: bool,
     /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
     pub headers: Vec<Secret>,
     /// Logins for HTTP basic authentication: `USER:PASSWORD` for the origin of the first seed, or `ORIGIN=USER:PASSWORD`. Each is
@@ -89,6 +92,7 @@ impl Default for HttpOptions {
             max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
             max_idle_connections: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_IDLE_CONNECTIONS - 1),
             allow_private_addresses: false,
+            untrusted_seeds: false,
             headers: Vec::new(),
             logins: Vec::new(),
             cookies: false,
