@@ -287,7 +287,8 @@ impl PreviousCrawl {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Returns the path that it was opened by.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
