@@ -139,7 +139,7 @@ pub struct RefreshCounts {
     pub unchanged: u64,
     /// Pages among them that are gone: 404 or 410.
     pub gone: u64,
-    /// Pages among them that answered with another status of 400 or more.
+    /// Pages among them that answered with another status of 400 or more, or with a redirect that leads to no page.
     pub failed: u64,
 }
 

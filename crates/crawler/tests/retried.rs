@@ -325,6 +325,8 @@ fn a_page_with_a_bad_redirect_has_failed_once_however_often_it_is_fetched_again(
     let second = folder.run(again, reply);
     assert_eq!(second.paths(), ["/", "/1", "/2"]);
     assert_eq!(second.summary.failed, failed);
+    let refreshed = &second.summary.refreshed;
+    assert_eq!((refreshed.pages, refreshed.failed), (3, 2));
 }
 
 #[test]

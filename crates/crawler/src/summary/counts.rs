@@ -84,8 +84,11 @@ impl Counts {
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // Counted as not fetched.
                     (_, FailureKind::AddressForbidden) => {}
-                    // An answer, too: counted with the first one of the page.
-                    (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {}
+                    // An answer, too: the page was counted with its first one.
+                    (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {
+                        self.refreshed.pages += 1;
+                        self.refreshed.failed += 1;
+                    }
                     (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
                 }
                 let is_local = *kind == FailureKind::OutOfHandles;

@@ -106,7 +106,6 @@ impl Frontier {
             return Verdict::Refused(refusal);
         }
         let entry = Entry::of(page);
-        self.redirects.forget(&entry.url);
         match end {
             LastEnd::Answered => {}
             LastEnd::GaveUp => {

@@ -120,8 +120,11 @@ impl Frontier {
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);
         if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
-            let lost = self.redirects.closed_by(&entry.url, target.url.url().as_str());
-            if settled.verdicts == [Verdict::Seen] {
+            let target = target.url.url().as_str();
+            let lost = self.redirects.closed_by(&entry.url, target);
+            // When a page is fetched again, redirects of others may be out of date.
+            let is_certain = !entry.is_refresh() || target == &*entry.url;
+            if settled.verdicts == [Verdict::Seen] && is_certain {
                 settled.redirect_loop = lost;
             }
         }

@@ -10,11 +10,6 @@ const MOST: usize = 10_000;
 pub(crate) struct RedirectLoops(HashMap<Box<str>, Box<str>>);
 
 impl RedirectLoops {
-    /// Forgets the redirect of a page that is fetched again.
-    pub(crate) fn forget(&mut self, from: &str) {
-        self.0.remove(from);
-    }
-
     /// Records a redirect. Returns the URLs of the loop that it closes, its own first.
     pub(crate) fn closed_by(&mut self, from: &str, to: &str) -> Vec<Box<str>> {
         if self.0.len() >= MOST {

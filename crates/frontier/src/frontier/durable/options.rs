@@ -8,7 +8,7 @@ use sieve::OnSaturation;
 
 use super::OpenError;
 use crate::config::FrontierConfig;
-use crate::scope::Refusal;
+use crate::scope::{MOST_HOPS, Refusal};
 
 /// Returns the configuration of the next run: the wanted one, with the secret of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
@@ -131,7 +131,7 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
         (
             "max_hops",
             Refusal::TooManyHops,
-            Change::of(was.max_hops.into(), is.max_hops.into()),
+            Change::of(was.max_hops.min(MOST_HOPS).into(), is.max_hops.min(MOST_HOPS).into()),
         ),
         (
             "max_queries_per_path",
