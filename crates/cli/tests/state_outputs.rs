@@ -144,3 +144,13 @@ fn files_of_records_that_are_left_out_are_named_with_options_that_exist() {
         &format!("also writes --links {links} --format csv: give it again\n"),
     );
 }
+
+#[test]
+fn an_archive_of_several_files_that_is_left_out_is_named_by_its_first_one() {
+    let crawl = Crawl::new("archives");
+    let archive = crawl.path("pages-00001.warc.gz");
+    crawl.succeeds(&["--warc", &archive, "--warc-max-bytes", "1"]);
+    assert!(Path::new(&crawl.path("pages-00001-00001.warc.gz")).exists());
+    crawl.fails(&[], 2, &format!("also writes --warc {archive}: give it again\n"));
+    crawl.succeeds(&["--warc", &archive, "--warc-max-bytes", "1"]);
+}

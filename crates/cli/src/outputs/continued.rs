@@ -1,5 +1,6 @@
 //! The outputs of a crawl with a state directory: files that a later run continues, each line once.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crawler::Crawl;
@@ -53,10 +54,14 @@ pub(super) fn check(crawl: &Crawl, outputs: &Outputs, state: &Path) -> Result<()
 
 /// Says that an output is missing, and what its user can type.
 fn not_given(saved: &SavedOutput, outputs: &Outputs, state: &Path) -> OutputError {
-    let path = match saved.name.as_str() {
-        SAVE => SavedFiles::folder_in(saved).unwrap_or("DIR, with the folder of its earlier runs"),
-        _ => &saved.file.path,
+    let path: Cow<'_, str> = match saved.name.as_str() {
+        SAVE => SavedFiles::folder_in(saved)
+            .unwrap_or("DIR, with the folder of its earlier runs")
+            .into(),
+        WARC => Archive::path_in(saved).into(),
+        _ => saved.file.path.as_str().into(),
     };
+    let path = path.as_ref();
     let (mut arguments, mut without) = (format!("--{} {path}", option_of(&saved.name)), String::new());
     if let Some(format) = format_of(&saved.name) {
         if Format::by_name(Path::new(path)) != format {

@@ -116,7 +116,7 @@ impl SavedFiles {
         files.temporary = folder.join(format!(".crawler-{token}.part"));
         // A killed run has left it.
         let _ = fs::remove_file(&files.temporary);
-        if !place::is_marked(folder, &token) {
+        if place::is_marked(folder, &token) != Some(true) {
             files.write_and_note(folder.join(place::MARK), format!("{token}\n").as_bytes())?;
         }
         Ok(files)

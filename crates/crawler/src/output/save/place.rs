@@ -15,9 +15,10 @@ pub(super) fn shown(folder: &Path) -> io::Result<String> {
     Ok(full.display().to_string())
 }
 
-/// Returns whether a folder is that of the crawl with this token.
-pub(super) fn is_marked(folder: &Path, token: &str) -> bool {
-    fs::read_to_string(folder.join(MARK)).is_ok_and(|found| found.trim_end() == token)
+/// Returns whether a folder is that of the crawl with this token; `None` if it has no mark.
+pub(super) fn is_marked(folder: &Path, token: &str) -> Option<bool> {
+    let found = fs::read_to_string(folder.join(MARK)).ok()?;
+    Some(found.trim_end() == token)
 }
 
 /// Checks that a folder is the one in which earlier runs have saved pages. These showed it as `earlier`.
@@ -28,17 +29,22 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
         let message = format!("{}: {why}", folder.display());
         Err(io::Error::new(io::ErrorKind::InvalidData, message))
     };
-    if shown(folder)? == earlier {
-        // Another error is reported when the folder is made.
-        return match folder.try_exists() {
-            Ok(false) => refuse(
-                "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to go on without them".to_owned(),
-            ),
-            _ => Ok(()),
-        };
+    // As paths: a slash at the end makes no difference.
+    let is_same_place = Path::new(&shown(folder)?) == Path::new(earlier);
+    // Another error is reported when the folder is made.
+    if is_same_place && matches!(folder.try_exists(), Ok(false)) {
+        return refuse(
+            "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to go on without them".to_owned(),
+        );
     }
-    if is_marked(folder, token) {
+    if is_marked(folder, token).unwrap_or(is_same_place) {
         return Ok(());
+    }
+    if is_same_place {
+        return refuse(format!(
+            "another crawl has saved pages in this folder since, as its file {MARK} says: give the folder of this crawl, wherever it is now, or \
+             start a new crawl with another state directory"
+        ));
     }
     refuse(format!(
         "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or start a new crawl with \

@@ -285,6 +285,14 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
 }
 
+/// Returns what [`numbered`] made this path of.
+pub(super) fn first_path(path: &str, number: u32) -> String {
+    match path.rsplit_once(&format!("-{number:05}")) {
+        Some((stem, ending)) => format!("{stem}{ending}"),
+        None => path.to_owned(),
+    }
+}
+
 /// Returns the number in a name that starts as those of [`numbered`] or [`unfinished`] do.
 fn number_of(first: &Path, name: &str) -> Option<u32> {
     let first = first.file_name().unwrap_or_default().to_string_lossy();
