@@ -113,7 +113,8 @@ impl<S: Fetcher> Crawl<S> {
     /// # Errors
     ///
     /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the
-    /// previous crawl can no longer be read, or if the state directory cannot be written.
+    /// previous crawl can no longer be read, or if the state directory cannot be written. Fails at once if the frontier has a directory that the
+    /// crawl was not opened with ([`with_parts`](Self::with_parts)).
     ///
     /// # Panics
     ///

@@ -265,6 +265,26 @@ fn requests_through_a_proxy_that_resolves_names_cannot_count_by_address() {
     assert!(error.contains("leave out one of the two"), "{error}");
 }
 
+#[test]
+fn nothing_secret_can_be_given_for_seeds_that_are_not_trusted() {
+    let options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        ..CrawlOptions::default()
+    };
+    let config = CrawlConfig::new(options).unwrap();
+    let secret = || vec!["A: b".into()];
+    for (headers, logins) in [(secret(), vec![]), (vec![], secret())] {
+        let http = HttpOptions {
+            untrusted_seeds: true,
+            headers,
+            logins,
+            ..HttpOptions::default()
+        };
+        let error = HttpFetcher::new(&config, &http).unwrap_err().to_string();
+        assert!(error.contains("seeds that are not trusted"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn a_public_seed_is_not_followed_to_a_private_address_later() {
     let server = Server::start(|_| Script::say(html("metadata"))).await;

@@ -122,7 +122,7 @@ pub struct FrontierConfig {
     pub max_queries_per_path: Option<NonZeroU32>,
     /// Hosts of one registrable domain. Pages and sitemaps of further hosts are refused, but for seeds. `None` for no limit. A host
     /// counts from its first page or sitemap on, whatever else is known of it. One that was forgotten counts again when it returns;
-    /// that takes more than 10 000 hosts and a day.
+    /// that takes more than 10 000 hosts, or half of [`max_hosts`](Self::max_hosts), and the lifetime of its robots.txt.
     pub max_hosts_per_site: Option<NonZeroU32>,
     /// Near-duplicates of one page, per [path prefix](crate::path_prefix) and per site. Beyond this number, the pages there are
     /// postponed: they wait behind everything else of the crawl. `None` for no limit.

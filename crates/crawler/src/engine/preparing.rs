@@ -15,7 +15,7 @@ use crate::config::CrawlConfig;
 use crate::error::StartError;
 use crate::event::{Event, Observer};
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
-use crate::recrawl::{Children, PreviousCrawl, RecrawlError};
+use crate::recrawl::{Children, PreviousCrawl, PreviousFile, RecrawlError};
 use crate::summary::Counts;
 
 impl Crawl {
@@ -68,8 +68,8 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// The frontier brings its own configuration. Set [`CrawlOptions::frontier`](crate::CrawlOptions::frontier) to the
     /// same one, because the crawl reads its settings for robots.txt and sitemaps there. It must be one
-    /// [in memory](Frontier::in_memory): a crawl with a state directory opens its frontier itself, and another one is an error of
-    /// [`run`](Self::run).
+    /// [in memory](Frontier::in_memory): a crawl with a state directory opens its frontier itself, and one that the caller has opened is an
+    /// error of [`run`](Self::run).
     pub fn with_parts(config: CrawlConfig, frontier: Frontier, fetcher: S) -> Self {
         Self {
             config: Arc::new(config),
@@ -138,7 +138,10 @@ impl<S: Fetcher> Crawl<S> {
     /// crawl has seen their URLs. A file with the same bytes is the same file.
     pub fn recrawl(mut self, previous: PreviousCrawl) -> Result<Self, RecrawlError> {
         self.check_previous(&previous)?;
-        self.previous_file = Some(previous.previous_file());
+        self.previous_file = Some(PreviousFile {
+            is_offered: self.has_offered_previous(),
+            ..previous.previous_file()
+        });
         let (previous, children) = previous.split_children();
         self.previous_children = children;
         self.recrawl = Some(Recrawl::new(previous));

@@ -57,13 +57,12 @@ impl Receiving {
         }
     }
 
-    /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself.
-    pub(super) fn finish(mut self, cut: Option<TruncationReason>, answer: &mut Response) {
+    /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself. `unended` is the reason if it did, and its
+    /// codings lack their end.
+    pub(super) fn finish(mut self, cut: Option<TruncationReason>, unended: TruncationReason, answer: &mut Response) {
         // What was received was wrong before it came to an end, though nobody has looked at it.
         let released = self.decoding.release(&mut self.body).err().map(TruncationReason::from);
-        answer.truncation = released
-            .or(cut)
-            .or_else(|| self.decoding.end().err().map(TruncationReason::from));
+        answer.truncation = released.or(cut).or_else(|| self.decoding.end().err().map(|_| unended));
         if answer.truncation.is_some() {
             answer.extent = BodyExtent::Truncated;
         }
@@ -104,7 +103,7 @@ mod tests {
             let mut receiving = Receiving::new(decoding, None, CAP, false);
             let stopped = bytes.chunks(100).find_map(|piece| receiving.take(piece).err());
             let mut answer = Response::default();
-            receiving.finish(stopped.or(cut), &mut answer);
+            receiving.finish(stopped.or(cut), TruncationReason::Coding, &mut answer);
             (answer.truncation, answer.body)
         });
         assert!(short == long, "held back {:?}, streamed {:?}", short.0, long.0);

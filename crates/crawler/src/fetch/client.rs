@@ -104,6 +104,9 @@ impl HttpFetcher {
         // Only the first call of a process has an effect, and a provider that the program chose itself stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = config.options();
+        if http.untrusted_seeds && !(http.headers.is_empty() && http.logins.is_empty()) {
+            return Err(HttpOptionsError::SecretsForUntrustedSeeds.into());
+        }
         let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
         let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
@@ -312,18 +315,20 @@ impl Fetcher for HttpFetcher {
         let received = receive(&mut response, cap, deadline, answer.exchange.is_some()).await;
         answer.elapsed = started.elapsed();
         let is_delimited = announced.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
-        if let (Ok((_, None)), false) = (&received, is_delimited)
-            && let Some(end) = response.extensions().get::<UnannouncedEnd>()
-        {
-            end.log_first(&request.url, &self.has_logged_end);
-        }
+        let end = match is_delimited {
+            true => UnannouncedEnd::default(),
+            false => response.extensions().get().cloned().unwrap_or_default(),
+        };
         drop(response);
         match received {
             Ok((receiving, cut)) => {
                 // Parsing, and decoding what was held back, run through other code than receiving. So other tasks of this thread, which may
                 // receive, go on first, and the processor loads that code less often.
                 yield_now().await;
-                receiving.finish(cut, &mut answer);
+                receiving.finish(cut, end.of_codings(), &mut answer);
+                if answer.truncation.is_none() {
+                    end.log_first(&request.url, &self.has_logged_end);
+                }
             }
             Err(cut) => (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(cut)),
         }

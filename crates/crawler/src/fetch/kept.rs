@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::cookies::SavedJar;
 use super::guard::SavedGuard;
 
-/// The version of the format. Version 1 has neither the origins of seeds, nor which cookies of a file a jar has.
+/// The version of the format.
 const VERSION: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl Kept {
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let kept: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         match kept.version {
-            1..=VERSION => Ok(kept),
+            VERSION => Ok(kept),
             found => Err(format!(
                 "its format is {found}, and this program reads format {VERSION}"
             )),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_older_version_wrote_is_read_and_what_a_later_one_wrote_is_refused() {
+    fn another_format_is_refused_with_its_number() {
         let cookie =
             r#"{"raw_cookie":"id=1","path":["/",true],"domain":{"HostOnly":"a.example"},"expires":"SessionEnd"}"#;
         let text = |version: u32| {
@@ -55,11 +55,13 @@ mod tests {
                 r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[{{"origin":"http://a.example","cookies":[{cookie}]}}]}}"#
             )
         };
-        let kept = Kept::read(text(1).as_bytes()).unwrap();
+        let kept = Kept::read(text(2).as_bytes()).unwrap();
         assert_eq!(kept.guard.first_looks.get("a.example"), Some(&true));
         assert!(kept.guard.seed_origins.is_empty());
         assert_eq!(kept.jars.len(), 1);
-        let refused = Kept::read(text(3).as_bytes()).unwrap_err();
-        assert!(refused.contains("format is 3"), "{refused}");
+        for other in [1, 3] {
+            let refused = Kept::read(text(other).as_bytes()).unwrap_err();
+            assert!(refused.contains(&format!("format is {other}")), "{refused}");
+        }
     }
 }

@@ -57,8 +57,9 @@ pub struct HttpOptions {
     /// Whether to connect to addresses that are not public ([`is_public`](super::address_guard::is_public)). The origin of a seed is
     /// always allowed, also of a seed that only an earlier run of the crawl had.
     pub allow_private_addresses: bool,
-    /// Whether seeds are no more trusted than links: their addresses must be public, too. For seeds that somebody else has chosen, such as
-    /// links of a crawled page.
+    /// Whether seeds are no more trusted than links: their addresses must be public, too, unless
+    /// [all](Self::allow_private_addresses) are allowed. For seeds that somebody else has chosen, such as links of a crawled page. With
+    /// [`headers`](Self::headers) or [`logins`](Self::logins) it is an error.
     pub untrusted_seeds: bool,
     /// Headers such as `Accept-Language: de`, sent to the origins of the seeds and to no other.
     pub headers: Vec<Secret>,
@@ -119,4 +120,7 @@ pub enum HttpOptionsError {
         "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two"
     )]
     AddressesBehindProxy,
+    /// Headers or logins were given for seeds that are not trusted.
+    #[error("headers and logins would be sent to seeds that are not trusted: leave them out, or trust the seeds")]
+    SecretsForUntrustedSeeds,
 }

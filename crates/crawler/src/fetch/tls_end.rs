@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use frontier::Origin;
 use url::Url;
 
+use super::TruncationReason;
+
 /// Whether one connection has ended so, shared with those who read its answers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnannouncedEnd(Arc<AtomicBool>);
@@ -30,6 +32,14 @@ impl UnannouncedEnd {
                 Ok(())
             }
             read => read,
+        }
+    }
+
+    /// Returns why a body that ends here is not whole if its codings lack their end: then the connection was cut.
+    pub(super) fn of_codings(&self) -> TruncationReason {
+        match self.0.load(Ordering::Relaxed) {
+            true => TruncationReason::Connection,
+            false => TruncationReason::Coding,
         }
     }
 

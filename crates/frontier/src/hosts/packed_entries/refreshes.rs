@@ -10,7 +10,7 @@ impl PackedEntries {
 
     /// Removes the pages that were not fetched in this crawl before, and returns them. The others keep their order.
     ///
-    /// Cost: O(1) if there are only such pages or none. Otherwise each page is read and written again.
+    /// Cost: O(1) if there are only such pages or none. Otherwise each page is read and written again, in memory until the next commit.
     pub(crate) fn take_new(&mut self, origin_ref: OriginRef<'_>) -> Self {
         if self.refreshes == 0 {
             return std::mem::take(self);
