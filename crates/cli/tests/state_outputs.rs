@@ -148,9 +148,14 @@ fn files_of_records_that_are_left_out_are_named_with_options_that_exist() {
 #[test]
 fn an_archive_of_several_files_that_is_left_out_is_named_by_its_first_one() {
     let crawl = Crawl::new("archives");
-    let archive = crawl.path("pages-00001.warc.gz");
-    crawl.succeeds(&["--warc", &archive, "--warc-max-bytes", "1"]);
+    let (archive, pages) = (crawl.path("pages-00001.warc.gz"), crawl.path("pages.jsonl"));
+    let outputs = ["-o", &pages, "--warc", &archive, "--warc-max-bytes", "1"];
+    crawl.succeeds(&outputs);
     assert!(Path::new(&crawl.path("pages-00001-00001.warc.gz")).exists());
-    crawl.fails(&[], 2, &format!("also writes --warc {archive}: give it again\n"));
-    crawl.succeeds(&["--warc", &archive, "--warc-max-bytes", "1"]);
+    crawl.fails(
+        &outputs[..2],
+        2,
+        &format!("also writes --warc {archive}: give it again\n"),
+    );
+    crawl.succeeds(&outputs);
 }
