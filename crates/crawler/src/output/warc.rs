@@ -17,6 +17,7 @@
 //!   in 32 MiB; older ones are written again, and so are those of an earlier run that this one continues.
 
 mod file;
+mod names;
 mod payloads;
 mod record;
 
@@ -30,7 +31,8 @@ use std::thread::{self, JoinHandle};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::file::{Series, first_path};
+use self::file::Series;
+use self::names::first_path;
 use self::payloads::{Original, Payloads};
 use self::record::{Info, Record, id_of_file};
 use crate::event::{Event, Observer};

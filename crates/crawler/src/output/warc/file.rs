@@ -1,6 +1,5 @@
 //! The files of an archive: one record per gzip member, one file after the other.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
@@ -11,6 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use uuid::Uuid;
 
+use super::names::{is_compressed, number_of, numbered, unfinished};
 use super::record::{Record, start_of_file};
 use crate::output::OutputFile;
 use crate::output::file::{at, folder_of};
@@ -21,9 +21,6 @@ const MAX_FIELD_BYTES: u64 = 1024 * 1024;
 
 /// What a gzip member starts with (RFC 1952, section 2.3.1), with deflate as its method.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
-
-/// What the name of a file starts with until its first record is synced.
-const UNFINISHED: &str = ".crawler-warc-";
 
 /// The files of an archive. The last one is open.
 #[derive(Debug)]
@@ -273,57 +270,6 @@ fn start_of(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     Ok(found)
 }
 
-fn is_compressed(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.to_ascii_lowercase().ends_with(".gz")
-}
-
-/// `pages.warc.gz` and 1 give `pages-00001.warc.gz`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, ending) = split_ending(&name);
-    path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
-}
-
-/// Returns what [`numbered`] made this path of.
-pub(super) fn first_path(path: &str, number: u32) -> String {
-    match path.rsplit_once(&format!("-{number:05}")) {
-        Some((stem, ending)) => format!("{stem}{ending}"),
-        None => path.to_owned(),
-    }
-}
-
-/// Returns the number in a name that starts as those of [`numbered`] or [`unfinished`] do.
-fn number_of(first: &Path, name: &str) -> Option<u32> {
-    let first = first.file_name().unwrap_or_default().to_string_lossy();
-    let of_stem = name
-        .strip_prefix(split_ending(&first).0)
-        .and_then(|rest| rest.strip_prefix('-'));
-    let number_before = |rest: &str| {
-        let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
-        rest.get(..length)?.parse().ok()
-    };
-    // An archive of the name `.crawler` has both.
-    [of_stem, name.strip_prefix(UNFINISHED)]
-        .into_iter()
-        .flatten()
-        .find_map(number_before)
-}
-
-/// Splits the name of an archive before its ending.
-fn split_ending(name: &str) -> (&str, &str) {
-    let endings = [".warc.gz", ".gz", ".warc"];
-    let ending = endings
-        .into_iter()
-        .find(|ending| name.to_ascii_lowercase().ends_with(ending));
-    name.split_at(name.len() - ending.map_or(0, str::len))
-}
-
-/// The name of a file until its first record is synced. It is short, because the name of the archive may be as long as the system allows.
-fn unfinished(first: &Path, number: u32, id: Uuid) -> PathBuf {
-    first.with_file_name(format!("{UNFINISHED}{number:05}-{id}.part"))
-}
-
 /// Checks that records can be appended to a file: that it is an archive of this kind, and that its last record is whole.
 fn check(path: &Path) -> io::Result<()> {
     let refuse = |why: &str| {
@@ -397,23 +343,6 @@ fn fields_of_record(file: &mut impl BufRead) -> io::Result<u64> {
             && name.eq_ignore_ascii_case("content-length")
         {
             length = value.trim().parse().ok();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn later_files_are_numbered_before_their_ending() {
-        for (first, second) in [
-            ("a/pages.warc.gz", "a/pages-00001.warc.gz"),
-            ("pages.WARC", "pages-00001.WARC"),
-            ("x.gz", "x-00001.gz"),
-            ("archive", "archive-00001"),
-        ] {
-            assert_eq!(numbered(Path::new(first), 1), Path::new(second));
         }
     }
 }
