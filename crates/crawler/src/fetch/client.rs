@@ -305,7 +305,8 @@ impl Fetcher for HttpFetcher {
         self.check_head(&response)?;
         let mut answer = headers::read(response.status().as_u16(), response.headers());
         answer.cookies_dropped = self.jars.keep(&request.url, response.headers());
-        answer.exchange = sent.map(|sent| Box::new(sent.answered(&head(&response))));
+        let address = response.extensions().get().map(HttpInfo::remote_addr);
+        answer.exchange = sent.map(|sent| Box::new(sent.answered(&Head::of(&response, address))));
         let announced = response.body().size_hint().exact();
         let Some(cap) = self.cap(request.kind, &answer, announced) else {
             answer.extent = BodyExtent::Skipped;
@@ -387,15 +388,5 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     let bytes = text.and_then(|text| text.chars().map(|c| u8::try_from(c).ok()).collect::<Option<Vec<u8>>>());
     if let Some(value) = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()) {
         headers.insert(name, value);
-    }
-}
-
-fn head(response: &hyper::Response<Incoming>) -> Head<'_> {
-    Head {
-        version: response.version(),
-        status: response.status(),
-        headers: response.headers(),
-        extensions: response.extensions(),
-        address: response.extensions().get::<HttpInfo>().map(HttpInfo::remote_addr),
     }
 }

@@ -65,11 +65,24 @@ pub(super) struct SentRequest {
 
 /// The answer of an exchange, without its body.
 pub(super) struct Head<'a> {
-    pub(super) version: Version,
-    pub(super) status: StatusCode,
-    pub(super) headers: &'a HeaderMap,
-    pub(super) extensions: &'a Extensions,
-    pub(super) address: Option<SocketAddr>,
+    version: Version,
+    status: StatusCode,
+    headers: &'a HeaderMap,
+    extensions: &'a Extensions,
+    address: Option<SocketAddr>,
+}
+
+impl<'a> Head<'a> {
+    /// Returns the head of an answer, which came from this address.
+    pub(super) fn of<B>(response: &'a hyper::Response<B>, address: Option<SocketAddr>) -> Self {
+        Self {
+            version: response.version(),
+            status: response.status(),
+            headers: response.headers(),
+            extensions: response.extensions(),
+            address,
+        }
+    }
 }
 
 impl SentRequest {
