@@ -77,7 +77,7 @@ fn spellings_that_redirect_to_each_other_end_with_too_many_hops() {
         let last = loop {
             let lease = one(&mut frontier);
             asked += 1;
-            assert!(asked <= 256, "it goes on with a limit of {max_hops}");
+            assert!(asked <= 256, "more redirects are followed than {max_hops}");
             let verdicts = redirect(&mut frontier, &lease, &rules, spellings[asked % 2]);
             if verdicts != [Verdict::Queued] {
                 break verdicts;

@@ -37,7 +37,7 @@ const COLLECTED_FOR: Duration = Duration::from_millis(2);
 pub(super) struct Saving {
     /// What the last commit has of the outputs.
     outputs: Vec<SavedOutput>,
-    /// What the last synced commit has of their files.
+    /// Their files at the last sync of them, by this run or before it.
     synced: Vec<SavedFile>,
     /// Whether the last commit is of an earlier run, or this run has gone on from it.
     is_continued: bool,
