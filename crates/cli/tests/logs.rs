@@ -224,7 +224,8 @@ fn the_error_that_ends_the_command_is_the_last_record() {
 /// The fields of each target, without the common ones.
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads docs/logs.md. A heading of the third level names a target, and the first column of its table names the fields.
+/// Reads docs/logs.md. A heading of the third level names a target, and the first column of its table has the fields, one or
+/// more in a row.
 fn documented() -> Fields {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logs.md");
     let text = fs::read_to_string(path).unwrap();
@@ -236,11 +237,12 @@ fn documented() -> Fields {
             target = line.strip_prefix("### ").and_then(code);
             fields.extend(target.clone().map(|target| (target, BTreeSet::new())));
         } else if let (Some(target), Some(row)) = (&target, line.strip_prefix("| `")) {
-            let field = row.split('`').next().unwrap();
-            assert!(
-                fields.get_mut(target).unwrap().insert(field.to_owned()),
-                "{target}: {field} stands there twice"
-            );
+            for field in row.split(" |").next().unwrap().split('`').step_by(2) {
+                assert!(
+                    fields.get_mut(target).unwrap().insert(field.to_owned()),
+                    "{target}: {field} stands there twice"
+                );
+            }
         }
     }
     fields
