@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Records a command in a terminal of so many columns, and writes the recording as an SVG: moving, or its last screen.
 
-    docs/pictures/record.py [--columns 100] [--rows 24] [--still] [--shown TEXT] FILE.svg COMMAND [ARGUMENT...]
+    docs/pictures/record.py [--columns 240] [--width 96] [--rows 32] [--still] [--shown TEXT] FILE.svg COMMAND [ARGUMENT...]
 
-The picture is made of what the command really wrote. --shown is the command line to show instead of the real one, such as
-without a path. Wants pyte, a terminal in memory (pip install pyte). Waits longer than two seconds are cut to two.
+The picture is made of what the command really wrote. Lines that are longer than --width are broken between words. --shown is the
+command line to show instead of the real one, such as without a path. A viewer that plays no animation, or is asked for less
+motion, shows the last screen. Waits longer than two seconds are cut to two. Wants pyte, a terminal in memory (pip install pyte).
 """
 
 import argparse
 import fcntl
 import html
+import itertools
 import os
 import pty
 import select
@@ -20,7 +22,7 @@ import time
 import pyte
 
 CELL, LINE, MARGIN = 8.4, 18, 14
-MOST_FRAMES, LONGEST_WAIT, LAST_SECONDS = 60, 2.0, 6.0
+MOST_FRAMES, LONGEST_WAIT, LAST_SECONDS = 40, 2.0, 6.0
 BACKGROUND, TEXT = "#16181d", "#d7dae0"
 COLORS = {
     "red": "#ff6b68", "green": "#7ec16e", "brown": "#e5c06a", "blue": "#6ca8ee", "magenta": "#c792ea", "cyan": "#5fc9c9",
@@ -30,8 +32,9 @@ COLORS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--columns", type=int, default=100)
-    parser.add_argument("--rows", type=int, default=24)
+    parser.add_argument("--columns", type=int, default=240, help="of the terminal")
+    parser.add_argument("--width", type=int, default=96, help="columns of the picture")
+    parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--still", action="store_true", help="only the last screen")
     parser.add_argument("--shown")
     parser.add_argument("file")
@@ -41,8 +44,9 @@ def main():
     frames = record(arguments.command, shown, arguments.columns, arguments.rows)
     if arguments.still:
         frames = [(0, frames[-1][1])]
+    frames = [(at, [part for line in lines for part in folded(line, arguments.width)]) for at, lines in frames]
     with open(arguments.file, "w", encoding="utf-8") as picture:
-        picture.write(svg(frames, arguments.columns, shown))
+        picture.write(svg(frames, arguments.width, shown))
 
 
 def record(command, shown, columns, rows):
@@ -53,9 +57,9 @@ def record(command, shown, columns, rows):
     frames = [(0.0, lines_of(screen))]
     process, terminal = pty.fork()
     if process == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         os.environ["TERM"] = "xterm-256color"
         os.execvp(command[0], command)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     shown_at, now, last = 0.0, 0.6, time.monotonic()
     while True:
         is_readable, _, _ = select.select([terminal], [], [], 30)
@@ -99,25 +103,44 @@ def lines_of(screen):
     return tuple(lines)
 
 
+def folded(line, width):
+    """Breaks a line between words, as often as it takes; what follows a break is indented."""
+    cells = [(style, character) for style, text in line for character in text]
+    while cells and cells[-1][1] == " ":
+        cells.pop()
+    while len(cells) > width:
+        spaces = [at for at in range(width // 2, width + 1) if cells[at][1] == " "]
+        at = spaces[-1] if spaces else width
+        yield runs_of(cells[:at])
+        cells = [(None, " ")] * 4 + cells[at + bool(spaces) :]
+    yield runs_of(cells)
+
+
+def runs_of(cells):
+    return [(style, "".join(cell[1] for cell in run)) for style, run in itertools.groupby(cells, lambda cell: cell[0])]
+
+
 def svg(frames, columns, title):
     rows = max(len(lines) for _, lines in frames)
     width, height = round(columns * CELL + 2 * MARGIN), round(rows * LINE + 2 * MARGIN)
     seconds = frames[-1][0] + LAST_SECONDS
     styles, groups = [], []
     for number, (at, lines) in enumerate(frames):
-        until = frames[number + 1][0] if number + 1 < len(frames) else seconds
+        is_last = number + 1 == len(frames)
         if len(frames) > 1:
-            begin, end = 100 * at / seconds, 100 * until / seconds
-            hidden = f"0%,{max(begin - 0.001, 0):.3f}%{{visibility:hidden}}" if number else ""
-            after = f"{end:.3f}%,100%{{visibility:hidden}}" if number + 1 < len(frames) else "100%{visibility:visible}"
-            styles.append(f"@keyframes f{number}{{{hidden}{begin:.3f}%,{max(end - 0.001, 0):.3f}%{{visibility:visible}}{after}}}")
+            begin, end = 100 * at / seconds, 100 if is_last else 100 * frames[number + 1][0] / seconds
+            shown = f"{begin:.3f}%{{visibility:visible}}" + ("" if is_last else f"{end:.3f}%,100%{{visibility:hidden}}")
+            styles.append(f"@keyframes f{number}{{0%{{visibility:hidden}}{shown}}}" if number else f"@keyframes f0{{{shown}}}")
             styles.append(f"#f{number}{{animation:f{number} {seconds:.1f}s step-end infinite}}")
-        groups.append(f'<g id="f{number}">{"".join(text_of(row, runs) for row, runs in enumerate(lines))}</g>')
+        # Without an animation, only the last screen is visible.
+        hidden = "" if is_last else ' visibility="hidden"'
+        groups.append(f'<g id="f{number}"{hidden}>{"".join(text_of(row, runs) for row, runs in enumerate(lines))}</g>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" xml:space="preserve">'
         f"<title>{html.escape(title)}</title><style>"
         "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}"
-        f'{"".join(styles)}</style><rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>{"".join(groups)}</svg>\n'
+        f'@media (prefers-reduced-motion:no-preference){{{"".join(styles)}}}</style>'
+        f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>{"".join(groups)}</svg>\n'
     )
 
 
@@ -125,7 +148,8 @@ def text_of(row, runs):
     if not runs:
         return ""
     spans, column = [], 0
-    for (color, bold), text in runs:
+    for style, text in runs:
+        color, bold = style or ("default", False)
         fill = COLORS.get(color, f"#{color}" if len(color) == 6 and color not in COLORS and color != "default" else TEXT)
         weight = ' font-weight="bold"' if bold else ""
         if text.strip():
