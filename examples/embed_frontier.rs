@@ -3,41 +3,54 @@
 //! `cargo run -p crawler-cli --example embed_frontier -- http://localhost:8080/`
 
 use std::io::{ErrorKind, Read};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 
 use crawler::page::robots::RobotsTxt; // or any other parser
-use frontier::{Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Leasing, Time};
+use frontier::{
+    Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time,
+};
 use ureq::{Agent, Error, Timeout};
 
 const USER_AGENT: &str = "my-bot/1.0";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = Agent::config_builder().http_status_as_error(false).max_redirects(0);
-    let client = client
-        .timeout_global(Some(Duration::from_secs(30)))
-        .user_agent(USER_AGENT);
-    let client = client.build().new_agent();
-    let urls = Canonicalizer::default();
+    let (client, urls, now) = (client(), Canonicalizer::default(), clock()?);
     let mut frontier = Frontier::in_memory(FrontierConfig::default())?; // a second between requests
-    let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
-    let now = || Time::since_epoch(epoch + start.elapsed());
     frontier.add_seed(&urls.parse(&std::env::args().nth(1).ok_or("which URL?")?)?, now())?;
     loop {
         match frontier.lease(now(), 1)? {
-            Leasing::NotUntil(time) => std::thread::sleep(time.since(now())),
             Leasing::Ready(leases) => {
-                let (url, answer) = (&leases[0].entry.url, get(&client, &leases[0].entry.url));
-                println!("{url}: {:?}", answer.as_ref().map(|(head, _)| head.status));
-                let settlement = match answer {
-                    // For a page, add its links: .with_links(..)
-                    Ok((head, body)) => leases[0].answered(&head, &urls, || RobotsTxt::parse(&body, USER_AGENT)),
-                    Err(failure) => leases[0].failed(failure),
-                };
+                let settlement = fetch(&client, &leases[0], &urls); // a page, or a robots.txt
                 frontier.settle(&[settlement], now())?;
             }
+            Leasing::NotUntil(time) => std::thread::sleep(time.since(now())),
             Leasing::Dropped(entries) => println!("not fetched: {entries:?}"),
             Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => return Ok(()),
         }
+    }
+}
+
+/// A client that answers every status and follows no redirect: that is for the frontier to decide.
+fn client() -> Agent {
+    let client = Agent::config_builder().http_status_as_error(false).max_redirects(0);
+    let client = client.timeout_global(Some(Duration::from_secs(30)));
+    client.user_agent(USER_AGENT).build().new_agent()
+}
+
+/// A monotonic clock, anchored to the epoch once, so that a step of the wall clock does no harm.
+fn clock() -> Result<impl Fn() -> Time, SystemTimeError> {
+    let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
+    Ok(move || Time::since_epoch(epoch + start.elapsed()))
+}
+
+fn fetch(client: &Agent, lease: &Lease, urls: &Canonicalizer) -> Settlement {
+    let url = &lease.entry.url;
+    let answer = get(client, url);
+    println!("{url}: {:?}", answer.as_ref().map(|(head, _)| head.status));
+    match answer {
+        // For a page, add its links: .with_links(..)
+        Ok((head, body)) => lease.answered(&head, urls, || RobotsTxt::parse(&body, USER_AGENT)),
+        Err(failure) => lease.failed(failure),
     }
 }
 
