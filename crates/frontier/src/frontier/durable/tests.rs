@@ -29,14 +29,14 @@ mod segments;
 mod stored_seen_set;
 mod stores;
 
-#[path = "../../../tests/call_sequences/calls.rs"]
+#[path = "../../../tests/it/call_sequences/calls.rs"]
 #[expect(dead_code, reason = "some calls are of another test only")]
 mod calls;
-#[path = "../../../tests/call_sequences/pair.rs"]
+#[path = "../../../tests/it/call_sequences/pair.rs"]
 mod pair;
-#[path = "../../../tests/call_sequences/seen_sets.rs"]
+#[path = "../../../tests/it/call_sequences/seen_sets.rs"]
 mod seen_sets;
-#[path = "../../../tests/call_sequences/settlements.rs"]
+#[path = "../../../tests/it/call_sequences/settlements.rs"]
 mod settlements;
 
 use proptest::prelude::*;

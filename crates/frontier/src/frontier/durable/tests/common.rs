@@ -1,4 +1,4 @@
-//! What the random calls need, as the folder `tests/common` has it.
+//! What the random calls need, as the folder `tests/it/common` has it.
 
 use std::sync::Arc;
 use std::time::Duration;

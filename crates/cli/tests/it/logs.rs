@@ -1,0 +1,406 @@
+//! The log of the command, and docs/logs.md, which describes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::pages_server::site_of;
+use jiff::Timestamp;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
+
+/// The first fields of every JSON line.
+const COMMON: [&str; 4] = ["time", "level", "target", "message"];
+
+fn crawler(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env_remove("RUST_LOG");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn stderr(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).unwrap()
+}
+
+fn records(output: &Output) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    stderr(output).lines().map(parse).collect()
+}
+
+fn of_target<'a>(records: &'a [Value], target: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["target"] == target).collect()
+}
+
+#[track_caller]
+fn assert_is_utc_with_milliseconds(time: &str) {
+    assert!(time.parse::<Timestamp>().is_ok(), "{time}");
+    assert_eq!(time.len(), "2026-01-31T23:59:59.000Z".len(), "{time}");
+    assert!(time.ends_with('Z'), "{time}");
+}
+
+#[test]
+fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
+    // With a file for the pages, only the summary goes to standard output.
+    let [one, other] = ["one", "other"].map(|name| format!("{}/logs-{name}.jsonl", env!("CARGO_TARGET_TMPDIR")));
+    let arguments = ["demo", "--capacity", "100", "--on-saturation", "warn", "--output"];
+    let json = crawler(&[&arguments[..], &[&one, "--log-format", "json"]].concat())
+        .spawn()
+        .unwrap();
+    let text = crawler(&[&arguments[..], &[&other]].concat()).output().unwrap();
+    let json = json.wait_with_output().unwrap();
+    let records = records(&json);
+    for record in &records {
+        assert_is_utc_with_milliseconds(record["time"].as_str().unwrap());
+        let level = record["level"].as_str().unwrap();
+        assert!(["INFO", "WARN"].contains(&level), "{record}");
+        assert!(
+            record["message"].is_string() && record["target"].is_string(),
+            "{record}"
+        );
+    }
+    let saturated = of_target(&records, "sieve::saturation");
+    let warnings: Vec<_> = saturated.iter().filter(|record| record["level"] == "WARN").collect();
+    assert_eq!(warnings[0]["saturation_level"], "full");
+    assert_eq!(warnings[0]["capacity"], 100);
+    assert!(json.stdout.is_empty(), "all that jq reads is JSON");
+
+    let mut warnings = 0;
+    for line in stderr(&text).lines() {
+        let [time, level, target, message] = line.split_ascii_whitespace().collect::<Vec<_>>()[..4] else {
+            panic!("{line}");
+        };
+        assert_is_utc_with_milliseconds(time);
+        assert!(["INFO", "WARN"].contains(&level), "{line}");
+        assert!(target.ends_with(':') && !message.is_empty(), "{line}");
+        assert!(!line.contains("capacity=") && !line.contains("pages="), "twice: {line}");
+        warnings += usize::from(line.contains("WARN  sieve::saturation: seen-set full: "));
+    }
+    assert_eq!(warnings, 1, "{}", stderr(&text));
+    assert!(String::from_utf8_lossy(&text.stdout).contains("pages "), "the summary");
+}
+
+#[test]
+fn a_json_line_starts_with_time_level_target_and_message() {
+    let output = crawler(&["demo", "--max-pages", "1", "--log-format", "json"])
+        .output()
+        .unwrap();
+    for line in stderr(&output).lines() {
+        let at: Vec<_> = COMMON.map(|name| line.find(&format!("\"{name}\":")).unwrap()).to_vec();
+        assert!(at.is_sorted() && at[0] == 1, "{line}");
+    }
+}
+
+#[test]
+fn a_page_of_links_in_broken_tables_does_not_flood_the_log() {
+    // HTML moves such links out of the table. The parser logs a line for each.
+    let links: String = (0..3000).map(|at| format!("<a href=/{}>x</a>", at % 2)).collect();
+    let body = format!("<a href=/first></a><table>{links}</table>");
+    let seed = site_of(move |path| (path == "/").then(|| body.clone()));
+    let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/tables.jsonl");
+    let quick = ["--delay", "0", "--output", pages, &seed];
+    let lines = |options: &[&str]| {
+        let output = crawler(&[options, &quick].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let of_others = stderr(&output).lines().filter(|line| line.contains("html5ever"));
+        (of_others.count(), stderr(&output).lines().count())
+    };
+    for options in [&[][..], &["-v"]] {
+        let (of_others, all) = lines(options);
+        assert_eq!(of_others, 0, "{options:?}");
+        assert!(all < 20, "{options:?}: {all} lines");
+    }
+    assert!(
+        lines(&["-vv"]).0 > 1000,
+        "the page is no longer one that the parser complains of"
+    );
+}
+
+#[test]
+fn the_command_line_overrides_rust_log() {
+    let run = |filter: &str, options: &[&str]| {
+        let always = ["demo", "--max-pages", "2", "--ignore-robots", "--log-format", "json"];
+        let output = crawler(&[&always[..], options].concat())
+            .env("RUST_LOG", filter)
+            .output()
+            .unwrap();
+        let mut levels = BTreeSet::new();
+        let mut targets = BTreeSet::new();
+        for record in records(&output) {
+            if record["target"] != "crawler::summary" {
+                levels.insert(record["level"].as_str().unwrap().to_owned());
+                targets.insert(record["target"].as_str().unwrap().to_owned());
+            }
+        }
+        (levels, targets)
+    };
+    let set = |words: &[&str]| words.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    assert_eq!(run("off", &[]).0, set(&[]));
+    assert_eq!(
+        run("crawler::pages=debug", &[]),
+        (set(&["DEBUG"]), set(&["crawler::pages"]))
+    );
+    assert_eq!(run("debug", &["-q"]).0, set(&["WARN"]));
+    assert_eq!(run("off", &["-v"]).0, set(&["DEBUG", "INFO", "WARN"]));
+    assert_eq!(run("", &[]).0, set(&["INFO", "WARN"]));
+    // An invalid filter is ignored, with a warning in the requested format.
+    let (levels, targets) = run("crawler=loud", &[]);
+    assert_eq!(levels, set(&["INFO", "WARN"]));
+    assert!(targets.contains("crawler"), "{targets:?}");
+    // No filter hides the results of the command.
+    let output = crawler(&["demo", "--max-pages", "2", "--log-format", "json"])
+        .env("RUST_LOG", "off")
+        .output()
+        .unwrap();
+    assert_eq!(of_target(&records(&output), "crawler::summary").len(), 1);
+}
+
+#[test]
+fn results_go_to_standard_output_and_the_log_to_standard_error() {
+    let output = crawler(&["demo", "--max-pages", "4", "--output", "-", "--log-format", "json"])
+        .output()
+        .unwrap();
+    let pages: Vec<Value> = str::from_utf8(&output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(pages.len(), 4);
+    assert!(
+        pages
+            .iter()
+            .all(|page| page["url"].is_string() && page["target"].is_null())
+    );
+    let records = records(&output);
+    let [summary] = of_target(&records, "crawler::summary")[..] else {
+        panic!("{}", stderr(&output));
+    };
+    assert_eq!(summary["pages"], 4);
+    assert_eq!(summary["by_status"]["200"], 4);
+    assert_eq!(summary["ending"], "budget_spent");
+    assert_eq!(summary["complete"], false);
+    assert!(summary["missing"][0].as_str().unwrap().contains("page budget spent"));
+}
+
+#[test]
+fn the_error_that_ends_the_command_is_the_last_record() {
+    let seed = "http://127.0.0.1:1/";
+    let arguments = ["--max-first-downtime", "0.1", seed];
+    let text = crawler(&arguments).output().unwrap();
+    let last = stderr(&text).lines().last().unwrap();
+    assert!(last.starts_with("crawler: nothing was fetched: "), "{last}");
+    for quiet in [&[][..], &["-qq"]] {
+        let json = crawler(&[quiet, &["--log-format", "json"], &arguments].concat())
+            .output()
+            .unwrap();
+        assert_eq!(json.status.code(), Some(1));
+        let records = records(&json);
+        let last = records.last().unwrap();
+        assert_eq!(
+            (&last["level"], &last["target"]),
+            (&"ERROR".into(), &"crawler".into()),
+            "{last}"
+        );
+        assert_eq!(last["exit_code"], 1);
+        assert!(
+            last["message"].as_str().unwrap().starts_with("nothing was fetched: "),
+            "{last}"
+        );
+        assert_eq!(of_target(&records, "crawler::summary").len(), 1);
+    }
+}
+
+/// The fields of each target, without the common ones.
+type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// Reads docs/logs.md. A heading of the third level names a target, and the first column of its table has the fields, one or
+/// more in a row.
+fn documented() -> Fields {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logs.md");
+    let text = fs::read_to_string(path).unwrap();
+    let code = |text: &str| Some(text.split('`').nth(1)?.to_owned());
+    let mut fields = Fields::new();
+    let mut target = None;
+    for line in text.lines() {
+        if line.starts_with('#') {
+            target = line.strip_prefix("### ").and_then(code);
+            fields.extend(target.clone().map(|target| (target, BTreeSet::new())));
+        } else if let (Some(target), Some(row)) = (&target, line.strip_prefix("| `")) {
+            for field in row.split(" |").next().unwrap().split('`').step_by(2) {
+                assert!(
+                    fields.get_mut(target).unwrap().insert(field.to_owned()),
+                    "{target}: {field} stands there twice"
+                );
+            }
+        }
+    }
+    fields
+}
+
+fn emitted(outputs: &[Output]) -> Fields {
+    let mut fields = Fields::new();
+    for record in outputs.iter().flat_map(records) {
+        let target = record["target"].as_str().unwrap().to_owned();
+        let names = record.as_object().unwrap().keys().cloned();
+        let of_target = fields.entry(target).or_default();
+        of_target.extend(names.filter(|name| !COMMON.contains(&name.as_str())));
+    }
+    fields
+}
+
+/// Runs commands that together log every target, except those that a test cannot cause: no file handles, no certificates.
+#[cfg(unix)]
+fn runs() -> Vec<Output> {
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_file(&path);
+        path.to_str().unwrap().to_owned()
+    };
+    let archive = file("logged.warc");
+    let pages = file("alike.jsonl");
+    let alike = site_of(|path| {
+        let links: String = (0..40).map(|at| format!("<a href=/alike/{at}>x</a>")).collect();
+        let words = "one and the same text of more than sixteen words stands on each and every page below this path";
+        (path != "/robots.txt").then(|| format!("<p>{words}</p>{links}"))
+    });
+    let state = file("logged-state");
+    let _ = fs::remove_dir_all(&state);
+    let torn = file("torn.jsonl");
+    fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":").unwrap();
+    let dead: Vec<String> = (1..20).map(|port| format!("http://127.0.0.1:{port}/")).collect();
+    let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
+    let json = ["--log-format", "json", "--max-first-downtime", "0.1"];
+    let saturated = ["demo", "--capacity", "100"];
+    let with_state = [
+        &json[..],
+        &["--state", &state, "--max-time", "0", "http://127.0.0.1:1/"],
+    ]
+    .concat();
+    let begun = crawler(&with_state).output().unwrap();
+    break_log(Path::new(&state));
+    let ended_state = file("ended-state");
+    let _ = fs::remove_dir_all(&ended_state);
+    let without_answer = [&json[..], &["--state", &ended_state, "http://127.0.0.1:1/"]].concat();
+    let unanswered = crawler(&without_answer).output().unwrap();
+    let started: Vec<Child> = [
+        [
+            &saturated[..],
+            &json,
+            &["--on-saturation", "warn", "-v", "--warc", &archive],
+        ]
+        .concat(),
+        [&saturated[..], &json, &["--on-saturation", "grow"]].concat(),
+        [&json[..], &["--delay", "0"], &dead].concat(),
+        [
+            &json[..],
+            &["--delay", "0", "--max-near-duplicates", "2", "--output", &pages, &alike],
+        ]
+        .concat(),
+        [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),
+        with_state,
+        without_answer,
+    ]
+    .into_iter()
+    .map(|arguments| crawler(&arguments).spawn().unwrap())
+    .collect();
+    let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
+    let back = [false, true].map(after_a_start_of_the_system);
+    ended.chain([begun, unanswered, signalled()]).chain(back).collect()
+}
+
+/// Runs a crawl again whose last commit was not synced before the system was started anew, and whose output may be lost.
+fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let state = format!("{folder}/started-{is_output_lost}");
+    let pages = format!("{state}.jsonl");
+    let _ = fs::remove_dir_all(&state);
+    let arguments = [
+        "--log-format",
+        "json",
+        "--state",
+        &state,
+        "-o",
+        &pages,
+        "--max-time",
+        "0",
+        "http://127.0.0.1:1/",
+    ];
+    crawler(&arguments).output().unwrap();
+    let mut database = rusqlite::Connection::open(Path::new(&state).join("frontier.sqlite")).unwrap();
+    // The commit stays in the log.
+    let config = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    database.set_db_config(config, true).unwrap();
+    let change = database.transaction().unwrap();
+    for sql in [
+        "UPDATE status SET value = 'another' WHERE name = 'system_start'",
+        "UPDATE spaces SET \"commit\" = 1 + (SELECT max(\"commit\") FROM spaces) WHERE space = 'meta'",
+    ] {
+        change.execute(sql, []).unwrap();
+    }
+    change.commit().unwrap();
+    drop(database);
+    if is_output_lost {
+        fs::remove_file(&pages).unwrap();
+    }
+    crawler(&arguments).output().unwrap()
+}
+
+/// Leaves a log with a wrong byte before commits that are intact.
+fn break_log(state: &Path) {
+    let database = state.join("frontier.sqlite");
+    let log = state.join("frontier.sqlite-wal");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    for value in ["a", "b", "c"] {
+        let sql = "INSERT OR REPLACE INTO status(name, value) VALUES ('test', ?1)";
+        connection.execute(sql, [value]).unwrap();
+    }
+    let (as_it_is, mut commits) = (fs::read(&database).unwrap(), fs::read(&log).unwrap());
+    connection.close().unwrap();
+    commits[32 + 24 + 1000] ^= 1;
+    fs::write(database, as_it_is).unwrap();
+    fs::write(log, commits).unwrap();
+}
+
+/// Runs the demo, requests a status line, and stops it.
+#[cfg(unix)]
+fn signalled() -> Output {
+    let mut child = crawler(&["demo", "--log-format", "json"]).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut log = Vec::new();
+    // The crawl then waits for a page that throttles.
+    for (target, signal) in [("crawler::failures", "USR1"), ("crawler::status", "TERM")] {
+        while !String::from_utf8_lossy(&log).contains(target) {
+            assert_ne!(stderr.read_until(b'\n', &mut log).unwrap(), 0, "no record of {target}");
+        }
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+        assert!(sent.success());
+    }
+    stderr.read_to_end(&mut log).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Output { stderr: log, ..output }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_documentation_has_every_field_of_every_target_and_no_other() {
+    let (documented, outputs) = (documented(), runs());
+    let emitted = emitted(&outputs);
+    for (target, fields) in &emitted {
+        let of_target = documented.get(target);
+        let of_target = of_target.unwrap_or_else(|| panic!("docs/logs.md does not have the target {target}"));
+        assert_eq!(of_target, fields, "{target}: in docs/logs.md, and logged");
+    }
+    let silent: Vec<_> = documented
+        .keys()
+        .filter(|target| !emitted.contains_key(*target))
+        .collect();
+    assert_eq!(
+        silent,
+        ["crawler::fetch", "crawler::open_files"],
+        "documented, and not logged"
+    );
+}

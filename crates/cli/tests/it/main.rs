@@ -1,0 +1,30 @@
+//! The integration tests of `cli`: one binary, a module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod architecture;
+mod arguments;
+mod command;
+mod demo_site;
+mod documentation;
+mod file_handles;
+mod hostile_http2;
+mod import_cycles;
+mod light_library;
+mod limits;
+mod logs;
+mod outputs;
+mod pages_server;
+mod program;
+mod recrawl_with_state;
+mod repair;
+mod signals;
+mod source_tree;
+mod state;
+mod state_commands;
+mod state_outputs;
+mod trust;

@@ -1,0 +1,302 @@
+//! Signals to a crawl, and the files of a killed process.
+
+#![cfg(unix)]
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A site whose first page links to `/held`, which answers when the test lets it.
+struct Site {
+    port: u16,
+    held: Receiver<TcpStream>,
+}
+
+impl Site {
+    fn start() -> Self {
+        Self::with_first_page("<a href=/held>next</a><a href=http://other.example/>out</a>".to_owned())
+    }
+
+    fn with_first_page(html: String) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (to, held) = channel();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, &html, &to);
+            }
+        });
+        Self { port, held }
+    }
+
+    fn seed(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// Waits for the request for `/held`.
+    fn wait(&self) -> TcpStream {
+        self.held.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+}
+
+/// Whether this process ignores SIGHUP, the first signal of the mask `SigIgn` in proc(5).
+fn ignores_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
+}
+
+fn answer(mut stream: TcpStream, first_page: &str, held: &Sender<TcpStream>) {
+    let mut head = [0; 4096];
+    let length = stream.read(&mut head).unwrap_or(0);
+    let head = String::from_utf8_lossy(&head[..length]);
+    match head.split_whitespace().nth(1) {
+        Some("/") => send(stream, "200 OK", first_page),
+        Some("/held") => held.send(stream).unwrap(),
+        _ => send(stream, "404 Not Found", ""),
+    }
+}
+
+fn send(mut stream: TcpStream, status: &str, body: &str) {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {length}");
+    let _ = write!(stream, "{head}\r\n\r\n{body}");
+}
+
+/// A crawl of the site, with its log.
+struct Crawl {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Crawl {
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Reads the log up to the first record of a target.
+    #[track_caller]
+    fn wait_for(&mut self, target: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "no record of {target}");
+            let record: Value = serde_json::from_str(&line).unwrap();
+            if record["target"] == target {
+                return record;
+            }
+        }
+    }
+
+    /// Waits for the end of the process. Standard error of the result has the rest of the log.
+    fn end(mut self) -> Output {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        self.log.read_to_end(&mut stderr).unwrap();
+        self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        let status = self.child.wait().unwrap();
+        Output { status, stdout, stderr }
+    }
+}
+
+impl Drop for Crawl {
+    /// Kills the process, also if the test fails.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
+
+fn crawl(site: &Site, options: &[&str]) -> Crawl {
+    let mut command = Command::new(PROGRAM);
+    command.args(["--log-format", "json", "--delay", "0"]).args(options);
+    command.arg(site.seed());
+    Crawl::of(command)
+}
+
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
+fn summary(output: &Output) -> Value {
+    let log = String::from_utf8_lossy(&output.stderr);
+    let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut summaries = records.filter(|record| record["target"] == "crawler::summary");
+    summaries.next().unwrap_or_else(|| panic!("no summary: {log}"))
+}
+
+#[test]
+fn the_first_signal_of_each_kind_lets_requests_in_flight_finish() {
+    // A crawl under `nohup` ignores SIGHUP, and so does one that these tests start when they run under it.
+    let kinds = ["HUP", "TERM", "INT"]
+        .into_iter()
+        .filter(|kind| *kind != "HUP" || !ignores_hangups());
+    for signal in kinds {
+        let pages = file(&format!("finished-{signal}"));
+        let site = Site::start();
+        let mut crawl = crawl(&site, &["--output", pages.to_str().unwrap()]);
+        let held = site.wait();
+        crawl.signal(signal);
+        let record = crawl.wait_for("crawler::signals");
+        assert_eq!(record["signal"], format!("SIG{signal}"));
+        assert_eq!(record["level"], "WARN");
+        send(held, "200 OK", "<a href=/never>never</a>");
+        let output = crawl.end();
+        assert_eq!(output.status.code(), Some(0));
+        let summary = summary(&output);
+        assert_eq!(summary["ending"], "stopped", "{summary}");
+        assert_eq!((&summary["pages"], &summary["cut_short"]), (&2.into(), &0.into()));
+        let text = fs::read_to_string(&pages).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.ends_with('\n'), "{text}");
+    }
+}
+
+#[test]
+fn the_second_signal_ends_the_crawl_at_once() {
+    let site = Site::start();
+    let mut crawl = crawl(&site, &[]);
+    let _held = site.wait();
+    crawl.signal("TERM");
+    crawl.wait_for("crawler::signals");
+    crawl.signal("INT");
+    let output = crawl.end();
+    let summary = summary(&output);
+    assert_eq!(
+        (&summary["pages"], &summary["cut_short"]),
+        (&1.into(), &1.into()),
+        "{summary}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
+    // The output is larger than the buffer of a pipe, which is never read.
+    let links: String = (0..4000)
+        .map(|page| format!("<a href=/{page}/{}>x</a>", "x".repeat(99)))
+        .collect();
+    let site = Site::with_first_page(links);
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["--log-format", "json", "--delay", "0", "--links", "-"])
+        .arg(site.seed());
+    let mut crawl = Crawl::of(command);
+    let is_blocked = |crawl: &Crawl| {
+        let name = format!("/proc/{}/task", crawl.child.id());
+        let tasks = fs::read_dir(name).unwrap().flatten();
+        let mut waits = tasks.map(|task| fs::read_to_string(task.path().join("wchan")).unwrap_or_default());
+        waits.any(|place| place.contains("pipe_w"))
+    };
+    let started = Instant::now();
+    while !is_blocked(&crawl) && started.elapsed() < Duration::from_secs(3) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..2 {
+        crawl.signal("TERM");
+        crawl.wait_for("crawler::signals");
+    }
+    crawl.signal("TERM");
+    let asked = Instant::now();
+    let status = loop {
+        match crawl.child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if asked.elapsed() > Duration::from_secs(5) => panic!("it still waits for the reader"),
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    assert_eq!(status.code(), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crawl_under_nohup_ignores_sighup() {
+    let site = Site::start();
+    let mut command = Command::new("nohup");
+    command.args([PROGRAM, "--log-format", "json", "--delay", "0"]);
+    // Without a terminal `nohup` writes no message.
+    command.arg(site.seed()).stdin(Stdio::null());
+    let mut crawl = Crawl::of(command);
+    let held = site.wait();
+    crawl.signal("HUP");
+    crawl.signal("USR1");
+    // The crawl still runs, and has handled the signal before.
+    crawl.wait_for("crawler::status");
+    send(held, "200 OK", "the end");
+    let output = crawl.end();
+    let summary = summary(&output);
+    assert_eq!(summary["ending"], "drained", "{summary}");
+    assert_eq!(summary["pages"], 2);
+}
+
+#[test]
+fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
+    let site = Site::start();
+    let mut crawl = crawl(&site, &["-qq"]);
+    let held = site.wait();
+    let asked = Instant::now();
+    crawl.signal("USR1");
+    let status = crawl.wait_for("crawler::status");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(status["level"], "INFO");
+    assert_eq!(status["pages"], 1, "{status}");
+    assert_eq!(status["in_flight"], 1, "{status}");
+    assert_eq!(status["queued"], 0, "{status}");
+    assert_eq!(status["origins_away"], 0, "{status}");
+    assert_eq!(status["saturation_level"], "healthy", "{status}");
+    #[cfg(target_os = "linux")]
+    assert!(
+        status["resident_memory_bytes"].as_u64().unwrap() > 1_000_000,
+        "{status}"
+    );
+    #[cfg(target_os = "linux")]
+    assert!(status["message"].as_str().unwrap().ends_with(" MiB"), "{status}");
+    send(held, "200 OK", "the end");
+    assert_eq!(crawl.end().status.code(), Some(0));
+}
+
+#[test]
+fn the_lines_of_a_page_are_on_disk_within_a_second_also_after_a_kill() {
+    let site = Site::start();
+    let names = ["--output", "--links", "--refused", "--warc"];
+    let files = names.map(|name| file(&format!("killed{name}")));
+    let mut options = vec!["-q"];
+    for (name, file) in names.iter().zip(&files) {
+        options.extend([*name, file.to_str().unwrap()]);
+    }
+    let mut crawl = crawl(&site, &options);
+    let _held = site.wait();
+    let fetched = Instant::now();
+    let is_written = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&site.seed()));
+    while !files.iter().all(is_written) {
+        let missing: Vec<_> = files.iter().filter(|file| !is_written(file)).collect();
+        // Twice the documented time, with a margin for a busy machine.
+        assert!(fetched.elapsed() < Duration::from_secs(3), "not on disk: {missing:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+    crawl.child.kill().unwrap();
+    crawl.child.wait().unwrap();
+    let [pages, links, refused, archive] = files.map(|file| fs::read_to_string(file).unwrap());
+    for (text, lines) in [(pages, 1), (links, 2), (refused, 1)] {
+        assert!(text.ends_with('\n'), "{text}");
+        assert_eq!(text.lines().count(), lines, "{text}");
+    }
+    // The responses for robots.txt and for the page.
+    assert_eq!(archive.matches("WARC-Type: response").count(), 2);
+    assert!(archive.ends_with("\r\n\r\n"));
+}

@@ -1,9 +1,0 @@
-//! A hostile server on loopback, and the table of its behaviours.
-
-#![allow(dead_code, reason = "not every test uses all items")]
-
-pub(crate) mod behaviours;
-pub(crate) mod codings;
-pub(crate) mod pages;
-pub(crate) mod server;
-pub(crate) mod tls;

@@ -1,0 +1,190 @@
+//! Servers whose certificate nobody signed, or whose connections end without an alert, and cookies from a file.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::hostile::server::{Script, Server, html, page};
+use crate::hostile::tls::{start_counting, start_self_signed, start_without_alerts};
+use crawler::fetch::CookieFile;
+use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary, TruncationReason};
+use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
+
+fn options(seed: String) -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![seed],
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            ask_robots: false,
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
+    let http = HttpOptions {
+        allow_private_addresses: true,
+        ..http
+    };
+    let config = CrawlConfig::new(options).unwrap();
+    Crawl::with_http(config, &http).unwrap().run().await.unwrap()
+}
+
+fn accepting_any_certificate() -> HttpOptions {
+    HttpOptions {
+        accept_any_certificate: true,
+        ..HttpOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
+    let seed = start_self_signed().await;
+    let mut quick = options(seed.clone());
+    quick.frontier.retries.max_first_downtime = Duration::ZERO;
+    let summary = crawl(quick, HttpOptions::default()).await;
+    assert_eq!(summary.pages, 0, "{summary}");
+    assert!(
+        summary.failed.contains_key(&FailureKind::Tls) || summary.report.origins_given_up == 1,
+        "{summary}"
+    );
+    let summary = crawl(options(seed), accepting_any_certificate()).await;
+    assert_eq!(summary.pages, 1, "{summary}");
+}
+
+#[tokio::test]
+async fn the_sessions_of_many_hosts_are_resumed_when_their_turn_comes_again() {
+    const HOSTS: usize = 60;
+    let (port, handshakes) = start_counting().await;
+    let pages = ["", "next"]
+        .into_iter()
+        .flat_map(|path| (0..HOSTS).map(move |host| (host, path)));
+    let options = CrawlOptions {
+        seeds: pages
+            .map(|(host, path)| format!("https://h{host}.localhost:{port}/{path}"))
+            .collect(),
+        // One after the other: each host has its second turn after all the others.
+        concurrency: NonZeroUsize::MIN,
+        ..options(String::new())
+    };
+    let summary = crawl(options, accepting_any_certificate()).await;
+    assert_eq!(summary.pages, 2 * HOSTS as u64, "{summary}");
+    let count = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::Relaxed);
+    assert_eq!((count(&handshakes.full), count(&handshakes.resumed)), (HOSTS, HOSTS));
+}
+
+/// The warnings of all tests.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl log::Log for Warnings {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        self.0.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_ends_with_its_tls_connection_also_without_an_alert() {
+    log::set_logger(&WARNINGS).unwrap();
+    log::set_max_level(log::LevelFilter::Warn);
+    let (port, requests) = start_without_alerts(|target| {
+        let (kind, body) = match target {
+            "/robots.txt" => ("text/plain", "User-agent: *\nDisallow: /3"),
+            "/" => ("text/html", "<a href=/2>2</a><a href=/3>3</a>"),
+            _ => ("text/html", "end"),
+        };
+        format!("HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n{body}").into_bytes()
+    })
+    .await;
+    let mut options = options(format!("https://127.0.0.1:{port}/"));
+    options.frontier.ask_robots = true;
+    options.frontier.retries.max_first_downtime = Duration::ZERO;
+    let summary = crawl(options, accepting_any_certificate()).await;
+    assert_eq!(*requests.lock().unwrap(), ["/robots.txt", "/", "/2"], "{summary}");
+    assert!(
+        summary.missing().is_empty() && summary.bodies_truncated.is_empty(),
+        "{summary}"
+    );
+    let origin = format!("https://127.0.0.1:{port} ");
+    let mut warnings = WARNINGS.0.lock().unwrap().clone();
+    warnings.retain(|warning| warning.starts_with(&origin));
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("close_notify"),
+        "{warnings:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_delimits_itself_is_incomplete_if_its_tls_connection_ends_too_early() {
+    let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 0x4b, 0xcd];
+    for (headers, body) in [
+        ("Content-Length: 100\r\n", &b"<a href=/2>2</a>"[..]),
+        ("Transfer-Encoding: chunked\r\n", b"10\r\n<a href=/2>2</a>\r\n"),
+        ("Content-Encoding: gzip\r\n", &gzip),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{headers}\r\n");
+        let answer = [head.as_bytes(), body].concat();
+        let (port, _) = start_without_alerts(move |_| answer.clone()).await;
+        let mut options = options(format!("https://127.0.0.1:{port}/"));
+        options.frontier.retries.max_attempts = NonZeroU32::MIN;
+        options.frontier.max_pages = Some(1);
+        let summary = crawl(options, accepting_any_certificate()).await;
+        let cut = [(TruncationReason::Connection, 1)].into();
+        assert_eq!(summary.bodies_truncated, cut, "{headers}{summary}");
+        assert_eq!(
+            summary.failed,
+            [(FailureKind::Incomplete, 1)].into(),
+            "{headers}{summary}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_cookies_of_a_file_go_to_their_host_from_the_first_request_on() {
+    let server = Server::start(|request| {
+        let port = request.host.rsplit(':').next().unwrap();
+        Script::say(match request.target.as_str() {
+            "/" => page(
+                "200 OK",
+                "Content-Type: text/html\r\nSet-Cookie: id=new; Path=/\r\n",
+                format!("<a href=/next>n</a><a href=http://away.localhost:{port}/x>o</a>"),
+            ),
+            _ => html("end"),
+        })
+    })
+    .await;
+    let text = "home.localhost\tFALSE\t/\tFALSE\t0\tid\told\n#HttpOnly_home.localhost\tFALSE\t/\tFALSE\t0\tkey\tk\n";
+    let http = HttpOptions {
+        cookie_file: Some(CookieFile::parse(text, "c.txt").unwrap()),
+        ..HttpOptions::default()
+    };
+    let summary = crawl(options(format!("http://home.localhost:{}/", server.port)), http).await;
+    assert_eq!(summary.pages, 3, "{summary}");
+    let cookies: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| {
+            let header = request.head.lines().find_map(|line| line.strip_prefix("cookie: "));
+            let mut pairs: Vec<String> = header.unwrap_or_default().split("; ").map(str::to_owned).collect();
+            pairs.sort();
+            (request.target.clone(), pairs.join(" "))
+        })
+        .collect();
+    assert_eq!(cookies[0], ("/".to_owned(), "id=old key=k".to_owned()));
+    let sent = |target: &str| &cookies.iter().find(|(other, _)| other == target).unwrap().1;
+    assert_eq!(sent("/next"), "id=new key=k", "what the site has set since");
+    assert_eq!(sent("/x"), "", "another host");
+}

@@ -1,0 +1,271 @@
+//! Whether a crawl is complete, and if not, what is missing and why. The fetcher is scripted, and the clock is paused.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::memory_file::MemoryFile;
+use crate::scripted::{self, Reply, Scripted, refused};
+use crawler::output::refused::RefusedReport;
+use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
+use frontier::{FailureKind, FrontierConfig, Reach, Refusal, ScopeConfig};
+use serde_json::Value;
+use sieve::OnSaturation;
+
+fn body(text: &str) -> Reply {
+    Ok(scripted::page(text))
+}
+
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
+}
+
+const SEED: &str = "http://a.example/";
+
+fn options() -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![SEED.to_owned()],
+        frontier: FrontierConfig {
+            exact: true,
+            delay: Duration::from_millis(10),
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+/// Crawls, and returns the summary with the lines of the refused report.
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<Value>) {
+    let file = MemoryFile::default();
+    let report = RefusedReport::new(file.clone());
+    let script = Scripted::new(move |call| reply(call.url()));
+    let run = script.crawl_with(options, |crawl| crawl.observe(report));
+    (run.summary, file.lines())
+}
+
+fn links(count: usize) -> String {
+    (0..count).map(|n| format!("<a href=/{n}></a>")).collect()
+}
+
+/// Returns a site whose seed links to `count` pages.
+fn site(count: usize) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
+    let page = links(count);
+    move |url| if url == SEED { body(&page) } else { body("") }
+}
+
+/// Returns the summary with one space between its words.
+fn one_line(summary: &Summary) -> String {
+    summary.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes a loss of origins that refused connections.
+fn given_up(pages: u64, origins: u64) -> Missing {
+    Missing::GivenUp {
+        pages,
+        origins,
+        causes: [FailureKind::Connect].into(),
+    }
+}
+
+#[track_caller]
+fn says(summary: &Summary, text: &str) {
+    let shown = one_line(summary);
+    assert!(shown.contains(&format!("INCOMPLETE {text}")), "{shown}");
+    assert!(!shown.contains("complete yes"), "{shown}");
+}
+
+#[test]
+fn a_crawl_with_failed_final_answers_is_complete() {
+    let (summary, _) = run(options(), |url| match url {
+        SEED => body(&links(6)),
+        "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /1\n"),
+        "http://a.example/2" => status(404),
+        "http://a.example/3" => status(500),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [], "{summary}");
+    assert!(summary.to_string().contains("complete          yes"), "{summary}");
+}
+
+#[test]
+fn an_interrupted_crawl_reports_the_number_of_pages_left() {
+    let mut few = options();
+    few.frontier.max_pages = Some(3);
+    let (summary, _) = run(few, site(10));
+    let missing = Missing::Interrupted {
+        ending: Ending::BudgetSpent,
+        left: 8,
+    };
+    assert_eq!(summary.missing(), [missing]);
+    says(&summary, "page budget spent: 8 pages left (raise max_pages)");
+    // The requests are at 0 (robots.txt), 10 and 20 seconds.
+    let mut short = options();
+    short.frontier.delay = Duration::from_secs(10);
+    short.max_time = Some(Duration::from_secs(25));
+    let (summary, _) = run(short, site(10));
+    let missing = Missing::Interrupted {
+        ending: Ending::TimeUp,
+        left: 9,
+    };
+    assert_eq!(summary.missing(), [missing]);
+    says(&summary, "time is up: 9 pages left (raise max_time)");
+}
+
+#[test]
+fn given_up_origins_are_counted_with_their_queued_pages() {
+    let page: String = (0..7)
+        .map(|n| format!("<a href=http://down{}.example/{n}></a>", n % 2))
+        .collect();
+    let (summary, lines) = run(options(), move |url| match url {
+        SEED => body(&page),
+        _ if url.contains("down") => refused(),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [given_up(7, 2)]);
+    says(
+        &summary,
+        "given up: 7 pages of 2 origins (is the server running? max_first_downtime",
+    );
+    let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
+    assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["class"], "failed", "{line}");
+        assert_eq!(line["reason"], "connect", "{line}");
+        assert_eq!(line["referrer"], SEED, "{line}");
+        let detail = line["detail"].as_str().unwrap();
+        assert!(
+            detail.starts_with("its origin was given up: ") && detail.contains("connection refused"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn the_urls_that_a_full_seen_set_drops_are_estimated() {
+    let mut tiny = options();
+    tiny.frontier.exact = false;
+    tiny.frontier.capacity = 50;
+    tiny.frontier.false_positive_rate = 0.01;
+    tiny.frontier.on_saturation = OnSaturation::Warn;
+    // The loss depends on the hash, which is the same in each run.
+    tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+    let (summary, _) = run(tiny, site(200));
+    let missing = summary.missing();
+    let [Missing::Dropped { at_least, enough }] = missing[..] else {
+        panic!("{missing:?}: {summary}");
+    };
+    let dropped = 201 - summary.pages;
+    assert!(dropped > 20, "{summary}");
+    assert!(
+        (dropped / 2..=dropped).contains(&at_least),
+        "{dropped} were dropped: {summary}"
+    );
+    assert!((400..500).contains(&enough), "some 201 URLs: {enough}");
+    let text = format!(
+        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set capacity {enough})"
+    );
+    says(&summary, &text);
+}
+
+#[test]
+fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
+    let refused = |why, links, option| Missing::Refused { why, links, option };
+    let mut small = options();
+    small.frontier.max_queued = 4;
+    let (summary, _) = run(small, site(10));
+    assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "max_queued")]);
+    assert!(
+        summary.to_string().contains("6 links refused (raise max_queued)"),
+        "{summary}"
+    );
+    let flags = summary.with_names(|field| format!("--{field}")).to_string();
+    assert!(flags.contains("6 links refused (raise --max_queued)"), "{flags}");
+
+    let mut few = options();
+    few.frontier.max_hosts = 2;
+    let (summary, _) = run(few, |url| match url {
+        SEED => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [refused(Refusal::TooManyHosts, 1, "max_hosts")]);
+
+    let mut tiny = options();
+    tiny.frontier.exact = false;
+    tiny.frontier.capacity = 50;
+    tiny.frontier.on_saturation = OnSaturation::Refuse;
+    let (summary, _) = run(tiny, site(200));
+    // Except the few false positives before it was full.
+    let left_out = 201 - summary.pages - summary.report.links.seen;
+    assert!(left_out > 100, "{summary}");
+    assert_eq!(
+        summary.missing(),
+        [refused(Refusal::Saturated, left_out, "capacity")],
+        "{summary}"
+    );
+}
+
+#[test]
+fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
+    let page: String = (0..3)
+        .map(|n| format!("<a href=http://shut.example/{n}></a>"))
+        .collect();
+    let (summary, lines) = run(options(), move |url| match url {
+        SEED => body(&page),
+        "http://shut.example/robots.txt" => status(500),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [Missing::RobotsUnreachable { pages: 3 }]);
+    says(&summary, "robots.txt could not be fetched: 3 pages");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["class"], "not_fetched", "{line}");
+        assert_eq!(line["reason"], "robots_unreachable", "{line}");
+        assert_eq!(line["detail"], "status: status 500", "{line}");
+    }
+}
+
+/// Returns a page whose body breaks off.
+fn broken_off() -> Reply {
+    let mut answer = body("<p>so far")?;
+    answer.truncation = Some(crawler::TruncationReason::Connection);
+    Ok(answer)
+}
+
+#[test]
+fn only_pages_without_a_whole_answer_are_counted_as_missing() {
+    let (summary, lines) = run(options(), |url| match url {
+        SEED => body(&links(40)),
+        "http://a.example/10" | "http://a.example/20" => Err(FetchError::Timeout),
+        "http://a.example/30" => status(503),
+        "http://a.example/35" => broken_off(),
+        _ => body(""),
+    });
+    assert_eq!(summary.missing(), [Missing::Failed { pages: 3 }], "{summary}");
+    says(&summary, "no whole answer: 3 pages (raise max_attempts");
+    let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, BTreeSet::from(["incomplete", "status", "timeout"]));
+}
+
+#[test]
+fn all_reasons_are_listed() {
+    let mut few = options();
+    few.frontier.max_queued = 20;
+    let (summary, _) = run(few, |url| match url {
+        SEED => body(&("<a href=http://down.example/></a>".to_owned() + &links(40))),
+        _ if url.contains("down") => refused(),
+        _ => body(""),
+    });
+    let given_up = given_up(1, 1);
+    let full = Missing::Refused {
+        why: Refusal::QueueFull,
+        links: 21,
+        option: "max_queued",
+    };
+    assert_eq!(summary.missing(), [given_up, full]);
+    says(&summary, "given up: 1 page of 1 origin (is the server");
+    let shown = one_line(&summary);
+    assert!(shown.contains("21 links refused (raise max_queued)"), "{shown}");
+}

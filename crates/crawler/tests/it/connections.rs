@@ -1,0 +1,103 @@
+//! Connections that are kept open: how many there are, and who finds them.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions};
+use frontier::FrontierConfig;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+const HOSTS: usize = 200;
+
+/// A request: its connection, its host, and its path.
+type Seen = Arc<Mutex<Vec<(usize, String, String)>>>;
+
+/// The server delays every third robots.txt until this number of later requests has arrived.
+const HELD_BACK: usize = 6;
+
+/// Answers requests until the client closes the connection.
+async fn serve(mut stream: TcpStream, number: usize, seen: Seen) {
+    let (reading, mut writing) = stream.split();
+    let mut lines = BufReader::new(reading).lines();
+    let (mut path, mut host) = (String::new(), String::new());
+    while let Ok(Some(line)) = lines.next_line().await {
+        if let Some(rest) = line.strip_prefix("GET ") {
+            path = rest.split(' ').next().unwrap_or_default().to_owned();
+        } else if let Some(name) = line.to_ascii_lowercase().strip_prefix("host: ") {
+            name.clone_into(&mut host);
+        } else if line.is_empty() {
+            let is_robots = path == "/robots.txt";
+            let count = || {
+                seen.lock()
+                    .unwrap()
+                    .iter()
+                    .filter(|(_, _, path)| path == "/robots.txt")
+                    .count()
+            };
+            seen.lock().unwrap().push((number, host.clone(), path.clone()));
+            let until = (count() + HELD_BACK).min(HOSTS);
+            while is_robots && number.is_multiple_of(3) && count() < until {
+                tokio::task::yield_now().await;
+            }
+            let (kind, body) = if is_robots {
+                ("text/plain", "")
+            } else {
+                ("text/html", "<p>a page")
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            if writing.write_all(answer.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_robots_txt() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Seen::default();
+    let seen_by_all = Arc::clone(&seen);
+    tokio::spawn(async move {
+        for number in 0.. {
+            let Ok((stream, _)) = listener.accept().await else {
+                return;
+            };
+            tokio::spawn(serve(stream, number, Arc::clone(&seen_by_all)));
+        }
+    });
+    let options = CrawlOptions {
+        seeds: (0..HOSTS).map(|n| format!("http://h{n}.localhost:{port}/")).collect(),
+        concurrency: NonZeroUsize::new(8).unwrap(),
+        frontier: FrontierConfig {
+            delay: Duration::ZERO,
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    };
+    let http = HttpOptions {
+        // For 32 origins at once, so that the pool is replaced again and again.
+        max_idle_connections: NonZeroUsize::new(64).unwrap(),
+        ..HttpOptions::default()
+    };
+    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let summary = crawl.run().await.unwrap();
+    assert_eq!(summary.report.pages.done, HOSTS as u64);
+
+    let mut by_host: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();
+    for (connection, host, path) in seen.lock().unwrap().drain(..) {
+        by_host.entry(host).or_default().push((connection, path));
+    }
+    assert_eq!(by_host.len(), HOSTS);
+    for (host, requests) in by_host {
+        let paths: Vec<&str> = requests.iter().map(|(_, path)| &**path).collect();
+        assert_eq!(paths, ["/robots.txt", "/"], "{host}");
+        assert_eq!(requests[0].0, requests[1].0, "{host} had two connections");
+    }
+}

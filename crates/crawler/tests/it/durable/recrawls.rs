@@ -1,0 +1,239 @@
+//! Recrawls with a state directory: which file it takes, and how many pages are offered between two commits.
+
+use std::path::Path;
+
+use crawler::recrawl::RecrawlError;
+
+use super::*;
+use crate::scripted;
+
+const SITE: &str = "http://a.example/";
+
+/// A site without links: only a file names its pages.
+#[derive(Clone, Default)]
+struct Leaves(Arc<Mutex<Vec<String>>>);
+
+impl Leaves {
+    /// Takes the URLs of the requests, sorted.
+    fn take_requests(&self) -> Vec<String> {
+        let mut urls = std::mem::take(&mut *self.0.lock().unwrap());
+        urls.sort();
+        urls
+    }
+}
+
+impl Fetcher for Leaves {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.0.lock().unwrap().push(request.url.to_string());
+        Ok(scripted::page(""))
+    }
+}
+
+fn leaf(at: usize) -> String {
+    format!("{SITE}{at:05}")
+}
+
+/// Writes a file with pages.
+fn pages(folder: &Folder, name: &str, numbers: std::ops::Range<usize>) -> PathBuf {
+    let path = folder.0.join(name);
+    let lines = numbers.map(|at| format!("{{\"url\":\"{}\",\"status\":200}}\n", leaf(at)));
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    path
+}
+
+fn leaf_options(seeds: &[String]) -> CrawlOptions {
+    let mut options = scripted::options(SITE);
+    options.seeds = seeds.to_vec();
+    options.frontier.ask_robots = false;
+    // Few commits later.
+    options.frontier.delay = Duration::ZERO;
+    options.frontier.per_host = 256.try_into().unwrap();
+    options.concurrency = 256.try_into().unwrap();
+    options
+}
+
+fn open_leaves(folder: &Folder, leaves: &Leaves, seeds: &[String]) -> Crawl<Leaves> {
+    let config = CrawlConfig::new(leaf_options(seeds)).unwrap();
+    Crawl::open_with_fetcher(config, leaves.clone(), &folder.state()).unwrap()
+}
+
+fn repeating(folder: &Folder, leaves: &Leaves, file: &Path) -> Result<Crawl<Leaves>, RecrawlError> {
+    open_leaves(folder, leaves, &[SITE.to_owned()]).recrawl(PreviousCrawl::open(file).unwrap())
+}
+
+fn run_leaves(crawl: Crawl<Leaves>) -> Result<Summary, CrawlError> {
+    scripted::paused_runtime().block_on(crawl.run())
+}
+
+#[test]
+fn a_directory_repeats_the_file_that_it_was_begun_with_and_no_other() {
+    let (folder, leaves) = (Folder::new("other-file"), Leaves::default());
+    let (first, second) = (pages(&folder, "first", 0..3), pages(&folder, "second", 3..6));
+    run_leaves(repeating(&folder, &leaves, &first).unwrap()).unwrap();
+    assert_eq!(leaves.take_requests().len(), 4);
+
+    let refused = repeating(&folder, &leaves, &second).unwrap_err();
+    assert!(
+        matches!(&refused, RecrawlError::OtherFile(path) if *path == second),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("--refresh"), "{refused}");
+    // A page that differs in one character, far from both ends.
+    let long = pages(&folder, "long", 0..2000);
+    let changed = fs::read_to_string(&long).unwrap().replace("/01000", "/0100x");
+    let (directory, changed_long) = (Folder::new("long-file"), folder.0.join("changed"));
+    fs::write(&changed_long, changed).unwrap();
+    run_leaves(repeating(&directory, &leaves, &long).unwrap()).unwrap();
+    assert!(repeating(&directory, &leaves, &changed_long).is_err());
+
+    // The same pages elsewhere, and a run without the file.
+    let moved = folder.0.join("moved");
+    fs::rename(&first, &moved).unwrap();
+    leaves.take_requests();
+    run_leaves(open_leaves(&folder, &leaves, &[SITE.to_owned()])).unwrap();
+    run_leaves(repeating(&folder, &leaves, &moved).unwrap()).unwrap();
+    assert!(leaves.take_requests().is_empty());
+    assert!(repeating(&folder, &leaves, &second).is_err());
+}
+
+#[test]
+fn a_directory_that_was_begun_without_a_file_takes_none() {
+    let (folder, leaves) = (Folder::new("no-file"), Leaves::default());
+    let file = pages(&folder, "file", 0..3);
+    // A crawl without a commit was not begun.
+    drop(open_leaves(&folder, &leaves, &[SITE.to_owned()]));
+    drop(repeating(&folder, &leaves, &file).unwrap());
+    run_leaves(open_leaves(&folder, &leaves, &[SITE.to_owned()])).unwrap();
+    let refused = repeating(&folder, &leaves, &file).unwrap_err();
+    assert!(matches!(refused, RecrawlError::BegunWithoutFile(_)), "{refused}");
+    assert!(refused.to_string().contains("another directory"), "{refused}");
+}
+
+/// Counts the links that are offered between two commits, and fails at one of them, like a kill.
+#[derive(Clone, Default)]
+struct Commits {
+    kill_at: usize,
+    commits: Arc<AtomicUsize>,
+    offered: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Observer for Commits {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if let Event::Offered { links, .. } = event {
+            let offered = self.offered.fetch_add(links.len(), Ordering::Relaxed) + links.len();
+            self.most.fetch_max(offered, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, _: bool) -> io::Result<Option<crawler::output::SavedOutput>> {
+        self.offered.store(0, Ordering::Relaxed);
+        match self.commits.fetch_add(1, Ordering::Relaxed) + 1 {
+            commit if commit == self.kill_at => Err(io::Error::other("killed")),
+            _ => Ok(None),
+        }
+    }
+}
+
+const MANY: usize = 2500;
+/// A commit comes after 1024 links, which come 256 at a time.
+const MOST: usize = 1024 + 256;
+
+#[test]
+fn many_pages_of_a_file_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+    for kill_at in [0, 1, 2] {
+        let (folder, leaves) = (Folder::new("many-pages"), Leaves::default());
+        let file = pages(&folder, "file", 0..MANY);
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let crawl = repeating(&folder, &leaves, &file).unwrap().observe(commits.clone());
+        let end = run_leaves(crawl);
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(
+            (256..=MOST).contains(&most),
+            "{most} pages were offered without a commit"
+        );
+        if kill_at > 0 {
+            assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
+            assert!(leaves.take_requests().is_empty(), "killed before the first request");
+            run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+        }
+        let all: Vec<_> = [SITE.to_owned()].into_iter().chain((0..MANY).map(leaf)).collect();
+        assert_eq!(leaves.take_requests(), all, "{kill_at}");
+        run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+        assert!(leaves.take_requests().is_empty());
+    }
+}
+
+#[test]
+fn many_seeds_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+    let seeds: Vec<_> = (0..MANY).map(leaf).collect();
+    for kill_at in [0, 1, 2] {
+        let (folder, leaves) = (Folder::new("many-seeds"), Leaves::default());
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let end = run_leaves(open_leaves(&folder, &leaves, &seeds).observe(commits.clone()));
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(most <= MOST, "{most} seeds were offered without a commit");
+        if kill_at > 0 {
+            assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
+            assert!(leaves.take_requests().is_empty(), "killed before the first request");
+            run_leaves(open_leaves(&folder, &leaves, &seeds)).unwrap();
+        }
+        assert_eq!(leaves.take_requests(), seeds, "{kill_at}");
+    }
+}
+
+#[test]
+fn pages_that_a_redirected_seed_brings_into_reach_are_committed_while_they_are_offered() {
+    let (folder, leaves) = (Folder::new("many-later"), Leaves::default());
+    let file = pages(&folder, "file", 0..MANY);
+    for kill_at in [2, 3, 4, 5, 0] {
+        let moved = Moved(leaves.clone());
+        let commits = Commits {
+            kill_at,
+            ..Commits::default()
+        };
+        let config = CrawlConfig::new(leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()])).unwrap();
+        let crawl = Crawl::open_with_fetcher(config, moved, &folder.state()).unwrap();
+        let crawl = with_lines(crawl, &folder)
+            .recrawl(PreviousCrawl::open(&file).unwrap())
+            .unwrap();
+        let end = scripted::paused_runtime().block_on(crawl.observe(commits.clone()).run());
+        let most = commits.most.load(Ordering::Relaxed);
+        assert!(most <= MOST, "{most} pages were offered without a commit");
+        assert!(end.is_ok() || kill_at > 0, "{end:?}");
+    }
+    let lines = folder.urls("pages");
+    assert_eq!(lines.len(), 2 + MANY);
+    assert!(lines.values().all(|count| *count == 1));
+}
+
+/// A seed that answers together with the one that redirects, so that its line must be in the same commit.
+const OTHER: &str = "http://other.example/";
+
+/// A site behind a seed that redirects to it.
+struct Moved(Leaves);
+
+impl Fetcher for Moved {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        match request.url.host_str() {
+            Some("moved.example") => Ok(scripted::redirect(SITE)),
+            _ => self.0.fetch(request).await,
+        }
+    }
+}
+
+fn with_lines<S: Fetcher>(crawl: Crawl<S>, folder: &Folder) -> Crawl<S> {
+    let path = folder.0.join("pages");
+    let file = match crawl.saved_output("pages") {
+        Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
+        None => OutputFile::create(&path).unwrap(),
+    };
+    crawl.observe(JsonLines::continuing("pages", file))
+}

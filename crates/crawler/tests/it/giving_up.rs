@@ -1,0 +1,275 @@
+//! When an origin is away, back, or given up, and when failures do not count against it. The fetcher is scripted, and the clock is
+//! paused.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::scripted::{self, Reply, Run, Scripted, refused};
+use crawler::{FailureKind, FetchError, Missing, Request};
+use frontier::{NotFetched, Notice};
+
+/// The duration of a request without an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn body(text: &str) -> Reply {
+    Ok(scripted::page(text))
+}
+
+impl Run {
+    /// Returns the kind of each notice.
+    fn notices(&self) -> Vec<&'static str> {
+        let word = |notice: &Notice| match notice {
+            Notice::Away { .. } => "away",
+            Notice::Back { .. } => "back",
+            Notice::GivenUp { .. } => "given up",
+            _ => "other",
+        };
+        self.reports.notices.iter().map(word).collect()
+    }
+
+    /// Returns the number of requests for each page.
+    fn attempts(&self) -> BTreeMap<&str, usize> {
+        let mut attempts = BTreeMap::new();
+        for (_, url) in self.asked.iter().filter(|(_, url)| !url.ends_with("/robots.txt")) {
+            *attempts.entry(url.as_str()).or_default() += 1;
+        }
+        attempts
+    }
+
+    fn reasons(&self) -> Vec<(NotFetched, Option<FailureKind>)> {
+        let reasons = self.reports.not_fetched.iter();
+        reasons.map(|(_, why, cause)| (*why, *cause)).collect()
+    }
+}
+
+/// Crawls the host of `http://a.example/`, on every port and with both schemes.
+fn run(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
+    run_with(1, reply)
+}
+
+/// Like [`run`], with a limit per host. `reply` gets the URL and the second of the request.
+fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
+    let mut options = scripted::options("http://a.example/");
+    options.frontier.delay = Duration::from_millis(10);
+    options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+    options.frontier.retries.jitter_percent = 0;
+    let latency = |_: &Request, reply: &Reply| match reply {
+        Err(FetchError::Timeout) => TIMEOUT,
+        _ => Duration::from_millis(20),
+    };
+    Scripted::new(move |call| reply(call.url(), call.at.as_secs()))
+        .taking(latency)
+        .crawl(options)
+}
+
+fn links(urls: impl IntoIterator<Item = String>) -> String {
+    urls.into_iter().map(|url| format!("<a href='{url}'>")).collect()
+}
+
+const ROBOTS: &str = "http://a.example/robots.txt";
+
+#[test]
+fn closed_ports_do_not_count_against_the_open_ports_of_the_host() {
+    let dead = [
+        "https://a.example/1",
+        "http://a.example:8081/2",
+        "http://a.example:8082/3",
+    ]
+    .map(str::to_owned);
+    let alive = (0..40).map(|n| format!("http://a.example/{n}"));
+    let page = links(dead.into_iter().chain(alive));
+    let run = run(move |url, _| match url {
+        "http://a.example/" => body(&page),
+        url if url.starts_with("http://a.example/") => body(""),
+        _ => refused(),
+    });
+    assert_eq!(run.summary.pages, 41, "{:?}", run.asked);
+    assert_eq!(run.summary.report.origins_given_up, 3);
+    let missing = run.summary.missing();
+    let [Missing::GivenUp { pages, origins, .. }] = missing[..] else {
+        panic!("{missing:?}")
+    };
+    assert_eq!((pages, origins), (3, 3));
+}
+
+#[test]
+fn two_slow_pages_do_not_make_a_responsive_host_away() {
+    let urls = (0..40).map(|n| {
+        format!(
+            "http://a.example/{}{n}",
+            if (10..12).contains(&n) { "slow" } else { "" }
+        )
+    });
+    let page = links(urls);
+    let run = run(move |url, _| match url {
+        "http://a.example/" => body(&page),
+        url if url.contains("slow") => Err(FetchError::Timeout),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.pages, 39, "{:?}", run.asked);
+    assert_eq!(run.summary.report.pages.gave_up, 2);
+    let first_slow = run.asked.iter().position(|(_, url)| url.contains("slow")).unwrap();
+    let retries = run.asked[first_slow + 2..]
+        .iter()
+        .position(|(_, url)| url.contains("slow"));
+    assert_eq!(
+        retries,
+        Some(28),
+        "they are requested again after all others: {:?}",
+        run.asked
+    );
+}
+
+#[test]
+fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes() {
+    let page = links((0..1000).map(|n| format!("/{n}")));
+    let run = run(move |url, now| match url {
+        "http://a.example/" => body(&page),
+        ROBOTS if now == 0 => body(""),
+        _ => refused(),
+    });
+    assert_eq!(run.summary.pages, 1);
+    // The robots.txt, the first page, and one page that fails. Then requests for robots.txt probe whether the host is back.
+    assert_eq!(run.attempts().len(), 2, "{:?}", run.asked);
+    assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
+    assert_eq!(run.summary.report.pages.lost_with_host, 1000);
+    assert_eq!(
+        run.summary.missing(),
+        [Missing::GivenUp {
+            pages: 1000,
+            origins: 1,
+            causes: [FailureKind::Connect].into()
+        }]
+    );
+    assert_eq!(
+        run.summary.failed.iter().collect::<Vec<_>>(),
+        [(&FailureKind::Connect, &1000)]
+    );
+    assert_eq!(
+        run.reasons(),
+        [(NotFetched::HostDown, Some(FailureKind::Connect)); 1000]
+    );
+    assert_eq!(run.notices(), ["away", "given up"]);
+    match &run.reports.notices[..] {
+        [
+            Notice::Away {
+                origin,
+                cause,
+                patience,
+            },
+            Notice::GivenUp {
+                origin: lost_origin,
+                after,
+                lost,
+                ..
+            },
+        ] => {
+            assert_eq!(origin.as_str(), "http://a.example");
+            assert_eq!(lost_origin, origin);
+            assert_eq!((cause.kind, patience.as_secs()), (FailureKind::Connect, 300));
+            assert!(cause.message.contains("connection refused"), "{cause}");
+            assert_eq!((after.as_secs(), *lost), (300, 1000));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
+    for failure in [
+        || Err(FetchError::Unresolved("no such name".to_owned())),
+        refused,
+        || Err(FetchError::Tls("not trusted".to_owned())),
+        || Err(FetchError::Broken("no HTTP".to_owned())),
+    ] {
+        let run = run(move |_, _| failure());
+        assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 30], "{:?}", failure());
+        assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
+        assert_eq!(run.notices(), ["away", "given up"]);
+        let Err(error) = failure() else { panic!() };
+        let causes = [error.kind()].into();
+        let (pages, origins) = (1, 1);
+        assert_eq!(run.summary.missing(), [Missing::GivenUp { pages, origins, causes }]);
+        assert_eq!(run.summary.given_up_origins, ["http://a.example"]);
+        let shown = run.summary.to_string();
+        assert!(shown.contains("given up          http://a.example\n"), "{shown}");
+    }
+}
+
+#[test]
+fn an_outage_loses_no_page_and_no_page_is_fetched_twice_at_any_concurrency() {
+    for (per_host, seconds) in [1, 8, 32]
+        .into_iter()
+        .flat_map(|n| [(n, 5), (n, 40), (n, 120), (n, 290)])
+    {
+        let page = links((0..2000).map(|n| format!("/{n}")));
+        // The outage starts in the middle of the site.
+        let run = run_with(per_host, move |url, now| match url {
+            _ if (2..2 + seconds).contains(&now) => refused(),
+            "http://a.example/" => body(&page),
+            _ => body(""),
+        });
+        let case = format!("{per_host} at once, away for {seconds} s: {}", run.summary);
+        assert_eq!(run.summary.pages, 2001, "{case}");
+        assert!(run.summary.missing().is_empty(), "{case}");
+        assert_eq!(run.notices(), ["away", "back"], "{case}");
+        let during = run.asked.iter().filter(|(at, _)| (3..2 + seconds).contains(at)).count();
+        assert!(during <= 10, "{case}: {during} requests while it was away");
+        let is_answered = |at: &u64| !(2..2 + seconds).contains(at);
+        let answered = run.asked.iter().filter(|(at, url)| is_answered(at) && url != ROBOTS);
+        assert_eq!(answered.count(), 2001, "{case}: a page was requested after its answer");
+    }
+}
+
+#[test]
+fn three_timeouts_in_a_row_make_a_host_away_and_lose_no_page() {
+    let page = links((0..50).map(|n| format!("/{n}")));
+    let run = run(move |url, now| match url {
+        _ if (1..100).contains(&now) => Err(FetchError::Timeout),
+        "http://a.example/" => body(&page),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.pages, 51, "{:?}", run.asked);
+    assert!(run.summary.missing().is_empty(), "{}", run.summary);
+    assert_eq!(run.notices(), ["away", "back"]);
+    let silent = run
+        .asked
+        .iter()
+        .filter(|(at, url)| (1..100).contains(at) && url != ROBOTS);
+    assert_eq!(silent.count(), 3, "{:?}", run.asked);
+}
+
+#[test]
+fn a_host_that_answers_only_its_robots_txt_fails_every_page_and_the_crawl_ends() {
+    const PAGES: usize = 100;
+    for failure in [refused, || Err(FetchError::Timeout)] {
+        let page = links((0..PAGES).map(|n| format!("/{n}")));
+        let run = run(move |url, _| match url {
+            "http://a.example/" => body(&page),
+            ROBOTS => body(""),
+            _ => failure(),
+        });
+        let pages = run.summary.report.pages;
+        assert_eq!(pages.gave_up + pages.lost_with_host, PAGES as u64, "{}", run.summary);
+        assert!(!run.summary.missing().is_empty());
+        assert!(
+            run.attempts().values().all(|times| *times <= 12),
+            "{:?}",
+            run.attempts()
+        );
+    }
+}
+
+#[test]
+fn an_empty_crawl_reports_the_failure_of_a_site_before_a_lack_of_file_handles() {
+    let answers = AtomicUsize::new(0);
+    let run = run(move |url, _| match url {
+        ROBOTS => body(""),
+        _ if answers.fetch_add(1, Ordering::Relaxed) == 0 => Err(FetchError::OutOfHandles),
+        _ => refused(),
+    });
+    let first = run.summary.first_failure.unwrap();
+    assert!(first.contains("no connection"), "{first}");
+}

@@ -1,0 +1,264 @@
+//! What a server sends before the head of its answer: some interim heads do no harm, and a flood of anything is cut off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crawler::{
+    CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// The limit: 1 MiB and the longest head.
+const LIMIT: usize = (1 << 20) + (256 << 10);
+/// What the buffers of both ends hold besides.
+const BUFFERS: usize = 8 << 20;
+
+/// Types of frames and their flags (RFC 9113, section 6).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const UNKNOWN: u8 = 0xBA;
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// The status `103`, and `200` with the type of a page (RFC 7541).
+const EARLY_HINTS: &[u8] = &[0x08, 3, b'1', b'0', b'3'];
+const OK: &[u8] = b"\x88\x0F\x10\x09text/html";
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// What is sent to each request: once, then again and again.
+#[derive(Clone, Copy)]
+struct Script {
+    once: fn(stream: u32) -> Vec<u8>,
+    for_ever: fn(stream: u32) -> Vec<u8>,
+}
+
+fn nothing(_: u32) -> Vec<u8> {
+    Vec::new()
+}
+
+/// A server that counts its connections and the bytes that it has sent.
+struct Server {
+    url: String,
+    connections: Arc<AtomicUsize>,
+    sent: Arc<AtomicUsize>,
+}
+
+impl Server {
+    async fn start(is_h2: bool, script: Script) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let certificate = CertificateDer::from(include_bytes!("../data/tls/self_signed.der").as_slice());
+        let key = PrivatePkcs8KeyDer::from(include_bytes!("../data/tls/self_signed_key.der").as_slice());
+        let mut tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
+            .unwrap();
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let scheme = if is_h2 { "https" } else { "http" };
+        let server = Self {
+            url: format!("{scheme}://127.0.0.1:{}/", listener.local_addr().unwrap().port()),
+            connections: Arc::default(),
+            sent: Arc::default(),
+        };
+        let (connections, sent) = (Arc::clone(&server.connections), Arc::clone(&server.sent));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (acceptor, sent) = (acceptor.clone(), Arc::clone(&sent));
+                // Whoever hangs up on such a server is right.
+                tokio::spawn(async move {
+                    if is_h2 {
+                        let _ = serve_h2(acceptor.accept(stream).await.unwrap(), script, &sent).await;
+                    } else {
+                        let _ = serve_h1(stream, script, &sent).await;
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    async fn fetch(&self, fetcher: &HttpFetcher) -> Result<Response, FetchError> {
+        fetcher
+            .fetch(Request::new(self.url.parse().unwrap(), ResourceKind::Page))
+            .await
+    }
+
+    fn fetcher(&self) -> HttpFetcher {
+        let options = CrawlOptions {
+            seeds: vec![self.url.clone()],
+            ..CrawlOptions::default()
+        };
+        let http = HttpOptions {
+            accept_any_certificate: true,
+            timeout: Duration::from_secs(60),
+            ..HttpOptions::default()
+        };
+        HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &http).unwrap()
+    }
+
+    /// Fetches once, and returns why that failed and how many bytes were sent until then.
+    async fn flood(&self) -> (FetchError, usize) {
+        let error = self.fetch(&self.fetcher()).await.unwrap_err();
+        (error, self.sent.load(Ordering::Relaxed))
+    }
+}
+
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8], sent: &AtomicUsize) -> std::io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await?;
+    sent.fetch_add(bytes.len(), Ordering::Relaxed);
+    Ok(())
+}
+
+async fn answer(
+    stream: &mut (impl AsyncWrite + Unpin),
+    id: u32,
+    script: Script,
+    sent: &AtomicUsize,
+) -> std::io::Result<()> {
+    send(stream, &(script.once)(id), sent).await?;
+    let again = (script.for_ever)(id).repeat(100);
+    while !again.is_empty() {
+        send(stream, &again, sent).await?;
+    }
+    Ok(())
+}
+
+async fn serve_h1(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    script: Script,
+    sent: &AtomicUsize,
+) -> std::io::Result<()> {
+    loop {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        answer(&mut stream, 1, script, sent).await?;
+    }
+}
+
+async fn serve_h2(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    script: Script,
+    sent: &AtomicUsize,
+) -> std::io::Result<()> {
+    stream.read_exact(&mut [0; 24]).await?;
+    send(&mut stream, &frame(SETTINGS, 0, 0, &[]), sent).await?;
+    loop {
+        let mut header = [0; 9];
+        stream.read_exact(&mut header).await?;
+        let [a, b, c, kind, flags, s, t, u, v] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        stream.read_exact(&mut payload).await?;
+        // Only then do the windows of the client hold.
+        if kind == SETTINGS && flags & ACK == 0 {
+            send(&mut stream, &frame(SETTINGS, ACK, 0, &[]), sent).await?;
+        }
+        if kind == HEADERS {
+            answer(&mut stream, u32::from_be_bytes([s, t, u, v]), script, sent).await?;
+        }
+    }
+}
+
+/// Asserts that the flood was cut off early, and that the failure names the cause.
+fn assert_is_cut_off(does: &str, error: &FetchError, sent: usize) {
+    let FetchError::HeadTooLarge(what) = error else {
+        panic!("{does}: {error:?} after {sent} bytes");
+    };
+    assert!(what.contains(&LIMIT.to_string()), "{does}: {what}");
+    assert!((LIMIT..LIMIT + BUFFERS).contains(&sent), "{does}: {sent} bytes");
+}
+
+#[tokio::test]
+async fn endless_interim_heads_are_cut_off_over_http_1() {
+    for (does, for_ever) in [
+        (
+            "100",
+            (|_| b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()) as fn(u32) -> Vec<u8>,
+        ),
+        ("103", |_| {
+            b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".to_vec()
+        }),
+    ] {
+        let once = nothing;
+        let (error, sent) = Server::start(false, Script { once, for_ever }).await.flood().await;
+        assert_is_cut_off(does, &error, sent);
+    }
+}
+
+#[tokio::test]
+async fn endless_frames_before_a_head_are_cut_off_over_http_2() {
+    for (does, for_ever) in [
+        (
+            "103",
+            (|stream| frame(HEADERS, END_HEADERS, stream, EARLY_HINTS)) as fn(u32) -> Vec<u8>,
+        ),
+        ("pings", |_| frame(PING, 0, 0, &[0; 8])),
+        ("settings", |_| frame(SETTINGS, 0, 0, &[])),
+        ("priorities", |stream| frame(PRIORITY, 0, stream + 2, &[0, 0, 0, 0, 1])),
+        ("unknown", |stream| frame(UNKNOWN, 0, stream, &[0; 64])),
+    ] {
+        let once = nothing;
+        let (error, sent) = Server::start(true, Script { once, for_ever }).await.flood().await;
+        assert_is_cut_off(does, &error, sent);
+    }
+}
+
+/// More than half of the limit, and a page of several times the limit.
+fn hints_and_a_long_page_by_http_1(_: u32) -> Vec<u8> {
+    let hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+        4 * LIMIT
+    );
+    [
+        hint.repeat(LIMIT * 3 / 5 / hint.len()),
+        head.into_bytes(),
+        vec![b'a'; 4 * LIMIT],
+    ]
+    .concat()
+}
+
+/// The same; the page is short, for this server does not wait for windows.
+fn hints_and_a_page_by_http_2(stream: u32) -> Vec<u8> {
+    let hint = frame(HEADERS, END_HEADERS, stream, EARLY_HINTS);
+    [
+        hint.repeat(LIMIT * 3 / 5 / hint.len()),
+        frame(HEADERS, END_HEADERS, stream, OK),
+        frame(DATA, 0, stream, &[b'a'; 16_384]).repeat(30),
+        frame(DATA, END_STREAM, stream, &[b'a'; 16_384]),
+    ]
+    .concat()
+}
+
+#[tokio::test]
+async fn early_hints_before_pages_do_no_harm_however_many_pages_a_connection_serves() {
+    for (is_h2, once, bytes) in [
+        (false, hints_and_a_long_page_by_http_1 as fn(u32) -> Vec<u8>, 4 * LIMIT),
+        (true, hints_and_a_page_by_http_2, 31 * 16_384),
+    ] {
+        let for_ever = nothing;
+        let server = Server::start(is_h2, Script { once, for_ever }).await;
+        let fetcher = server.fetcher();
+        for _ in 0..4 {
+            let page = server.fetch(&fetcher).await.unwrap();
+            assert_eq!((page.status, page.body.len(), page.truncation), (200, bytes, None));
+        }
+        assert_eq!(server.connections.load(Ordering::Relaxed), 1, "HTTP/2: {is_h2}");
+    }
+}

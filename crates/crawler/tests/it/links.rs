@@ -1,0 +1,371 @@
+//! The links of difficult pages, compared with those of a browser, and the limits for pages written to be costly.
+
+use std::borrow::Cow;
+
+use crawler::page::charset::decode;
+use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
+use data_encoding::BASE64;
+use encoding_rs::UTF_8;
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use serde_json::Value;
+use url::Url;
+
+const OPTIONS: LinkOptions = LinkOptions {
+    max_links: 1000,
+    agent: Cow::Borrowed("ourbot"),
+    assets: false,
+};
+
+fn page() -> Url {
+    Url::parse("http://site.test/dir/page.html").unwrap()
+}
+
+fn links_of(html: &str) -> Extracted {
+    extract(html, UTF_8, &page(), &OPTIONS)
+}
+
+fn links_from_tree(html: &str) -> Extracted {
+    extract_with_tree(html, UTF_8, &page(), &OPTIONS)
+}
+
+fn urls(extracted: &Extracted) -> Vec<&str> {
+    extracted.links.iter().map(|link| link.url.as_str()).collect()
+}
+
+/// The list of strings under a key of a case, if it has one.
+fn strings<'a>(case: &'a Value, key: &str) -> Option<Vec<&'a str>> {
+    case[key]
+        .as_array()
+        .map(|list| list.iter().map(|item| item.as_str().unwrap()).collect())
+}
+
+/// The markup of a case. `PAD` in it is replaced by the number of letters that the case asks for.
+fn padded(case: &Value) -> String {
+    let pad = case["pad"].as_u64().map_or(0, |pad| usize::try_from(pad).unwrap());
+    case["html"].as_str().unwrap().replace("PAD", &"x".repeat(pad))
+}
+
+/// Describes how a case fails; `None` if it passes.
+fn failure_of(case: &Value) -> Option<String> {
+    let body = match case["base64"].as_str() {
+        Some(base64) => BASE64.decode(base64.as_bytes()).unwrap(),
+        None => padded(case).into_bytes(),
+    };
+    let content_type = case["content_type"].as_str().unwrap_or("text/html; charset=utf-8");
+    let url = case["url"].as_str().map_or_else(page, |url| Url::parse(url).unwrap());
+    let decoded = decode(&body, Some(content_type));
+    let extracted = extract(&decoded.text, decoded.encoding, &url, &OPTIONS);
+
+    let sources: Vec<String> = extracted
+        .links
+        .iter()
+        .map(|link| format!("{:?}", link.source))
+        .collect();
+    let nofollow: Vec<&str> = extracted
+        .links
+        .iter()
+        .filter(|link| link.nofollow)
+        .map(|link| link.url.as_str())
+        .collect();
+    let expected_links = strings(case, "links").unwrap();
+    let holds = urls(&extracted) == expected_links
+        && strings(case, "sources").is_none_or(|expected| sources == expected)
+        && strings(case, "nofollow").is_none_or(|expected| nofollow == expected)
+        && case
+            .get("title")
+            .is_none_or(|expected| expected.as_str() == extracted.title.as_deref())
+        && case["encoding"]
+            .as_str()
+            .is_none_or(|expected| expected == decoded.encoding.name());
+    let found = || format!("{}\n  expected {expected_links:?}\n  found {extracted:?}", case["name"]);
+    (!holds).then(found)
+}
+
+#[test]
+fn difficult_pages_have_the_links_that_a_browser_sees() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../data/links/cases.json")).unwrap();
+    assert!(cases.len() > 400);
+    let failures: Vec<String> = cases.iter().filter_map(failure_of).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {}:\n{}",
+        failures.len(),
+        cases.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn links_beyond_the_maximum_are_counted_and_repeated_ones_are_not() {
+    let options = LinkOptions {
+        max_links: 2,
+        ..OPTIONS
+    };
+    let html = "<a href=a rel=nofollow><a href=b><a href=c><a href=a><a href=c><a href=d>";
+    let extracted = extract(html, UTF_8, &page(), &options);
+    assert_eq!(urls(&extracted), ["http://site.test/dir/a", "http://site.test/dir/b"]);
+    assert!(!extracted.links[0].nofollow);
+    assert_eq!(extracted.dropped, 3);
+}
+
+#[test]
+fn a_link_has_the_kind_of_element_it_was_found_in() {
+    let url = Url::parse("http://site.test/x").unwrap();
+    let expected = FoundLink {
+        embedded: false,
+        url,
+        source: LinkSource::Next,
+        nofollow: true,
+    };
+    assert_eq!(links_of("<link rel='next nofollow' href=/x>").links, [expected]);
+}
+
+#[test]
+fn a_title_is_kept_to_512_characters() {
+    let title = links_of(&format!("<title>  {}\n{}</title>", "é".repeat(500), "x".repeat(500)))
+        .title
+        .unwrap();
+    assert_eq!(title.chars().count(), 512);
+    assert!(title.ends_with("é xxxxxxxxxxx"));
+}
+
+#[test]
+fn robots_meta_elements_count_if_they_address_all_crawlers_or_this_one() {
+    let robots = |html| links_of(html).robots;
+    let both = RobotsMeta {
+        nofollow: true,
+        noindex: true,
+    };
+    assert_eq!(robots("<meta name=robots content='noindex, nofollow'>"), both);
+    assert_eq!(robots("<META NAME=ROBOTS CONTENT=NONE>"), both);
+    assert_eq!(
+        robots("<meta name=robots content=noindex><body><meta name=OurBot content=nofollow>"),
+        both
+    );
+    assert_eq!(
+        robots("<meta name=otherbot content=none><meta name=robots content='all, index'>"),
+        RobotsMeta::default()
+    );
+    assert_eq!(
+        robots("<template><meta name=robots content=none></template>"),
+        RobotsMeta::default()
+    );
+}
+
+#[test]
+fn a_page_with_nofollow_still_returns_its_links() {
+    assert_eq!(links_of("<meta name=robots content=nofollow><a href=x>").links.len(), 1);
+}
+
+#[test]
+fn deep_nesting_truncates_a_document_only_if_it_needs_a_tree() {
+    let html = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(100_000));
+    let extracted = links_of(&html);
+    assert_eq!(
+        urls(&extracted),
+        ["http://site.test/dir/before", "http://site.test/dir/after"]
+    );
+    assert!(!extracted.truncated);
+    let extracted = links_of(&format!("{html}<frameset>"));
+    assert_eq!(urls(&extracted), ["http://site.test/dir/before"]);
+    assert!(extracted.truncated);
+}
+
+#[test]
+fn deep_nesting_that_no_tag_searches_truncates_nothing() {
+    let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
+    for extracted in [links_of(&html), links_from_tree(&html)] {
+        assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+        assert!(!extracted.truncated);
+    }
+}
+
+#[test]
+fn reopened_formatting_does_not_multiply() {
+    let opened: String = (0..2_000).map(|id| format!("<b id={id}><font color={id}>")).collect();
+    let extracted = links_from_tree(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
+    assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+    assert!(!extracted.truncated);
+}
+
+#[test]
+fn a_tag_with_very_many_attributes_truncates_a_document_only_if_it_needs_a_tree() {
+    let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
+    for tag in ["<p", "<<p", "</p", "<title></title"] {
+        let html = format!("<a href=before></a>{tag}{attributes}></title><a href=after>");
+        assert_eq!(
+            urls(&links_of(&html)),
+            ["http://site.test/dir/before", "http://site.test/dir/after"],
+            "{tag}"
+        );
+        let extracted = links_from_tree(&html);
+        assert_eq!(urls(&extracted), ["http://site.test/dir/before"], "{tag}");
+        assert!(extracted.truncated, "{tag}");
+    }
+}
+
+#[test]
+fn long_text_that_only_looks_like_attributes_truncates_nothing() {
+    let words = "word ".repeat(100_000);
+    for html in [
+        format!("<!-- {words} --><a href=x>"),
+        format!("<p title='{words}'><a href=x>"),
+        format!("<script><a {words}</script><a href=x>"),
+        format!("<p>a < {words}<a href=x>"),
+        format!("<!doctype html {words}><a href=x>"),
+        format!("<svg><![CDATA[<a {words}]]></svg><a href=x>"),
+    ] {
+        for extracted in [links_of(&html), links_from_tree(&html)] {
+            assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
+            assert!(!extracted.truncated);
+        }
+    }
+}
+
+#[test]
+fn a_page_of_a_hundred_thousand_links_keeps_the_maximum() {
+    let html: String = (0..100_000).map(|number| format!("<a href={number}></a>")).collect();
+    let extracted = links_of(&html);
+    assert_eq!(extracted.links.len(), 1000);
+    assert_eq!(extracted.dropped, 99_000);
+    assert!(!extracted.truncated);
+}
+
+#[test]
+fn a_long_base_does_not_make_long_links() {
+    let html = format!("<base href='/{}/'>{}", "b".repeat(1_000_000), "<a href=x>".repeat(1000));
+    assert_eq!(urls(&links_of(&html)), ["http://site.test/dir/x"]);
+    assert_eq!(links_of(&format!("<a href={}>", "x".repeat(20_000))).links, []);
+}
+
+#[test]
+fn very_many_short_links_on_a_long_base_are_not_all_resolved() {
+    let links: String = (0..100_000).map(|n| format!("<a href=?{n}>")).collect();
+    let html = format!("<base href='/{}'>{links}<a href='?&#48;'>", "b".repeat(16_000));
+    let extracted = links_of(&html);
+    // The last link equals the first one with another spelling. Only resolving it could show that.
+    assert_eq!(extracted.links.len() + extracted.dropped, 100_001);
+}
+
+#[test]
+fn short_links_on_a_long_base_do_not_fill_the_memory() {
+    let links: String = (0..10_000).map(|n| format!("<a href=?{n}>")).collect();
+    let html = format!("<base href='/{}'>{links}", "b".repeat(16_000));
+    let options = LinkOptions {
+        max_links: 10_000,
+        ..OPTIONS
+    };
+    let extracted = extract(&html, UTF_8, &page(), &options);
+    let bytes: usize = extracted.links.iter().map(|link| link.url.as_str().len()).sum();
+    assert!(
+        bytes < 12_000_000,
+        "{} bytes of markup became {bytes} bytes of links",
+        html.len()
+    );
+    assert_eq!(extracted.links.len() + extracted.dropped, 10_000);
+}
+
+/// Random markup from pieces that reach the corner cases of the parser.
+fn markup() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "<a href=x>",
+        "</a>",
+        "<table>",
+        "<td>",
+        "</table>",
+        "<svg>",
+        "</svg>",
+        "<math>",
+        "<mi>",
+        "<template>",
+        "</template>",
+        "<select>",
+        "<option>",
+        "<frameset>",
+        "<frame src=f>",
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<base href=//b>",
+        "<form>",
+        "<p>",
+        "<b>",
+        "</b>",
+        "</p>",
+        "<noscript>",
+        "</body>",
+        "<body>",
+        "<",
+        "/",
+        ">",
+        "'",
+        "\"",
+        "=",
+        "&amp",
+        "\0",
+        "é",
+        " ",
+        "<plaintext>",
+        "<iframe src=i>",
+        "<meta http-equiv=refresh content='0;url=r'>",
+        "<foreignObject>",
+        "<font color=c>",
+        "</br>",
+        "<meta charset=gbk>",
+        "<meta ",
+        "--!>",
+    ]);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_page_makes_extraction_fail_and_every_link_is_a_distinct_http_url_without_fragment(html in markup()) {
+        let extracted = links_of(&html);
+        let mut seen = std::collections::HashSet::new();
+        for link in &extracted.links {
+            prop_assert!(matches!(link.url.scheme(), "http" | "https"));
+            prop_assert_eq!(link.url.fragment(), None);
+            prop_assert!(seen.insert(link.url.clone()));
+        }
+        prop_assert!(!extracted.truncated);
+    }
+
+    #[test]
+    fn no_truncated_markup_makes_decoding_fail(html in markup(), end: usize) {
+        let body = html.as_bytes();
+        let decoded = decode(body.get(..end % (body.len() + 1)).unwrap_or(body), None);
+        prop_assert!(decoded.encoding.is_ascii_compatible());
+    }
+
+    #[test]
+    fn no_bytes_make_decoding_fail(body: Vec<u8>, content_type in proptest::option::of(".*")) {
+        let decoded = decode(&body, content_type.as_deref());
+        links_of(&decoded.text);
+    }
+}
+
+#[test]
+fn by_default_only_directives_for_all_robots_are_obeyed() {
+    let found = |html: &str| extract(html, encoding_rs::UTF_8, &page(), &LinkOptions::default());
+    for html in [
+        "<meta name='' content=nofollow><a href=x>x</a>",
+        "<meta name=ourbot content=nofollow><a href=x>x</a>",
+    ] {
+        assert!(!found(html).robots.nofollow, "{html}");
+    }
+    let found = found("<meta name=ROBOTS content=nofollow><a href=x>x</a><img src=y>");
+    assert!(found.robots.nofollow);
+    assert_eq!(found.links.len(), 1, "no assets");
+}

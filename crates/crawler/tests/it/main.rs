@@ -1,0 +1,50 @@
+//! The integration tests of `crawler`: one binary, a module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod address_suite;
+mod assets;
+mod certificates_and_cookies;
+mod completeness;
+mod connections;
+mod content;
+mod continued_outputs;
+mod continued_over_http;
+mod durable;
+mod fetching;
+mod giving_up;
+mod hostile;
+mod hostile_addresses;
+mod hostile_sites;
+mod hostile_web;
+mod interim_heads;
+mod links;
+mod links_scanner_and_tree;
+mod memory_file;
+mod missing;
+mod numbers;
+mod observing;
+mod output;
+mod policies;
+mod politeness;
+mod proxies;
+mod reach;
+mod recrawl;
+mod recrawl_several_lines;
+mod refresh;
+mod reported_once;
+mod requests;
+mod retried;
+mod robots;
+mod saved_again;
+mod scripted;
+mod seen_link_cache;
+mod select;
+mod sitemaps;
+mod traps;
+mod verdicts;
+mod warc;

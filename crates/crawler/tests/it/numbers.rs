@@ -1,0 +1,313 @@
+//! The summary, the JSON lines, the refused report and the events of one crawl have the same numbers. A scripted site has pages with
+//! every kind of end. `docs/numbers.md` defines the words.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::memory_file::MemoryFile;
+use crate::scripted::{self, Reply, Scripted};
+use crawler::output::jsonl::JsonLines;
+use crawler::output::refused::RefusedReport;
+use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Response, Summary, TruncationReason};
+use frontier::{Fate, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
+use serde_json::Value;
+
+fn body(text: &str) -> Reply {
+    Ok(scripted::page(text))
+}
+
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
+}
+
+fn moved(to: &str) -> Reply {
+    Ok(Response {
+        status: 302,
+        location: Some(to.to_owned()),
+        ..Response::default()
+    })
+}
+
+const SEED: &str = "http://a.example/";
+
+/// The front page, which links to every URL of the site once.
+const HOME: &str = "<a href=/ok></a><a href=/gone></a><a href=/failing></a><a href=/silent></a><a href=/cut></a>
+    <a href=/forbidden></a><a href=/moved></a><a href=/nowhere></a><a href=/round></a><a href=/excluded></a>
+    <a href=/hidden rel=nofollow></a><a href=mailto:me@a.example></a><a href=http://../></a>
+    <a href=http://down.example/1></a><a href=http://down.example/2></a><a href=http://busy.example/></a>
+    <a href=http://shut.example/></a><a href=http://inside.example/></a>";
+
+fn every_end(url: &str) -> Reply {
+    let rules = "User-agent: *\nDisallow: /forbidden\nSitemap: http://a.example/sitemap.xml\n";
+    match url {
+        SEED => body(HOME),
+        "http://a.example/robots.txt" => body(rules),
+        "http://a.example/ok" => body("<a href=/too-deep></a>"),
+        "http://a.example/failing" => status(500),
+        "http://a.example/silent" => Err(FetchError::Timeout),
+        "http://a.example/cut" => {
+            let mut answer = body("<p>so far")?;
+            answer.truncation = Some(TruncationReason::Connection);
+            Ok(answer)
+        }
+        "http://a.example/moved" => moved("/target"),
+        "http://a.example/target" => body(""),
+        "http://a.example/nowhere" => moved("mailto:me@a.example"),
+        "http://a.example/round" => moved("/and-round"),
+        "http://a.example/and-round" => moved("/round"),
+        "http://shut.example/robots.txt" => status(500),
+        _ if url.contains("//down.") => Err(FetchError::Connect("connection refused".to_owned())),
+        _ if url.contains("//inside.") => Err(FetchError::AddressForbidden),
+        _ if url == "http://busy.example/" => status(429),
+        _ => status(404),
+    }
+}
+
+fn options() -> CrawlOptions {
+    CrawlOptions {
+        seeds: vec![SEED.to_owned()],
+        frontier: FrontierConfig {
+            exact: true,
+            delay: Duration::from_millis(10),
+            retries: RetryPolicy {
+                max_throttles: NonZeroU32::new(3).unwrap(),
+                ..RetryPolicy::default()
+            },
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                exclude: vec!["/excluded".to_owned()],
+                max_depth: Some(1),
+                ..ScopeConfig::default()
+            },
+            ..FrontierConfig::default()
+        },
+        report_links: true,
+        sitemaps: true,
+        ..CrawlOptions::default()
+    }
+}
+
+/// The counts of the events.
+#[derive(Default)]
+struct EventCounts {
+    pages: u64,
+    failed: BTreeMap<String, u64>,
+    retried: BTreeMap<String, u64>,
+    not_fetched: BTreeMap<String, u64>,
+}
+
+impl EventCounts {
+    fn on(&mut self, event: &Event<'_>) {
+        let count = |counts: &mut BTreeMap<String, u64>, name: &str| *counts.entry(name.to_owned()).or_default() += 1;
+        match event {
+            Event::Page(page) => {
+                self.pages += 1;
+                if page.status >= 400 {
+                    count(&mut self.failed, "status");
+                }
+            }
+            Event::Failed { kind, fate, .. } => match (fate, kind.name()) {
+                (Fate::Requeued { .. }, kind) => count(&mut self.retried, kind),
+                (_, "status" | "throttled") => {}
+                (_, kind) => count(&mut self.failed, kind),
+            },
+            Event::NotFetched { why, cause, .. } => match why {
+                NotFetched::HostDown => count(&mut self.failed, cause.unwrap().kind.name()),
+                _ => count(&mut self.not_fetched, why.name()),
+            },
+            _ => {}
+        }
+    }
+}
+
+struct Run {
+    summary: Summary,
+    pages: Vec<Value>,
+    refused: Vec<Value>,
+    events: EventCounts,
+}
+
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
+    let (pages, refused) = (MemoryFile::default(), MemoryFile::default());
+    let events = Arc::new(Mutex::new(EventCounts::default()));
+    let observed = Arc::clone(&events);
+    let (json_lines, refused_lines) = (JsonLines::new(pages.clone()), RefusedReport::new(refused.clone()));
+    let script = Scripted::new(move |call| reply(call.url()));
+    let run = script.crawl_with(options, |crawl| {
+        crawl
+            .observe(json_lines)
+            .observe(refused_lines)
+            .observe(move |event: &Event<'_>| observed.lock().unwrap().on(event))
+    });
+    let events = std::mem::take(&mut *events.lock().unwrap());
+    Run {
+        summary: run.summary,
+        pages: pages.lines(),
+        refused: refused.lines(),
+        events,
+    }
+}
+
+/// Counts the lines of a class by reason.
+fn of_class(lines: &[Value], class: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in lines.iter().filter(|line| line["class"] == class) {
+        *counts.entry(line["reason"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -> BTreeMap<String, u64> {
+    counts
+        .iter()
+        .map(|(key, count)| (name(*key).to_owned(), *count))
+        .collect()
+}
+
+#[test]
+fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
+    let Run {
+        summary,
+        pages,
+        refused,
+        events,
+    } = run(options(), every_end);
+    let report = &summary.report;
+
+    let failed = named(&summary.failed, |kind| kind.name());
+    let expected = [
+        ("connect", 2),
+        ("incomplete", 1),
+        ("redirect", 3),
+        ("status", 3),
+        ("timeout", 1),
+    ];
+    assert_eq!(
+        failed,
+        expected.map(|(name, count)| (name.to_owned(), count)).into(),
+        "{summary}"
+    );
+    assert_eq!(events.failed, failed, "the events");
+    let mut lines = of_class(&refused, "failed");
+    assert_eq!(
+        lines.remove("sitemap"),
+        Some(summary.sitemaps.failed),
+        "counted apart from pages"
+    );
+    assert_eq!(lines, failed, "the lines of failed URLs");
+    assert_eq!(summary.failed_pages(), failed.values().sum::<u64>());
+
+    assert_eq!(events.retried, named(&summary.retried, |kind| kind.name()));
+    // Both include the retries of robots.txt files and sitemaps.
+    assert_eq!(events.retried.values().sum::<u64>(), report.pages.retries, "{summary}");
+
+    let answered: u64 = summary.by_status.values().sum();
+    assert_eq!(
+        (pages.len() as u64, events.pages),
+        (answered, answered),
+        "a JSON line per answer"
+    );
+    let statuses = pages.iter().filter(|page| page["status"].as_u64().unwrap() >= 400);
+    assert_eq!(
+        statuses.count() as u64,
+        failed["status"],
+        "the failed pages among the JSON lines"
+    );
+
+    let not_fetched = named(&report.not_fetched, |why| why.name());
+    let expected = ["address_forbidden", "robots_forbid", "robots_unreachable"];
+    assert_eq!(
+        not_fetched,
+        expected.map(|name| (name.to_owned(), 1)).into(),
+        "{summary}"
+    );
+    assert_eq!(of_class(&refused, "not_fetched"), not_fetched);
+    assert_eq!(events.not_fetched, not_fetched);
+
+    let links_refused = named(&report.links.refused, |why| why.name());
+    assert_eq!(of_class(&refused, "refused"), links_refused, "each URL has one link");
+    assert_eq!(
+        links_refused,
+        ["excluded", "too_deep"].map(|name| (name.to_owned(), 1)).into()
+    );
+    let not_followed = of_class(&refused, "not_followed");
+    assert_eq!(not_followed["nofollow"], summary.links_nofollow);
+    // The other one is the redirect without a page at its end.
+    assert_eq!(not_followed["not_crawlable"] + 1, summary.links_unresolvable);
+    assert_eq!(summary.links_other_scheme, 1);
+
+    // Every queued page ends in one way.
+    let without_answer = summary.failed_pages() - failed["status"] - failed["incomplete"] - failed["redirect"];
+    let ends = answered + report.pages.redirected + without_answer + not_fetched.values().sum::<u64>();
+    assert_eq!((report.links.queued, summary.pages_left()), (ends, 0), "{summary}");
+    assert_eq!(summary.ending, Ending::Drained);
+}
+
+#[test]
+fn the_summary_names_the_unit_of_every_number() {
+    let mut summary = run(options(), every_end).summary;
+    summary.bytes = 1_763_000;
+    summary.peak_memory_bytes = Some(900);
+    let shown = summary.to_string();
+    let row = |name: &str| {
+        let row = shown
+            .lines()
+            .find_map(|line| line.strip_prefix("  ")?.strip_prefix(name));
+        row.unwrap_or_else(|| panic!("{name}: {shown}")).trim().to_owned()
+    };
+    assert_eq!(row("bytes  "), "1.7 MiB");
+    assert_eq!(row("peak memory"), "900 B");
+    assert_eq!(row("failed  "), "10 pages");
+    assert_eq!(
+        row("failed by reason"),
+        "connect: 2, timeout: 1, incomplete: 1, status: 3, redirect: 3"
+    );
+    assert_eq!(
+        row("not fetched"),
+        "address_forbidden: 1, robots_forbid: 1, robots_unreachable: 1"
+    );
+    assert_eq!(row("links refused"), "excluded: 1, too_deep: 1");
+    assert_eq!(row("not followed"), "nofollow: 1, not crawlable: 2, other scheme: 1");
+    assert_eq!(row("left in queue"), "0 pages");
+    assert!(row("INCOMPLETE").starts_with("given up: 2 pages of "), "{shown}");
+    let names = shown
+        .lines()
+        .map(|line| line.split_at_checked(19).map_or(line, |(name, _)| name));
+    assert!(
+        names
+            .clone()
+            .all(|name| name.ends_with("  ") || name.trim().len() == 16),
+        "columns: {shown}"
+    );
+}
+
+#[test]
+fn pages_left_include_neither_robots_txt_nor_sitemaps() {
+    let mut short = options();
+    short.frontier.delay = Duration::from_secs(10);
+    short.frontier.scope.max_depth = None;
+    // The requests are at 0 (robots.txt), 10 and 20 seconds: the seed and a sitemap. Four sitemaps and four pages are queued.
+    short.max_time = Some(Duration::from_secs(25));
+    let Run { summary, pages, .. } = run(short, |url| match url {
+        SEED => body("<a href=/1></a><a href=/2></a><a href=/3></a><a href=/4></a>"),
+        "http://a.example/robots.txt" => {
+            let sitemaps: String = (0..5).map(|n| format!("Sitemap: http://a.example/{n}.xml\n")).collect();
+            body(&sitemaps)
+        }
+        _ => status(404),
+    });
+    assert_eq!(pages.len(), 1, "{summary}");
+    assert_eq!(
+        (summary.report.queued, summary.report.queued_pages),
+        (8, 4),
+        "{summary}"
+    );
+    let left = Missing::Interrupted {
+        ending: Ending::TimeUp,
+        left: 4,
+    };
+    assert_eq!(summary.missing(), [left]);
+    assert!(summary.to_string().contains("left in queue     4 pages"), "{summary}");
+}

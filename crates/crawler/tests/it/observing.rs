@@ -1,0 +1,142 @@
+//! Custom observers can be tested without a crawl, because every event can be built outside of the crate.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crawler::fetch::HttpVersion;
+use crawler::{
+    Capture, Ending, Event, Exchange, Failure, FailureKind, LinkRecord, Observer, PageRecord, Progress, SitemapRecord,
+    Summary,
+};
+use frontier::{
+    Canonicalizer, Entry, Fate, Frontier, FrontierConfig, Leasing, Link, NotFetched, Notice, Origin, Refusal, Time,
+    Verdict,
+};
+
+/// Notes one word per event.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Observer for Notes {
+    fn on(&mut self, event: &Event<'_>) -> std::io::Result<()> {
+        self.0.push(match event {
+            Event::Page(page) => format!("page {}", page.url),
+            Event::Failed { url, kind, .. } => format!("failed {url} {kind}"),
+            Event::NotFetched { why, cause, .. } => format!("not fetched {} {}", why.name(), cause.is_some()),
+            Event::Notice(Notice::Away { origin, .. }) => format!("away {}", origin.as_str()),
+            Event::Notice(_) => "notice".to_owned(),
+            Event::Offered { verdicts, .. } => format!("offered {verdicts:?}"),
+            Event::Sitemap(sitemap) => format!("sitemap {}", sitemap.url),
+            Event::Links { links, .. } => format!("edges {}", links[0].verdict_name()),
+            Event::Captured(capture) => format!("captured {}", capture.exchange.status),
+            Event::Tick(progress) => format!("tick {}", progress.pages),
+            Event::Finished(summary) => format!("finished {}", summary.ending),
+            _ => "something new".to_owned(),
+        });
+        Ok(())
+    }
+}
+
+const URL: &str = "http://a.example/";
+
+fn link() -> Link {
+    Link::seed(Canonicalizer::default().parse(URL).unwrap())
+}
+
+/// Returns an entry as a frontier leases it.
+fn entry() -> Entry {
+    let config = FrontierConfig {
+        ask_robots: false,
+        ..FrontierConfig::default()
+    };
+    let mut frontier = Frontier::in_memory(config).unwrap();
+    let now = Time::from_millis(0);
+    frontier.add_seed(&link().url, now).unwrap();
+    match frontier.lease(now, 1).unwrap() {
+        Leasing::Ready(leases) => leases[0].entry.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_event_can_be_built_to_test_an_observer() {
+    let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
+    let (entry, origin) = (entry(), Origin::of(&URL.parse().unwrap()).unwrap());
+    let failure = Failure::new(FailureKind::Connect, "refused");
+    let page = PageRecord {
+        url: URL.to_owned(),
+        ..PageRecord::default()
+    };
+    let mut sitemap = SitemapRecord::default();
+    sitemap.url = format!("{URL}sitemap.xml");
+    let mut progress = Progress::new(Duration::from_secs(1), report.clone());
+    progress.pages = 7;
+    let mut edge = LinkRecord::new(URL, "anchor");
+    edge.nofollow = true;
+    let exchange = Exchange {
+        version: HttpVersion::Http11,
+        target: "/".to_owned(),
+        request_headers: Vec::new(),
+        status: 200,
+        reason: b"OK".to_vec(),
+        response_headers: Vec::new(),
+        encoded_body: None,
+        address: None,
+    };
+    let capture = Arc::new(Capture::new(URL, SystemTime::UNIX_EPOCH, exchange, b"a page".to_vec()));
+    let notice = Notice::Away {
+        origin,
+        cause: Arc::new(failure.clone()),
+        patience: Duration::from_secs(300),
+    };
+    let summary = Summary::new(Ending::Drained, report);
+    assert!(summary.missing().is_empty() && summary.is_empty());
+
+    let mut notes = Notes::default();
+    for event in [
+        Event::Page(&page),
+        Event::Failed {
+            url: URL,
+            why: &failure.message,
+            kind: failure.kind,
+            fate: Fate::GaveUp,
+            entry: &entry,
+        },
+        Event::NotFetched {
+            url: URL,
+            why: NotFetched::HostDown,
+            cause: Some(&failure),
+            entry: &entry,
+        },
+        Event::Notice(&notice),
+        Event::Offered {
+            links: &[link()],
+            verdicts: &[Verdict::Refused(Refusal::QueueFull)],
+        },
+        Event::Sitemap(&sitemap),
+        Event::Links {
+            from: &entry,
+            links: &[edge],
+        },
+        Event::Captured(&capture),
+        Event::Tick(&progress),
+        Event::Finished(&summary),
+    ] {
+        notes.on(&event).unwrap();
+    }
+    assert_eq!(
+        notes.0,
+        [
+            "page http://a.example/",
+            "failed http://a.example/ connect",
+            "not fetched host_down true",
+            "away http://a.example",
+            "offered [Refused(QueueFull)]",
+            "sitemap http://a.example/sitemap.xml",
+            "edges nofollow",
+            "captured 200",
+            "tick 7",
+            "finished nothing left to fetch",
+        ]
+    );
+}

@@ -1,0 +1,733 @@
+//! How the engine handles robots.txt, stops and limits. Uses a scripted fetcher and a paused clock.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crate::scripted::{self, Reply, Run, Scripted};
+use crawler::{
+    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind,
+    Response, StopHandle, TruncationReason,
+};
+use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
+}
+
+fn body(text: &str) -> Reply {
+    Ok(scripted::page(text))
+}
+
+fn redirect_to(to: &str) -> Reply {
+    Ok(scripted::redirect(to))
+}
+
+fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
+    CrawlOptions {
+        seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
+        frontier: FrontierConfig {
+            exact: true,
+            delay: Duration::from_secs(delay),
+            scope: ScopeConfig {
+                reach: Reach::Any,
+                ..ScopeConfig::default()
+            },
+            retries: RetryPolicy {
+                jitter_percent: 0,
+                ..RetryPolicy::default()
+            },
+            ..FrontierConfig::default()
+        },
+        ..CrawlOptions::default()
+    }
+}
+
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
+    Scripted::new(move |call| reply(call.url())).crawl(options)
+}
+
+#[test]
+fn a_host_has_the_longest_crawl_delay_of_its_origins() {
+    for (first, second) in [("10", "3"), ("3", "10")] {
+        let reply = move |url: &str| match url {
+            "http://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {first}\n")),
+            "https://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {second}\n")),
+            "http://a.example/" => body("<a href=https://a.example/1></a><a href=https://a.example/2></a>"),
+            _ => body(""),
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        let known = run.urls().iter().position(|url| *url == "https://a.example/robots.txt");
+        let after: Vec<u64> = run.asked[known.unwrap()..].iter().map(|(at, _)| *at).collect();
+        assert_eq!(after.len(), 3);
+        assert!(
+            after.windows(2).all(|pair| pair[1] - pair[0] >= 10),
+            "{first}, {second}: {:?}",
+            run.asked
+        );
+    }
+}
+
+#[test]
+fn a_crawl_delay_is_obeyed_up_to_a_minute() {
+    let reply = |url: &str| match url {
+        "http://a.example/robots.txt" => body("User-agent: *\nCrawl-delay: 3600\n"),
+        "http://a.example/" => body("<a href=1></a>"),
+        _ => body(""),
+    };
+    let run = run(options(&["http://a.example/"], 1), reply);
+    let times = run.seconds();
+    assert_eq!(times, [0, 60, 120]);
+}
+
+#[test]
+fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
+    for failure in [|| status(500), || status(503)] {
+        let reply = move |url: &str| {
+            if url.ends_with("/robots.txt") {
+                failure()
+            } else {
+                body("")
+            }
+        };
+        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), reply);
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 8], "{:?}", failure());
+        let times = run.seconds();
+        assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127]);
+        assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
+        assert_eq!(run.summary.ending, Ending::Drained);
+    }
+}
+
+#[test]
+fn an_origin_that_never_answered_is_given_up_after_half_a_minute() {
+    let incomplete = || {
+        Ok(Response {
+            truncation: Some(TruncationReason::Connection),
+            ..body("User-agent: *").unwrap()
+        })
+    };
+    for failure in [
+        || Err(FetchError::Unresolved("no such host".to_owned())),
+        || Err(FetchError::Timeout),
+        || Err(FetchError::Broken(String::new())),
+        incomplete,
+    ] {
+        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
+            failure()
+        });
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6], "{:?}", failure());
+        let times = run.seconds();
+        assert_eq!(times, [0, 1, 3, 7, 15, 30]);
+        assert_eq!(run.summary.report.pages.lost_with_host, 2);
+        assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
+        assert_eq!(run.summary.ending, Ending::Drained);
+    }
+}
+
+#[test]
+fn a_truncated_robots_txt_counts_as_an_attempt_if_the_origin_has_answered_before() {
+    // After a day the robots.txt expires and is requested again. From then on it is truncated; the pages of the host
+    // are not.
+    let first = Mutex::new(true);
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(30);
+    let run = run(options, move |url| {
+        if url.ends_with("/robots.txt") {
+            let is_first = std::mem::take(&mut *first.lock().unwrap());
+            return if is_first {
+                body("")
+            } else {
+                Err(FetchError::Broken(String::new()))
+            };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a>", page + 1))
+    });
+    assert_eq!(run.summary.pages, 30, "{:?}", run.asked);
+    assert_eq!(run.summary.report.origins_given_up, 0);
+}
+
+#[test]
+fn pages_wait_while_their_robots_txt_cannot_be_fetched() {
+    let failures = Mutex::new(6);
+    let run = run(options(&["http://a.example/", "http://a.example/no"], 1), move |url| {
+        let mut left = failures.lock().unwrap();
+        match url {
+            "http://a.example/robots.txt" if *left > 0 => {
+                *left -= 1;
+                status(503)
+            }
+            "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no\n"),
+            _ => body(""),
+        }
+    });
+    assert_eq!(run.summary.pages, 1, "{:?}", run.asked);
+    assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1);
+}
+
+/// Links from a host with one request every five minutes to a host whose robots.txt fails for the first `minutes`.
+fn closed_for(minutes: u64) -> Run {
+    let mut options = options(&["http://slow.example/0", "http://a.example/seed"], 300);
+    options.frontier.max_pages = Some(40);
+    let started = Mutex::new(None);
+    run(options, move |url| {
+        let started = *started.lock().unwrap().get_or_insert_with(Instant::now);
+        let page = url.rsplit('/').next().unwrap();
+        match url {
+            "http://a.example/robots.txt" if started.elapsed() < Duration::from_secs(minutes * 60) => status(500),
+            _ if page == "robots.txt" => body(""),
+            _ if url.starts_with("http://slow.example/") => {
+                let next = page.parse::<u32>().unwrap() + 1;
+                body(&format!("<a href={next}></a><a href=http://a.example/{next}></a>"))
+            }
+            _ => body(""),
+        }
+    })
+}
+
+#[test]
+fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
+    let run = closed_for(60);
+    let forbidden = run.not_fetched(NotFetched::RobotsUnreachable);
+    let fetched = run
+        .urls()
+        .iter()
+        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with(".txt"))
+        .count();
+    assert!(
+        forbidden > 0 && fetched > 5,
+        "{forbidden} forbidden, {fetched} fetched: {:?}",
+        run.asked
+    );
+    let robots: Vec<u64> = run
+        .asked
+        .iter()
+        .filter(|(_, url)| url == "http://a.example/robots.txt")
+        .map(|(at, _)| at / 60)
+        .collect();
+    assert!(robots.len() < 30, "few requests in between: {robots:?}");
+}
+
+#[test]
+fn expired_rules_stay_valid_while_their_robots_txt_cannot_be_fetched() {
+    let requested = Mutex::new(0);
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(28);
+    let run = run(options, move |url| {
+        if url.ends_with("/robots.txt") {
+            let mut requested = requested.lock().unwrap();
+            *requested += 1;
+            return if *requested == 1 {
+                body("User-agent: *\nDisallow: /no\n")
+            } else {
+                status(500)
+            };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a><a href=/no/{page}></a>", page + 1))
+    });
+    assert_eq!(run.summary.pages, 28);
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
+    assert!(run.not_fetched(NotFetched::RobotsForbid) >= 25);
+}
+
+#[test]
+fn a_missing_robots_txt_allows_everything() {
+    for missing in [
+        || status(404),
+        || status(401),
+        || status(403),
+        || status(410),
+        || status(304),
+    ] {
+        let reply = move |url: &str| {
+            if url.ends_with("/robots.txt") {
+                missing()
+            } else {
+                body("")
+            }
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        assert_eq!(run.urls(), ["http://a.example/robots.txt", "http://a.example/"]);
+    }
+}
+
+#[test]
+fn five_redirects_of_a_robots_txt_are_followed_across_hosts_and_the_sixth_is_not() {
+    for (redirects, requests, pages) in [(5, 6, 0), (6, 6, 1)] {
+        let reply = move |url: &str| {
+            let Some(step) = url.strip_prefix("http://other.example/robots.txt?") else {
+                return match url {
+                    "http://a.example/robots.txt" => redirect_to("http://other.example/robots.txt?1"),
+                    _ => body(""),
+                };
+            };
+            let step: usize = step.parse().unwrap();
+            if step < redirects {
+                redirect_to(&format!("?{}", step + 1))
+            } else {
+                body("User-agent: *\nDisallow: /\n")
+            }
+        };
+        let run = run(options(&["http://a.example/"], 1), reply);
+        let robots = run.urls().iter().filter(|url| url.contains("robots.txt")).count();
+        assert_eq!(robots, requests, "{:?}", run.asked);
+        assert_eq!(run.summary.pages, pages);
+        assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1 - pages);
+    }
+}
+
+#[test]
+fn a_robots_txt_is_valid_for_one_day() {
+    let reply = |url: &str| {
+        if url.ends_with("/robots.txt") {
+            return body("");
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
+        body(&format!("<a href={}></a>", page + 1))
+    };
+    let mut options = options(&["http://a.example/0"], 3600);
+    options.frontier.max_pages = Some(26);
+    let run = run(options, reply);
+    let robots: Vec<u64> = run
+        .asked
+        .iter()
+        .filter(|(_, url)| url.ends_with("/robots.txt"))
+        .map(|(at, _)| at / 3600)
+        .collect();
+    assert_eq!(robots, [0, 24], "{:?}", run.asked);
+}
+
+#[test]
+fn retry_after_pauses_a_host_for_at_most_five_minutes() {
+    for (requests, pause) in [(100, 100), (86_400, 300)] {
+        let first = Mutex::new(true);
+        let reply = move |url: &str| match url {
+            "http://a.example/busy" if std::mem::take(&mut *first.lock().unwrap()) => Ok(Response {
+                status: 429,
+                retry_after: Some(Duration::from_secs(requests)),
+                ..Response::default()
+            }),
+            _ => body(""),
+        };
+        let run = run(options(&["http://a.example/busy", "http://a.example/2"], 1), reply);
+        let times = run.seconds();
+        assert_eq!(times, [0, 1, 1 + pause, 2 + pause], "{:?}", run.asked);
+        assert_eq!(run.summary.by_status[&200], 2);
+        assert!(!run.summary.by_status.contains_key(&429), "it was not the final answer");
+    }
+}
+
+#[test]
+fn the_longest_duration_is_no_limit() {
+    let options = CrawlOptions {
+        max_time: Some(Duration::MAX),
+        ..options(&["http://a.example/"], 1)
+    };
+    let run = run(options, |_| body(""));
+    assert_eq!(run.summary.ending, Ending::Drained);
+}
+
+#[test]
+fn no_request_starts_after_the_time_limit() {
+    let options = CrawlOptions {
+        max_time: Some(Duration::from_secs(10)),
+        ..options(&["http://a.example/0"], 3)
+    };
+    let run = run(options, |url| body(&format!("<a href='{url}0'></a>")));
+    assert_eq!(run.summary.ending, Ending::TimeUp);
+    let times = run.seconds();
+    assert_eq!(times, [0, 3, 6, 9]);
+}
+
+#[test]
+fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
+    let links: String = (0..5_000).map(|n| format!("<a href=/no/{n}></a>")).collect();
+    let reply = move |url: &str| match url {
+        "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no/\n"),
+        _ => body(&links),
+    };
+    let script = Scripted::new(move |call| reply(call.url()));
+    let run = script.crawl_with(options(&["http://a.example/"], 0), |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::NotFetched { .. } = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!(run.summary.ending, Ending::Stopped);
+    let forbidden = run.not_fetched(NotFetched::RobotsForbid);
+    assert!(forbidden < 500, "{forbidden} pages were dropped after the stop");
+}
+
+#[test]
+fn no_request_starts_after_an_observer_requests_a_stop() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.ask_robots = false;
+    let script = Scripted::new(|_| body("<a href=http://b.example/></a><a href=http://c.example/></a>"));
+    let run = script.crawl_with(options, |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::Page(_) = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!(run.summary.ending, Ending::Stopped);
+    assert_eq!(run.urls(), ["http://a.example/"]);
+}
+
+#[test]
+fn no_request_starts_after_a_stop_is_requested_for_a_seed() {
+    let script = Scripted::new(|_| body(""));
+    let run = script.crawl_with(options(&["http://a.example/", "http://b.example/"], 0), |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if let Event::Offered { .. } = event {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!((run.summary.ending, run.summary.pages_left()), (Ending::Stopped, 2));
+    assert_eq!(run.urls(), [""; 0]);
+}
+
+/// Answers for two hosts. The second one requests a stop, while the engine, which has the answer of the first, waits for more.
+struct StopsAtSecond {
+    request_stop: fn(&StopHandle),
+    stop: Arc<OnceLock<StopHandle>>,
+    has_first: Arc<Notify>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fetcher for StopsAtSecond {
+    async fn fetch(&self, request: Request) -> Reply {
+        self.asked.lock().unwrap().push(request.url.to_string());
+        match request.url.as_str() {
+            "http://a.example/" => {
+                let has_first = Arc::clone(&self.has_first);
+                tokio::spawn(async move { has_first.notify_one() });
+                body("<a href=http://c.example/></a>")
+            }
+            "http://b.example/" => {
+                self.has_first.notified().await;
+                (self.request_stop)(self.stop.get().unwrap());
+                body("<a href=http://d.example/></a>")
+            }
+            _ => body(""),
+        }
+    }
+}
+
+#[test]
+fn no_request_starts_after_a_stop_while_the_engine_waits_for_more_answers() {
+    let stops: [(fn(&StopHandle), _); 2] = [(StopHandle::finish, (2, 0)), (StopHandle::now, (1, 1))];
+    for (request_stop, expected) in stops {
+        let mut options = options(&["http://a.example/", "http://b.example/"], 0);
+        options.frontier.ask_robots = false;
+        let (stop, asked) = (Arc::default(), Arc::default());
+        let fetcher = StopsAtSecond {
+            request_stop,
+            stop: Arc::clone(&stop),
+            has_first: Arc::default(),
+            asked: Arc::clone(&asked),
+        };
+        let crawl = Crawl::with_fetcher(CrawlConfig::new(options).unwrap(), fetcher).unwrap();
+        assert!(stop.set(crawl.stop_handle()).is_ok());
+        let summary = scripted::paused_runtime().block_on(async { tokio::spawn(crawl.run()).await.unwrap().unwrap() });
+        assert_eq!(summary.ending, Ending::Stopped);
+        let mut asked = asked.lock().unwrap().clone();
+        asked.sort();
+        assert_eq!(asked, ["http://a.example/", "http://b.example/"]);
+        assert_eq!(
+            (summary.pages, summary.cut_short),
+            expected,
+            "the first answer is not lost"
+        );
+    }
+}
+
+#[test]
+fn a_second_stop_aborts_the_requests_in_flight_and_counts_them() {
+    let slow = Scripted::new(|_| body("")).taking(|request, _| match request.kind {
+        ResourceKind::Robots => Duration::ZERO,
+        _ => Duration::from_secs(1_000_000),
+    });
+    let config = CrawlConfig::new(options(&["http://a.example/", "http://b.example/"], 1)).unwrap();
+    let summary = scripted::paused_runtime().block_on(async {
+        let crawl = Crawl::with_fetcher(config, slow).unwrap();
+        let stop = crawl.stop_handle();
+        let stopping = async {
+            sleep(Duration::from_secs(60)).await;
+            stop.finish();
+            sleep(Duration::from_secs(60)).await;
+            stop.now();
+        };
+        tokio::join!(crawl.run(), stopping).0.unwrap()
+    });
+    assert_eq!((summary.ending, summary.cut_short), (Ending::Stopped, 2));
+    assert_eq!(summary.elapsed.as_secs(), 120);
+}
+
+#[test]
+fn the_summary_lists_every_requested_host() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.ask_robots = false;
+    let first = Mutex::new(true);
+    let run = run(options, move |url| match url {
+        "http://a.example/" => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
+        "http://b.example/" if std::mem::take(&mut *first.lock().unwrap()) => status(503),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.report.hosts, 3);
+    let requested: u64 = run.summary.hosts.iter().map(|host| host.requests).sum();
+    assert_eq!(requested, 4);
+}
+
+#[test]
+fn the_failure_of_a_redirected_seed_names_its_cause() {
+    for (target, why) in [
+        ("http://a.example/", "seen before"),
+        ("http://a.example/no", "an exclude pattern matches"),
+        ("mailto:ann@a.example", "cannot be crawled"),
+    ] {
+        let mut options = options(&["http://a.example/"], 0);
+        options.frontier.scope.exclude = vec!["/no".to_owned()];
+        let run = run(options, move |url| match url {
+            "http://a.example/" => redirect_to(target),
+            _ => body(""),
+        });
+        assert!(run.summary.is_empty());
+        let failure = run.summary.first_failure.expect("something went wrong");
+        assert!(failure.contains(why), "{target}: {failure}");
+    }
+}
+
+#[test]
+fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
+    let run = run(options(&["http://a.example/"], 1), |url| {
+        if url.ends_with("/robots.txt") {
+            status(404)
+        } else {
+            status(500)
+        }
+    });
+    assert_eq!(run.urls().len(), 1 + 3);
+    assert_eq!(run.summary.by_status.iter().collect::<Vec<_>>(), [(&500, &1)]);
+    assert_eq!(run.summary.report.pages.gave_up, 1);
+    assert!(run.summary.first_failure.unwrap().contains("status 500"));
+}
+
+#[test]
+fn a_record_counts_all_links_and_new_links() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.max_links_per_page = 3;
+    let run = run(options, |url: &str| match url {
+        "http://a.example/" => body("<a href=/1></a><a href=/2 rel=nofollow></a><a href=/></a><a href=/4></a>"),
+        "http://a.example/1" => body("<a href=/5></a>"),
+        _ => body(""),
+    });
+    let records = run.reports.pages.iter().map(|page| {
+        let numbers = (page.depth, page.links_found, page.links_new);
+        (page.url.clone(), numbers, page.referrer.clone())
+    });
+    let url = |path: &str| format!("http://a.example/{path}");
+    assert_eq!(
+        records.collect::<Vec<_>>(),
+        [
+            (url(""), (0, 4, 1), None),
+            (url("1"), (1, 1, 1), Some(url(""))),
+            (url("5"), (2, 0, 0), Some(url("1"))),
+        ]
+    );
+    let summary = run.summary;
+    assert_eq!((summary.links_nofollow, summary.links_dropped), (1, 1));
+    let links = summary.report.links;
+    assert_eq!((links.offered(), links.queued, links.seen), (4, 3, 1));
+}
+
+#[test]
+fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
+    let attempts = NonZeroU32::new(3).unwrap();
+    let mut options = options(&["http://one.example/", "http://two.example/"], 1);
+    options.frontier.retries.max_robots_attempts = attempts;
+    let run = run(options, |url| match url {
+        "http://one.example/robots.txt" => redirect_to("http://down.example/1"),
+        "http://two.example/robots.txt" => redirect_to("http://down.example/2"),
+        _ if url.starts_with("http://down.example/") => Err(FetchError::Connect("refused".to_owned())),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.ending, Ending::Drained);
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
+    // Each origin is closed for its own redirect. The failures of the dead host do not count for them.
+    assert_eq!(run.summary.report.origins_given_up, 0);
+    for url in ["http://down.example/1", "http://down.example/2"] {
+        let times = run.urls().iter().filter(|requested| **requested == url).count();
+        assert_eq!(times, attempts.get() as usize, "{:?}", run.asked);
+    }
+    assert_eq!(run.urls().len(), 2 + 2 * attempts.get() as usize, "{:?}", run.asked);
+    assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { pages: 2 }]);
+}
+
+/// The links of a site of `count` pages.
+fn links(count: u64) -> String {
+    (1..=count).map(|n| format!("<a href=/{n}></a>")).collect()
+}
+
+fn throttling(retry_after: Option<u64>) -> Reply {
+    Ok(Response {
+        status: 429,
+        retry_after: retry_after.map(Duration::from_secs),
+        ..Response::default()
+    })
+}
+
+#[test]
+fn a_site_that_throttles_for_two_minutes_loses_no_page() {
+    let replies = [(1, None), (4, None), (1, Some(0)), (4, Some(1)), (4, Some(30))];
+    // A single page gets every 429 itself: more of them than it has attempts.
+    for (per_host, retry_after, pages) in replies.into_iter().flat_map(|(n, wait)| [(n, wait, 1), (n, wait, 200)]) {
+        let started = Mutex::new(None);
+        let mut options = options(&["http://a.example/"], 0);
+        options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+        let links = links(pages);
+        let run = run(options, move |url| {
+            let since = started.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
+            match url {
+                "http://a.example/robots.txt" => body(""),
+                "http://a.example/" => body(&links),
+                _ if since < Duration::from_secs(120) => throttling(retry_after),
+                _ => body(""),
+            }
+        });
+        let case = format!("{pages} pages, {per_host} at once, {retry_after:?}");
+        assert_eq!(run.summary.pages, pages + 1, "{case}: {}", run.summary);
+        let while_throttling = run.asked.len() as u64 - (pages + 2);
+        assert!(while_throttling < 40, "{case}: {while_throttling} requests");
+        assert_eq!(run.summary.retried[&FailureKind::Throttled], while_throttling);
+    }
+}
+
+#[test]
+fn a_host_that_only_throttles_is_given_up_after_twelve_answers() {
+    for retry_after in [None, Some(0), Some(86_400)] {
+        let links = links(200);
+        let run = run(options(&["http://a.example/"], 1), move |url| match url {
+            "http://a.example/robots.txt" => body(""),
+            "http://a.example/" => body(&links),
+            _ => throttling(retry_after),
+        });
+        assert_eq!(run.asked.len(), 2 + 12, "{:?}", run.asked);
+        assert_eq!(run.summary.ending, Ending::Drained);
+        assert_eq!(run.summary.report.pages.lost_with_host, 199);
+        let robots = run_of_throttled_robots(retry_after);
+        assert_eq!(robots.urls(), ["http://a.example/robots.txt"; 12]);
+    }
+}
+
+fn run_of_throttled_robots(retry_after: Option<u64>) -> Run {
+    run(options(&["http://a.example/"], 1), move |_| throttling(retry_after))
+}
+
+#[test]
+fn the_pauses_of_a_throttling_host_double_up_to_five_minutes() {
+    let run = run_of_throttled_robots(None);
+    let times = run.seconds();
+    let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(rests, [5, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300]);
+}
+
+#[test]
+fn a_page_that_always_throttles_is_given_up_while_others_of_its_host_succeed() {
+    let links = links(200);
+    let run = run(options(&["http://a.example/"], 1), move |url| match url {
+        "http://a.example/" => body(&links),
+        "http://a.example/7" => throttling(None),
+        _ => body(""),
+    });
+    assert_eq!(run.summary.pages, 200);
+    assert_eq!(run.summary.by_status[&429], 1);
+    assert!(run.urls().iter().filter(|url| **url == "http://a.example/7").count() <= 12);
+}
+
+#[test]
+fn running_out_of_file_handles_is_not_the_hosts_failure_and_loses_no_page() {
+    let left = Mutex::new(8);
+    let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
+        let mut left = left.lock().unwrap();
+        *left -= i32::from(*left > 0);
+        if *left > 0 {
+            Err(FetchError::OutOfHandles)
+        } else {
+            body("")
+        }
+    });
+    assert_eq!(run.summary.pages, 2, "{:?}", run.asked);
+    let never = run_without_handles();
+    assert_eq!(never.summary.ending, Ending::Drained);
+    assert_eq!(never.summary.report.pages.lost_with_host, 0);
+}
+
+fn run_without_handles() -> Run {
+    run(options(&["http://a.example/", "http://a.example/2"], 1), |_| {
+        Err(FetchError::OutOfHandles)
+    })
+}
+
+#[test]
+fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
+    // As in the test with one host: one page an hour, and after a day the robots.txt of a.example fails.
+    //
+    // Meanwhile b.example links to seven new hosts an hour, until expired rules are evicted.
+    let requested = Mutex::new(0);
+    let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
+    let run = run(options, move |url| {
+        if url == "http://a.example/robots.txt" {
+            let mut requested = requested.lock().unwrap();
+            *requested += 1;
+            return if *requested == 1 { body("") } else { status(500) };
+        }
+        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap_or(40);
+        let next = if page < 40 {
+            format!("<a href=/{}></a>", page + 1)
+        } else {
+            String::new()
+        };
+        let others = |n| format!("<a href=http://h{page}-{n}.example/></a>");
+        match url.strip_prefix("http://b.example/") {
+            Some(_) if page < 40 => body(&(0..7).map(others).fold(next, |all, one| all + &one)),
+            _ => body(&next),
+        }
+    });
+    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0, "{}", run.summary);
+    let of_a = run
+        .urls()
+        .iter()
+        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with("txt"))
+        .count();
+    assert_eq!(of_a, 41, "{}", run.summary);
+}
+
+#[test]
+fn forbidden_and_redirected_pages_cost_no_host_budget() {
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.max_pages_per_host = Some(10);
+    let run = run(options, |url| {
+        let path = url.strip_prefix("http://a.example/").unwrap();
+        match path {
+            "robots.txt" => body("User-agent: *\nDisallow: /no\n"),
+            "" => {
+                let links = |name: &str| (0..9).map(|n| format!("<a href=/{name}{n}></a>")).collect::<String>();
+                body(&(links("no") + &links("old") + &links("page")))
+            }
+            _ if path.starts_with("old") => redirect_to("/page0"),
+            _ => body("a page"),
+        }
+    });
+    // Ten pages may be fetched. Ten are: the first one, and the nine that are neither forbidden nor redirected.
+    assert_eq!(run.summary.pages, 10, "{}", run.summary);
+}

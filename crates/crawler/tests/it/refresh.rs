@@ -1,0 +1,236 @@
+//! Pages whose last fetch is old are fetched again, by conditional requests: over restarts, kills, and while the crawl runs.
+
+#![cfg(feature = "durable")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::scripted;
+use crawler::output::OutputFile;
+use crawler::output::jsonl::JsonLines;
+use crawler::{
+    Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary,
+};
+use frontier::Validators;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+/// Longer than the crawl takes, but for its slow page.
+const AGE: Duration = Duration::from_secs(10_000);
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+const SLOW: Duration = Duration::from_secs(15_000);
+
+/// A request for a page: its path, and the `ETag` that it was sent with.
+type Asked = (String, Option<String>);
+
+/// Pages `/` to `/19`, and `/slow`, whose first answer takes long. From its second version on, `/4` has other bytes, `/5` is gone, and `/6`
+/// links to a new page.
+#[derive(Clone, Default)]
+struct Site(Arc<Mutex<Vec<Asked>>>);
+
+impl Site {
+    fn asked(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// How often each path was asked for.
+    fn times(&self) -> BTreeMap<String, usize> {
+        let mut times = BTreeMap::new();
+        for (path, _) in self.asked() {
+            *times.entry(path).or_insert(0) += 1;
+        }
+        times
+    }
+}
+
+impl Fetcher for Site {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        if request.kind == ResourceKind::Robots {
+            return Ok(scripted::status(404));
+        }
+        let path = request.url.path().to_owned();
+        let etag = request.validators.and_then(|validators| validators.etag);
+        let earlier = self.times().get(&path).copied().unwrap_or(0);
+        self.0.lock().unwrap().push((path.clone(), etag.clone()));
+        sleep(if path == "/slow" && earlier == 0 {
+            SLOW
+        } else {
+            Duration::from_millis(100)
+        })
+        .await;
+        Ok(answer(&path, earlier > 0, etag.as_deref()))
+    }
+}
+
+fn answer(path: &str, is_second: bool, etag: Option<&str>) -> Response {
+    let mut body = match path {
+        "/" => (1..20).map(|page| format!("<a href=/{page}>x</a>")).collect::<String>() + "<a href=/slow>x</a>",
+        _ => format!("<p>page {path}</p>"),
+    };
+    match (path, is_second) {
+        ("/4", true) => body += "<p>changed</p>",
+        ("/5", true) => return scripted::status(410),
+        ("/6", true) => body += "<a href=/new>x</a>",
+        _ => {}
+    }
+    let tag = format!("\"{}-{}\"", path, body.len());
+    // Some pages have no validators, and one of them does not change.
+    let has_tag = !matches!(path, "/4" | "/7");
+    if has_tag && etag == Some(&tag) {
+        return scripted::status(304);
+    }
+    Response {
+        validators: Validators {
+            etag: has_tag.then_some(tag),
+            last_modified: None,
+        },
+        ..scripted::page(body)
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("crawler-refresh-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.0.join("pages")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The values of a field in the lines of a page, in order.
+    fn of(&self, path: &str, field: &str) -> Vec<Value> {
+        let is_meant = |line: &&Value| line["url"] == format!("http://a.example{path}");
+        self.lines()
+            .iter()
+            .filter(is_meant)
+            .map(|line| line[field].clone())
+            .collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options(refresh: Option<Duration>) -> CrawlOptions {
+    CrawlOptions {
+        refresh,
+        concurrency: 2.try_into().unwrap(),
+        ..two_at_once(scripted::options("http://a.example/"))
+    }
+}
+
+fn two_at_once(mut options: CrawlOptions) -> CrawlOptions {
+    options.frontier.per_host = 2.try_into().unwrap();
+    options
+}
+
+/// Runs a crawl, and drops it after `time` as by a kill.
+fn run(folder: &Folder, site: &Site, options: CrawlOptions, time: Duration) -> Option<Summary> {
+    let config = CrawlConfig::new(options).unwrap();
+    let crawl = Crawl::open_with_fetcher(config, site.clone(), &folder.0.join("state")).unwrap();
+    let path = folder.0.join("pages");
+    let file = match crawl.saved_output("pages") {
+        Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
+        None => OutputFile::create(&path).unwrap(),
+    };
+    let crawl = crawl.observe(JsonLines::continuing("pages", file));
+    let runtime = scripted::paused_runtime();
+    let ended = runtime.block_on(async { timeout(time, crawl.run()).await.ok() });
+    ended.map(Result::unwrap)
+}
+
+fn check_second_lines(folder: &Folder) {
+    assert_eq!(folder.of("/3", "status"), [200, 304]);
+    assert_eq!(folder.of("/3", "unchanged"), [Value::Null, true.into()]);
+    assert_eq!(folder.of("/3", "depth"), [1, 1]);
+    assert_eq!(folder.of("/3", "referrer"), ["http://a.example/", "http://a.example/"]);
+    assert_eq!(folder.of("/3", "etag")[0], folder.of("/3", "etag")[1]);
+    assert_eq!(folder.of("/4", "unchanged"), [Value::Null, false.into()]);
+    assert_eq!(folder.of("/5", "status"), [200, 410]);
+    assert_eq!(folder.of("/6", "unchanged"), [Value::Null, false.into()]);
+    // A page that only a changed page links to is found.
+    assert_eq!(folder.of("/new", "unchanged"), [Value::Null]);
+}
+
+#[test]
+fn pages_that_come_of_age_while_the_crawl_runs_are_fetched_again_once() {
+    let (folder, site) = (Folder::new("running"), Site::default());
+    let summary = run(&folder, &site, options(Some(AGE)), FOREVER).unwrap();
+    assert_eq!(summary.ending, Ending::Drained);
+    let times = site.times();
+    assert_eq!((times["/slow"], times["/new"]), (1, 1), "neither is old at the end");
+    assert!(
+        (0..20).all(|page| times[&format!("/{}", if page == 0 { String::new() } else { page.to_string() })] == 2),
+        "{times:?}"
+    );
+    let refreshed = summary.refreshed;
+    assert_eq!((refreshed.pages, refreshed.gone), (20, 1));
+    // All but 4, 5 and 6; the content of 7 was hashed at its first fetch, too.
+    assert_eq!(refreshed.unchanged, 17);
+    assert_eq!(summary.pages, 22);
+    assert!(summary.missing().is_empty(), "{:?}", summary.missing());
+    check_second_lines(&folder);
+}
+
+#[test]
+fn a_later_run_fetches_again_what_is_old_and_then_ends_at_once() {
+    let (folder, site) = (Folder::new("later"), Site::default());
+    run(&folder, &site, options(None), FOREVER).unwrap();
+    assert_eq!(site.asked().len(), 21);
+    let summary = run(&folder, &site, options(Some(AGE)), FOREVER).unwrap();
+    assert_eq!((summary.ending, summary.refreshed.pages), (Ending::Drained, 20));
+    check_second_lines(&folder);
+    let asked = site.asked();
+    assert!(
+        asked[21..].iter().filter(|(_, etag)| etag.is_some()).count() >= 18,
+        "{asked:?}"
+    );
+    let requests = site.asked().len();
+    let summary = run(&folder, &site, options(Some(AGE)), FOREVER).unwrap();
+    assert_eq!((summary.ending, site.asked().len()), (Ending::Drained, requests));
+}
+
+#[test]
+fn kills_while_pages_are_fetched_again_lose_none_and_repeat_only_what_was_in_flight() {
+    let (folder, site) = (Folder::new("kills"), Site::default());
+    run(&folder, &site, options(None), FOREVER).unwrap();
+    let mut kills = 0;
+    let summary = loop {
+        let time = Duration::from_millis(50 + 40 * kills);
+        if let Some(summary) = run(&folder, &site, options(Some(AGE)), time) {
+            break summary;
+        }
+        kills += 1;
+    };
+    assert!(kills > 3, "{kills}");
+    assert_eq!((summary.ending, summary.refreshed.pages), (Ending::Drained, 20));
+    check_second_lines(&folder);
+    let mut lines = BTreeMap::new();
+    for line in folder.lines() {
+        *lines.entry(line["url"].to_string()).or_insert(0) += 1;
+    }
+    assert_eq!(lines.values().sum::<i32>(), 22 + 20, "{lines:?}");
+    let again = site.asked().len() - (22 + 20);
+    assert!(again as u64 <= 2 * kills, "{again} requests more after {kills} kills");
+}
+
+#[test]
+fn without_a_state_directory_nothing_is_fetched_again() {
+    let site = Site::default();
+    let config = CrawlConfig::new(options(Some(AGE))).unwrap();
+    let crawl = Crawl::with_fetcher(config, site.clone()).unwrap();
+    let summary = scripted::paused_runtime().block_on(crawl.run()).unwrap();
+    assert_eq!((summary.ending, site.asked().len()), (Ending::Drained, 21));
+}

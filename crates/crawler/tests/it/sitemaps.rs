@@ -1,0 +1,624 @@
+//! Sitemaps: what is parsed, and what the crawl does with it. Uses a scripted fetcher and a paused clock.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use crate::scripted::{self, Reply, Run, Scripted};
+use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
+use crawler::{CrawlOptions, Ending, ResourceKind, Response, SitemapEnd, TruncationReason};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use frontier::{FrontierConfig, NotFetched, Refusal, ScopeConfig};
+use url::Url;
+
+const HERE: &str = "http://a.example/maps/sitemap.xml";
+
+fn read_with(body: &[u8], content_type: Option<&str>, limits: &SitemapLimits) -> Result<Sitemap, NotASitemap> {
+    read(body, content_type, &Url::parse(HERE).unwrap(), limits)
+}
+
+#[track_caller]
+fn sitemap(body: impl AsRef<[u8]>) -> Sitemap {
+    read_with(body.as_ref(), None, &SitemapLimits::default()).unwrap()
+}
+
+fn urls(sitemap: &Sitemap) -> Vec<&str> {
+    sitemap.entries.iter().map(|entry| entry.url.as_str()).collect()
+}
+
+fn gzipped(body: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(body).unwrap();
+    packer.finish().unwrap()
+}
+
+/// An `urlset` with these contents of `loc` elements.
+fn urlset(locations: &[&str]) -> String {
+    let urls: String = locations
+        .iter()
+        .map(|loc| format!("<url><loc>{loc}</loc></url>\n"))
+        .collect();
+    format!(
+        "<?xml version='1.0' encoding='UTF-8'?>\n<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{urls}</urlset>"
+    )
+}
+
+const A_AND_B: [&str; 2] = ["http://a.example/a", "http://a.example/b"];
+
+#[test]
+fn every_form_of_the_protocol_lists_its_pages() {
+    for (form, body) in [
+        ("urlset", urlset(&A_AND_B)),
+        ("text", "http://a.example/a\r\n\r\n  http://a.example/b".to_owned()),
+        ("text of an old Macintosh", "http://a.example/a\rhttp://a.example/b\r".to_owned()),
+        (
+            "RSS 2.0",
+            "<rss version='2.0'><channel><link>http://a.example/</link><title>T</title>\
+             <image><link>http://a.example/logo</link></image>\
+             <item><title>1</title><link>http://a.example/a</link><atom:link href='/self'/></item>\
+             <item><description>&lt;a&gt;</description><link><![CDATA[http://a.example/b]]></link></item></channel></rss>"
+                .to_owned(),
+        ),
+        (
+            "RSS 1.0",
+            "<rdf:RDF><channel rdf:about='x'><link>http://a.example/</link></channel>\
+             <item><link>http://a.example/a</link></item><item><link>http://a.example/b</link></item></rdf:RDF>"
+                .to_owned(),
+        ),
+        (
+            "Atom",
+            "<feed xmlns='http://www.w3.org/2005/Atom'><link rel='self' href='http://a.example/feed'/>\
+             <entry><link rel='enclosure' href='/x.mp3'/><link rel=\"alternate\" href=\"http://a.example/a\"/></entry>\
+             <entry><link href='../b'></link></entry></feed>"
+                .to_owned(),
+        ),
+    ] {
+        let found = sitemap(&body);
+        assert_eq!(urls(&found), A_AND_B, "{form}");
+        assert_eq!((found.lists, found.cut, found.broken), (Lists::Pages, 0, None), "{form}");
+    }
+}
+
+#[test]
+fn an_index_lists_sitemaps() {
+    let index = "<sitemapindex><sitemap><loc>http://a.example/1.xml.gz</loc><lastmod>2004-10-01T18:23:17+00:00</lastmod>\
+                 </sitemap><sitemap><loc>/2.xml</loc></sitemap></sitemapindex>";
+    let found = sitemap(index);
+    assert_eq!(found.lists, Lists::Sitemaps);
+    assert_eq!(urls(&found), ["http://a.example/1.xml.gz", "http://a.example/2.xml"]);
+}
+
+#[test]
+fn a_location_is_parsed_as_xml_and_leniently_where_it_is_invalid() {
+    for (written, meant) in [
+        ("\n  http://a.example/a \t", "http://a.example/a"),
+        ("http://a.example/?a=1&amp;b=2", "http://a.example/?a=1&b=2"),
+        ("http://a.example/?a=1&#38;b=2&#x26;c", "http://a.example/?a=1&b=2&c"),
+        ("http://a.example/?a=1&b=2", "http://a.example/?a=1&b=2"),
+        ("http://a.example/?a=1&copy;b", "http://a.example/?a=1&copy;b"),
+        ("<![CDATA[http://a.example/?a&b]]>", "http://a.example/?a&b"),
+        ("http://a.example/<!-- x -->a", "http://a.example/a"),
+        ("http://a.example/ä", "http://a.example/%C3%A4"),
+        ("/a", "http://a.example/a"),
+        ("b", "http://a.example/maps/b"),
+        ("https://other.example/", "https://other.example/"),
+        ("///other.example/c", "http://other.example/c"),
+        ("/C:/../c", "http://a.example/c"),
+    ] {
+        assert_eq!(urls(&sitemap(urlset(&[written]))), [meant], "{written}");
+    }
+}
+
+#[test]
+fn only_the_first_loc_of_each_entry_is_a_page() {
+    let body = "<urlset xmlns:image='x' xmlns:xhtml='y'><url><image:image><image:loc>http://a.example/i.png</image:loc>\
+        </image:image><x:loc xmlns:x='z'>http://a.example/a</x:loc><loc>http://a.example/second</loc>\
+        <xhtml:link rel='alternate' hreflang='de' href='http://a.example/de'/>\
+        <priority>0.5</priority><changefreq>always</changefreq></url>\
+        <!-- <url><loc>http://a.example/comment</loc></url> --><loc>http://a.example/stray</loc>\
+        <url><loc></loc></url><url/><url><loc>mailto:ann@a.example</loc></url><url><loc>http://</loc></url></urlset>";
+    let found = sitemap(body);
+    assert_eq!(urls(&found), ["http://a.example/a"]);
+    assert_eq!(found.invalid, 4);
+}
+
+#[test]
+fn the_last_change_is_parsed() {
+    let urlset = "<urlset><url><lastmod>2005-01-01</lastmod><loc>http://a.example/</loc></url>\
+                  <url><loc>http://a.example/b</loc><lastmod>soon</lastmod></url></urlset>";
+    let feed = "<feed><entry><updated>2005-01-01T01:00:00+01:00</updated><link href='/'/></entry></feed>";
+    let rss = "<rss><item><link>/</link><pubDate>Sat, 01 Jan 2005 00:00:00 GMT</pubDate></item></rss>";
+    for body in [urlset, feed, rss] {
+        let found = sitemap(body);
+        let lastmod = found.entries[0].lastmod.unwrap();
+        assert_eq!(lastmod.as_millis(), 1_104_537_600_000, "{body}");
+        assert!(found.entries.get(1).is_none_or(|entry| entry.lastmod.is_none()));
+    }
+}
+
+#[test]
+fn gzip_is_recognized_by_its_first_bytes() {
+    let plain = urlset(&A_AND_B);
+    let once = gzipped(plain.as_bytes());
+    let two_members = [gzipped(&plain.as_bytes()[..60]), gzipped(&plain.as_bytes()[60..])].concat();
+    let with_rest = [once.as_slice(), b"garbage"].concat();
+    for (form, body) in [
+        ("twice", gzipped(&once)),
+        ("once", once),
+        ("members", two_members),
+        ("rest", with_rest),
+    ] {
+        let found = read_with(&body, Some("text/xml; charset=utf-16"), &SitemapLimits::default()).unwrap();
+        assert_eq!(
+            (urls(&found), found.broken.as_deref()),
+            (A_AND_B.to_vec(), None),
+            "{form}"
+        );
+    }
+}
+
+#[test]
+fn a_sitemap_is_decoded_by_mark_header_or_declaration() {
+    let latin =
+        "<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>http://a.example/\u{e4}</loc></url></urlset>";
+    let latin_bytes: Vec<u8> = latin.chars().map(|c| c as u8).collect();
+    let utf_16 = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let marked = "\u{feff}".to_owned() + &urlset(&["http://a.example/\u{e4}"]);
+    let by_header = latin_bytes[latin_bytes.iter().position(|&byte| byte == b'>').unwrap() + 1..].to_vec();
+    for (form, body, header) in [
+        ("declared", latin_bytes, None),
+        ("UTF-8 with a mark", marked.clone().into_bytes(), None),
+        ("UTF-16 with a mark", utf_16(&marked), Some("text/xml; charset=utf-8")),
+        ("UTF-16 without one", utf_16(&marked[3..]), None),
+        ("by its header", by_header, Some("text/xml; charset=windows-1252")),
+        ("text in UTF-16", utf_16("\u{feff}http://a.example/\u{e4}\n"), None),
+    ] {
+        let found = read_with(&body, header, &SitemapLimits::default()).unwrap();
+        assert_eq!(urls(&found), ["http://a.example/%C3%A4"], "{form}");
+    }
+}
+
+#[test]
+fn broken_markup_keeps_the_entries_before_the_error() {
+    let whole = urlset(&A_AND_B);
+    let end_of_b = whole.find("/b").unwrap();
+    let packed_whole = gzipped(urlset(&["http://a.example/a"; 5_000]).as_bytes());
+    for (form, body, count) in [
+        ("cut in a tag", whole.as_bytes()[..end_of_b + 5].to_vec(), 1),
+        ("cut in a URL", whole.as_bytes()[..end_of_b].to_vec(), 1),
+        (
+            "cut after an item",
+            whole.as_bytes()[..whole.rfind("</urlset").unwrap()].to_vec(),
+            2,
+        ),
+        (
+            "a tag that never ends",
+            [
+                whole.as_bytes()[..whole.rfind("</urlset").unwrap()].to_vec(),
+                b"<x ".repeat(9),
+            ]
+            .concat(),
+            2,
+        ),
+    ] {
+        let found = sitemap(body);
+        assert_eq!(urls(&found), A_AND_B[..count], "{form}");
+        assert!(found.broken.is_some(), "{form}");
+    }
+    let found = sitemap(&packed_whole[..packed_whole.len() - 20]);
+    assert!(found.broken.is_some() && !found.entries.is_empty() && found.entries.len() < 5_000);
+    let unclosed = "<urlset><url><loc>http://a.example/a</loc><url><loc>http://a.example/b</loc></url></urlset>";
+    assert_eq!(urls(&sitemap(unclosed)), A_AND_B);
+}
+
+#[test]
+fn a_file_that_is_not_a_sitemap_has_an_error_that_says_why() {
+    let limits = SitemapLimits::default();
+    let of = |body: &[u8]| read_with(body, None, &limits).unwrap_err();
+    assert_eq!(of(b""), NotASitemap::Empty);
+    assert_eq!(of(b" \n \t"), NotASitemap::Empty);
+    assert_eq!(of(&gzipped(b"")), NotASitemap::Empty);
+    assert_eq!(
+        of(b"<!DOCTYPE html><html><body>404"),
+        NotASitemap::OtherRoot("html".to_owned())
+    );
+    assert!(matches!(of(b"<"), NotASitemap::NoRoot(_)));
+    assert!(matches!(of(b"<!-- nothing -->"), NotASitemap::NoRoot(_)));
+    assert_eq!(of(b"not found"), NotASitemap::NoUrls);
+    assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0"), NotASitemap::NoUrls);
+    assert_eq!(of(br#"{"a": "http://a.example/"}"#), NotASitemap::NoUrls);
+    assert!(matches!(
+        of(&[0x1f, 0x8b, 8, 0]),
+        NotASitemap::Empty | NotASitemap::NoUrls
+    ));
+}
+
+#[test]
+fn urls_beyond_the_limit_are_counted_and_dropped() {
+    let limits = SitemapLimits {
+        max_urls: 3,
+        ..SitemapLimits::default()
+    };
+    let locations: Vec<_> = (0..10).map(|n| format!("http://a.example/{n}")).collect();
+    let xml = urlset(&locations.iter().map(String::as_str).collect::<Vec<_>>());
+    for body in [xml, locations.join("\n")] {
+        let found = read_with(body.as_bytes(), None, &limits).unwrap();
+        assert_eq!((found.entries.len(), found.cut), (3, 7));
+    }
+}
+
+#[test]
+fn bytes_beyond_the_limit_are_not_read_even_if_compressed() {
+    let limits = SitemapLimits {
+        max_bytes: 10_000,
+        ..SitemapLimits::default()
+    };
+    let locations: Vec<_> = (0..10_000).map(|n| format!("http://a.example/{n:05}")).collect();
+    let xml = urlset(&locations.iter().map(String::as_str).collect::<Vec<_>>());
+    for body in [
+        xml.clone().into_bytes(),
+        gzipped(xml.as_bytes()),
+        gzipped(locations.join("\n").as_bytes()),
+    ] {
+        let found = read_with(&body, None, &limits).unwrap();
+        assert!((100..500).contains(&found.entries.len()), "{}", found.entries.len());
+        assert!(found.broken.unwrap().contains("longer than 10000 bytes"));
+        let all_whole = found.entries.iter().all(|entry| entry.url.path().len() == 6);
+        assert!(all_whole, "a truncated URL would be a different URL");
+    }
+}
+
+#[test]
+fn a_compression_bomb_costs_no_more_than_the_limit() {
+    let bomb = gzipped(&gzipped(&vec![b' '; 64 << 20]));
+    let limits = SitemapLimits {
+        max_bytes: 1 << 20,
+        ..SitemapLimits::default()
+    };
+    assert_eq!(read_with(&bomb, None, &limits), Err(NotASitemap::Empty));
+}
+
+#[test]
+fn entities_are_not_expanded() {
+    let mut laughs = "<!DOCTYPE urlset [<!ENTITY a0 'ha'>".to_owned();
+    for n in 1..30 {
+        write!(laughs, "<!ENTITY a{n} '{}'>", format!("&a{};", n - 1).repeat(10)).unwrap();
+    }
+    laughs += "<!ENTITY file SYSTEM 'file:///etc/passwd'>]>";
+    laughs += "<urlset><url><loc>http://a.example/?&a29;&file;</loc></url></urlset>";
+    assert_eq!(urls(&sitemap(laughs)), ["http://a.example/?&a29;&file;"]);
+}
+
+#[test]
+fn an_endless_tag_or_text_ends_the_sitemap_early() {
+    for monster in ["<x ", "<!--", "<![CDATA[", "&", "<?"] {
+        let body = format!(
+            "{}<url>{monster}{}",
+            urlset(&A_AND_B).replace("</urlset>", ""),
+            "y".repeat(3 << 20)
+        );
+        let found = sitemap(body);
+        assert_eq!(urls(&found), A_AND_B, "{monster}");
+        assert!(found.broken.unwrap().contains("longer than"), "{monster}");
+    }
+    let deep = "<urlset>".to_owned() + &"<a>".repeat(500_000);
+    assert!(urls(&sitemap(deep)).is_empty());
+    let long = urlset(&[&format!("http://a.example/{}", "y".repeat(100_000)), A_AND_B[0]]);
+    let found = sitemap(long);
+    assert_eq!((urls(&found), found.invalid), (vec![A_AND_B[0]], 1));
+    let found = sitemap(format!("http://a.example/{}\n{}", "y".repeat(100_000), A_AND_B[0]));
+    assert_eq!((urls(&found), found.invalid), (vec![A_AND_B[0]], 1));
+}
+
+// Tests of whole crawls follow.
+
+fn options() -> CrawlOptions {
+    CrawlOptions {
+        sitemaps: true,
+        ..scripted::options("http://a.example/")
+    }
+}
+
+impl Run {
+    /// The requests of one kind: paths on a.example, full URLs elsewhere.
+    fn requests_of(&self, kind: ResourceKind) -> Vec<&str> {
+        let requests = self.requests.iter().filter(|request| request.kind == kind);
+        requests
+            .map(|request| request.url.trim_start_matches("http://a.example"))
+            .collect()
+    }
+}
+
+fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {
+    Scripted::new(move |call| reply(call.url())).crawl(options)
+}
+
+fn body(text: impl AsRef<[u8]>) -> Reply {
+    Ok(scripted::page(text))
+}
+
+fn status(code: u16) -> Reply {
+    Ok(scripted::status(code))
+}
+
+#[test]
+fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
+    let run = run(options(), |url| match url.trim_start_matches("http://a.example") {
+        "/robots.txt" => {
+            body("User-agent: *\nDisallow: /no\nSitemap: http://a.example/index.xml\nSitemap: http://cdn.example/p.txt")
+        }
+        "/index.xml" => body("<sitemapindex><sitemap><loc>/one.xml.gz</loc></sitemap></sitemapindex>"),
+        "/one.xml.gz" => body(gzipped(
+            b"<urlset><url><loc>/hidden</loc><lastmod>2024-02-29</lastmod></url></urlset>",
+        )),
+        "http://cdn.example/p.txt" => body("http://a.example/text\nhttp://elsewhere.example/\nhttp://a.example/no"),
+        "/" | "/hidden" | "/text" => body("<a href=/>"),
+        _ => status(404),
+    });
+    let first = run.requests.iter().find(|request| request.kind != ResourceKind::Robots);
+    assert_eq!(
+        first.map(|request| (request.url.as_str(), request.kind)),
+        Some(("http://a.example/index.xml", ResourceKind::Sitemap))
+    );
+    assert_eq!(
+        run.requests_of(ResourceKind::Sitemap),
+        ["/index.xml", "http://cdn.example/p.txt", "/one.xml.gz"]
+    );
+    assert_eq!(run.summary.pages, 3, "{:?}", run.asked);
+    let hidden = run
+        .reports
+        .pages
+        .iter()
+        .find(|page| page.url.ends_with("/hidden"))
+        .unwrap();
+    assert_eq!(hidden.lastmod.as_deref(), Some("2024-02-29T00:00:00Z"));
+    assert_eq!(
+        (hidden.depth, hidden.referrer.as_deref()),
+        (1, Some("http://a.example/one.xml.gz"))
+    );
+    let counts = run.summary.sitemaps;
+    assert_eq!((counts.read, counts.failed, counts.urls), (3, 0, 4));
+    assert_eq!(
+        run.summary.report.links.refused[&Refusal::OtherHost],
+        1,
+        "scope decides, not the sitemap"
+    );
+    assert_eq!(run.summary.report.not_fetched[&NotFetched::RobotsForbid], 1);
+    assert!(run.summary.to_string().contains("3 read, 0 of them in part; 0 failed"));
+}
+
+#[test]
+fn without_the_option_no_sitemap_is_requested() {
+    let options = CrawlOptions {
+        sitemaps: false,
+        ..options()
+    };
+    let run = run(options, |url| match url {
+        "http://a.example/robots.txt" => body("Sitemap: http://a.example/sitemap.xml"),
+        _ => body(""),
+    });
+    assert_eq!(run.requests_of(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert!(!run.summary.to_string().contains("sitemaps"));
+}
+
+#[test]
+fn well_known_paths_are_tried_in_turn_if_robots_txt_names_no_sitemap() {
+    let not_there = || status(404);
+    let soft_404 = || body("<!DOCTYPE html><html>There is nothing here</html>");
+    for missing in [not_there, soft_404] {
+        for ask_robots in [true, false] {
+            let mut options = options();
+            options.frontier.ask_robots = ask_robots;
+            let run = run(options, move |url| match url {
+                "http://a.example/" => body(""),
+                "http://a.example/sitemap_index.xml" => body(urlset(&["http://a.example/hidden"])),
+                "http://a.example/hidden" => body(""),
+                "http://a.example/robots.txt" => status(404),
+                _ => missing(),
+            });
+            assert_eq!(
+                run.requests_of(ResourceKind::Sitemap),
+                ["/sitemap.xml", "/sitemap_index.xml"]
+            );
+            assert_eq!((run.summary.pages, run.summary.sitemaps.failed), (2, 0));
+            assert_eq!(run.reports.sitemaps[0].end, SitemapEnd::NotThere);
+        }
+    }
+}
+
+#[test]
+fn a_server_error_at_a_well_known_path_does_not_prevent_the_next_one() {
+    let run = run(options(), |url| match url {
+        "http://a.example/sitemap.xml" => status(500),
+        "http://a.example/sitemap_index.xml" => body(urlset(&["http://a.example/hidden"])),
+        "http://a.example/robots.txt" => status(404),
+        _ => body(""),
+    });
+    let mut requested = run.requests_of(ResourceKind::Sitemap);
+    requested.sort_unstable();
+    assert_eq!(
+        requested,
+        ["/sitemap.xml", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml"]
+    );
+    assert_eq!((run.summary.pages, run.summary.sitemaps.read), (2, 1));
+}
+
+#[test]
+fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
+    let run = run(options(), |url| match url {
+        "http://a.example/robots.txt" => body(
+            "Sitemap: http://a.example/503.xml\nSitemap: http://a.example/404.xml\nSitemap: http://a.example/html.xml",
+        ),
+        "http://a.example/503.xml" => status(503),
+        "http://a.example/404.xml" => status(404),
+        "http://a.example/html.xml" => body("<html>"),
+        _ => body("<a href=/1></a><a href=/2></a>"),
+    });
+    assert_eq!(
+        run.requests_of(ResourceKind::Sitemap)
+            .iter()
+            .filter(|url| **url == "/503.xml")
+            .count(),
+        3
+    );
+    assert_eq!((run.summary.pages, run.summary.ending), (3, Ending::Drained));
+    assert_eq!((run.summary.sitemaps.read, run.summary.sitemaps.failed), (0, 3));
+    let report = run.summary.report;
+    assert_eq!(
+        (report.pages.gave_up, report.pages.rejected, report.pages.retries),
+        (0, 0, 0)
+    );
+    let why: Vec<_> = run
+        .reports
+        .sitemaps
+        .iter()
+        .map(|record| format!("{:?}", record.end))
+        .collect();
+    assert!(why.iter().any(|why| why.contains("status 404")), "{why:?}");
+    assert!(why.iter().any(|why| why.contains("<html>")), "{why:?}");
+}
+
+#[test]
+fn the_start_of_a_truncated_sitemap_counts() {
+    let xml = urlset(&["/1", "/2x"]);
+    let in_second = xml.find("/2").unwrap() + 2;
+    for text in [
+        "http://a.example/1\nhttp://a.exa".to_owned(),
+        xml[..in_second].to_owned(),
+    ] {
+        let run = run(options(), move |url| match url {
+            "http://a.example/robots.txt" => status(404),
+            "http://a.example/sitemap.xml" => Ok(Response {
+                truncation: Some(TruncationReason::Connection),
+                ..body(&text).unwrap()
+            }),
+            _ => body(""),
+        });
+        assert_eq!(
+            (run.summary.pages, run.summary.sitemaps.broken),
+            (2, 1),
+            "{:?}",
+            run.asked
+        );
+        assert!(run.reports.sitemaps[0].broken.is_some());
+    }
+}
+
+#[test]
+fn a_sitemap_that_robots_txt_forbids_is_not_requested() {
+    let run = run(options(), |url| match url {
+        "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /maps/\nSitemap: http://a.example/maps/1.xml"),
+        _ => body(""),
+    });
+    assert_eq!(run.requests_of(ResourceKind::Sitemap), Vec::<&str>::new());
+    assert_eq!(run.summary.sitemaps.failed, 1);
+    assert!(run.summary.report.not_fetched.is_empty(), "a sitemap is not a page");
+}
+
+#[test]
+fn a_guessed_sitemap_that_robots_txt_forbids_is_not_reported_as_failed() {
+    let run = run(options(), |_| body("User-agent: *\nDisallow: /\n"));
+    assert_eq!(run.reports.sitemaps.len(), 1);
+    assert_eq!(
+        (&run.reports.sitemaps[0].end, run.summary.sitemaps.failed),
+        (&SitemapEnd::NotThere, 0)
+    );
+}
+
+#[test]
+fn redirects_of_a_sitemap_are_followed() {
+    let run = run(options(), |url| match url {
+        "http://a.example/sitemap.xml" => Ok(Response {
+            status: 301,
+            location: Some("/maps/all.xml".to_owned()),
+            ..Response::default()
+        }),
+        "http://a.example/maps/all.xml" => body(urlset(&["http://a.example/hidden"])),
+        "http://a.example/robots.txt" => status(404),
+        _ => body(""),
+    });
+    assert_eq!(
+        run.requests_of(ResourceKind::Sitemap),
+        ["/sitemap.xml", "/maps/all.xml"]
+    );
+    assert_eq!(run.summary.pages, 2);
+}
+
+#[test]
+fn an_endless_chain_of_sitemaps_ends() {
+    let mut options = options();
+    options.frontier.max_sitemaps = 100;
+    let run = run(options, |url| {
+        if url.ends_with("/robots.txt") {
+            return body("Sitemap: http://a.example/0.xml");
+        }
+        let Some(n) = url.strip_suffix(".xml").and_then(|url| url.rsplit('/').next()) else {
+            return body("");
+        };
+        let n: u64 = n.parse().unwrap();
+        let children: String = (0..50)
+            .map(|k| format!("<sitemap><loc>/{}.xml</loc></sitemap>", n * 50 + k))
+            .collect();
+        body(format!("<sitemapindex>{children}</sitemapindex>"))
+    });
+    assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
+    assert_eq!(run.requests_of(ResourceKind::Sitemap).len(), 100);
+    let refused = &run.summary.report.sitemaps.refused;
+    assert!(refused[&Refusal::TooManySitemaps] > 0);
+}
+
+#[test]
+fn nested_sitemap_indexes_are_followed_three_levels_deep() {
+    let run = run(options(), |url| {
+        if url.ends_with("/robots.txt") {
+            return body("Sitemap: http://a.example/0.xml");
+        }
+        let n = url.strip_suffix(".xml").and_then(|url| url.rsplit('/').next());
+        let Some(n) = n.and_then(|n| n.parse::<u64>().ok()) else {
+            return body("");
+        };
+        body(format!(
+            "<sitemapindex><sitemap><loc>/{}.xml</loc></sitemap></sitemapindex>",
+            n + 1
+        ))
+    });
+    assert_eq!(
+        run.requests_of(ResourceKind::Sitemap),
+        ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
+    );
+    assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);
+}
+
+#[test]
+fn sitemaps_do_not_count_against_the_page_budget() {
+    let options = CrawlOptions {
+        frontier: FrontierConfig {
+            max_pages: Some(2),
+            delay: Duration::ZERO,
+            scope: ScopeConfig::default(),
+            ..FrontierConfig::default()
+        },
+        ..options()
+    };
+    let run = run(options, |url| match url {
+        "http://a.example/sitemap.xml" => body("<sitemapindex><sitemap><loc>/1.xml</loc></sitemap></sitemapindex>"),
+        "http://a.example/1.xml" => body(urlset(&["http://a.example/1", "http://a.example/2"])),
+        "http://a.example/robots.txt" => status(404),
+        _ => body(""),
+    });
+    assert_eq!((run.summary.pages, run.summary.ending), (2, Ending::BudgetSpent));
+    assert_eq!(run.summary.sitemaps.read, 2);
+}
+
+#[test]
+fn a_sitemap_that_pages_link_to_is_fetched_once() {
+    let run = run(options(), |url| match url.trim_start_matches("http://a.example") {
+        "/robots.txt" => body("Sitemap: http://a.example/feed.xml"),
+        "/feed.xml" => body("<rss><channel><item><link>/news</link></item></channel></rss>"),
+        "/" | "/news" => body("<link rel=alternate type=application/rss+xml href=/feed.xml>"),
+        _ => status(404),
+    });
+    let requested = run.asked.iter().filter(|(_, url)| url.ends_with("/feed.xml")).count();
+    assert_eq!(requested, 1, "a URL is fetched once: {:?}", run.asked);
+}

@@ -1,0 +1,222 @@
+//! Helpers of the frontier's tests: times, links, and short ways to lease and settle.
+
+use std::time::Duration;
+
+use frontier::{
+    CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link,
+    Notice, Origin, Outcome, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig, Settled, Settlement,
+    Task, Time, Verdict,
+};
+
+pub(crate) const START: Time = Time::from_millis(1_700_000_000_000);
+
+/// The time at a number of seconds after the start.
+pub(crate) fn at(seconds: impl Into<f64>) -> Time {
+    START + Duration::from_secs_f64(seconds.into())
+}
+
+/// Seconds since the start.
+pub(crate) fn seconds(time: Time) -> f64 {
+    time.since(START).as_secs_f64()
+}
+
+pub(crate) fn url(text: &str) -> CanonicalUrl {
+    Canonicalizer::default().parse(text).unwrap()
+}
+
+pub(crate) fn origin(text: &str) -> Origin {
+    url(text).origin()
+}
+
+pub(crate) fn link(text: &str) -> Link {
+    Link::found(url(text), 1, "https://a.example/".into())
+}
+
+pub(crate) fn links(urls: &[&str]) -> Vec<Link> {
+    urls.iter().map(|text| link(text)).collect()
+}
+
+/// Numbered pages with a common prefix.
+pub(crate) fn pages(prefix: &str, count: usize) -> Vec<Link> {
+    (0..count).map(|n| link(&format!("{prefix}{n}"))).collect()
+}
+
+/// Everything may be crawled, without delay, robots.txt and jitter. The seen-set is exact.
+pub(crate) fn config() -> FrontierConfig {
+    FrontierConfig {
+        exact: true,
+        delay: Duration::ZERO,
+        ask_robots: false,
+        scope: ScopeConfig {
+            reach: Reach::Any,
+            ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            jitter_percent: 0,
+            ..RetryPolicy::default()
+        },
+        ..FrontierConfig::default()
+    }
+}
+
+/// As [`config`], with or without robots.txt.
+pub(crate) fn asking(ask_robots: bool) -> FrontierConfig {
+    FrontierConfig { ask_robots, ..config() }
+}
+
+pub(crate) fn frontier(config: FrontierConfig) -> Frontier {
+    Frontier::in_memory(config).unwrap()
+}
+
+/// A frontier with some pages.
+pub(crate) fn with_pages(config: FrontierConfig, pages: &[Link]) -> Frontier {
+    let mut frontier = frontier(config);
+    let verdicts = frontier.offer(pages, START).unwrap();
+    assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Queued));
+    frontier
+}
+
+pub(crate) fn offer(frontier: &mut Frontier, urls: &[&str], now: Time) -> Vec<Verdict> {
+    frontier.offer(&links(urls), now).unwrap()
+}
+
+#[track_caller]
+pub(crate) fn ready(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
+    match frontier.lease(now, 100).unwrap() {
+        Leasing::Ready(leases) => leases,
+        other => panic!("something should be ready, not {other:?}"),
+    }
+}
+
+/// The one lease that is ready.
+#[track_caller]
+pub(crate) fn only(frontier: &mut Frontier, now: Time) -> Lease {
+    let mut leases = ready(frontier, now);
+    assert_eq!(leases.len(), 1, "{leases:?}");
+    leases.remove(0)
+}
+
+/// The first lease that is ready.
+#[track_caller]
+pub(crate) fn one(frontier: &mut Frontier, now: Time) -> Lease {
+    match frontier.lease(now, 1).unwrap() {
+        Leasing::Ready(mut leases) => leases.remove(0),
+        other => panic!("something should be ready, not {other:?}"),
+    }
+}
+
+/// The next lease, after waiting for it.
+#[track_caller]
+pub(crate) fn next(frontier: &mut Frontier, now: &mut Time) -> Lease {
+    loop {
+        match frontier.lease(*now, 1).unwrap() {
+            Leasing::Ready(mut leases) => return leases.remove(0),
+            Leasing::NotUntil(time) => *now = time,
+            other => panic!("something should be ready, not {other:?}"),
+        }
+    }
+}
+
+/// The end of a page or a sitemap.
+pub(crate) fn end(lease: &Lease, outcome: Outcome) -> Settlement {
+    match lease.task() {
+        Task::Page(page) => page.settle(outcome),
+        Task::Sitemap(sitemap) => sitemap.settle(outcome),
+        other => panic!("{other:?} is no page"),
+    }
+}
+
+pub(crate) fn settle(frontier: &mut Frontier, lease: &Lease, outcome: Outcome, now: Time) -> Settled {
+    commit(frontier, end(lease, outcome), now)
+}
+
+pub(crate) fn commit(frontier: &mut Frontier, settlement: Settlement, now: Time) -> Settled {
+    frontier.settle(&[settlement], now).unwrap().remove(0)
+}
+
+/// Settles a request for a robots.txt.
+pub(crate) fn answer(frontier: &mut Frontier, lease: &Lease, outcome: RobotsOutcome, now: Time) -> Settled {
+    let Task::Robots(robots) = lease.task() else {
+        panic!("{lease:?} asks for no robots.txt");
+    };
+    commit(frontier, robots.settle(outcome), now)
+}
+
+/// A request that fails.
+pub(crate) fn failing(kind: FailureKind) -> Outcome {
+    Outcome::failed(failure(kind))
+}
+
+pub(crate) fn failure(kind: FailureKind) -> Failure {
+    Failure::new(kind, format!("it is {kind}"))
+}
+
+pub(crate) fn is_robots(lease: &Lease) -> bool {
+    matches!(lease.entry.purpose, Purpose::Robots(_))
+}
+
+/// The fingerprint of a page with its own bytes, and nearly the same text as all others.
+pub(crate) fn alike(lease: &Lease) -> Fingerprint {
+    Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), Some(0xABCD.into()))
+}
+
+/// Names the notices, each by one word.
+pub(crate) fn names(notices: &[Notice]) -> Vec<&'static str> {
+    let name = |notice: &Notice| match notice {
+        Notice::Away { .. } => "away",
+        Notice::Back { .. } => "back",
+        Notice::GivenUp { .. } => "given up",
+        Notice::Closed { .. } => "closed",
+        Notice::RulesExtended { .. } => "extended",
+        Notice::Postponed { .. } => "postponed",
+        Notice::PrefixClosed { .. } => "prefix closed",
+        _ => "unknown",
+    };
+    notices.iter().map(name).collect()
+}
+
+/// Rules that forbid what begins with a path, and may ask for a delay and take memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Forbid {
+    pub(crate) path: &'static str,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) bytes: usize,
+}
+
+impl Forbid {
+    pub(crate) fn nothing() -> Self {
+        Self::below("nothing begins with this")
+    }
+
+    pub(crate) fn below(path: &'static str) -> Self {
+        Self {
+            path,
+            ..Self::default()
+        }
+    }
+
+    /// Makes the rules of a text that a frontier has stored.
+    pub(crate) fn of_text(text: &[u8]) -> Self {
+        let known = ["/0", "/1", "/2", "/3"];
+        let path = known.into_iter().find(|path| path.as_bytes() == text);
+        path.map_or_else(Self::nothing, Self::below)
+    }
+}
+
+impl RobotsRules for Forbid {
+    fn allows(&self, path: &str) -> bool {
+        !path.starts_with(self.path)
+    }
+
+    fn crawl_delay(&self) -> Option<Duration> {
+        self.delay
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        Some(self.path.as_bytes())
+    }
+}

@@ -1,0 +1,101 @@
+//! Configurations can be compared and serialized, and the secrets of two frontiers differ.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use frontier::{Fate, FrontierConfig, LeaseId, Outcome, PageTask, Reach, RetryPolicy, ScopeConfig};
+
+use crate::common::{START, at, commit, config, one, pages, with_pages};
+
+#[test]
+fn a_configuration_comes_back_from_json_as_it_was() {
+    let changed = FrontierConfig {
+        capacity: 77,
+        exact: true,
+        per_host: NonZeroU32::new(3).unwrap(),
+        delay: Duration::from_millis(1_234),
+        max_pages: Some(5),
+        max_near_duplicates: None,
+        scope: ScopeConfig {
+            reach: Reach::Prefix,
+            exclude: vec!["/private/".to_owned()],
+            ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            max_host_downtime: Duration::from_secs(7),
+            ..RetryPolicy::default()
+        },
+        ..FrontierConfig::default()
+    };
+    for config in [FrontierConfig::default(), changed] {
+        let json = serde_json::to_string(&config).unwrap();
+        let back: FrontierConfig = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, config);
+    }
+}
+
+#[test]
+fn what_a_written_configuration_leaves_out_is_the_default() {
+    let read: FrontierConfig = serde_json::from_str(r#"{"max_pages": 9, "retries": {"max_attempts": 2}}"#).unwrap();
+    let expected = FrontierConfig {
+        max_pages: Some(9),
+        hashing: read.hashing,
+        retries: RetryPolicy {
+            max_attempts: NonZeroU32::new(2).unwrap(),
+            ..RetryPolicy::default()
+        },
+        ..FrontierConfig::default()
+    };
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn two_configurations_by_default_have_different_secrets() {
+    let [first, second] = [FrontierConfig::default(), FrontierConfig::default()];
+    assert_ne!(first.hashing, second.hashing);
+    assert_ne!(first, second);
+    let same = FrontierConfig {
+        hashing: first.hashing,
+        ..second
+    };
+    assert_eq!(first, same);
+}
+
+#[test]
+fn a_secret_is_not_shown() {
+    let config = FrontierConfig::default();
+    let json = serde_json::to_value(&config).unwrap();
+    let hashing = json["hashing"].to_string();
+    let secret: Vec<_> = hashing
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| part.len() > 9)
+        .collect();
+    assert!(!secret.is_empty(), "it is written down: {hashing}");
+    let shown = format!("{config:?}");
+    assert!(secret.iter().all(|part| !shown.contains(part)), "{shown}");
+}
+
+#[test]
+fn lease_ids_are_unique_across_restarts_and_can_be_stored() {
+    let mut before = with_pages(config(), &pages("https://a.example/", 3));
+    let first = one(&mut before, START);
+    let mut after = with_pages(config(), &pages("https://a.example/", 3));
+    let second = one(&mut after, at(0.001));
+    assert_ne!(first.id, second.id);
+    assert_eq!(LeaseId::from_u64(first.id.as_u64()), first.id);
+    let json = serde_json::to_string(&first.id).unwrap();
+    assert_eq!(serde_json::from_str::<LeaseId>(&json).unwrap(), first.id);
+
+    let late = PageTask::of(LeaseId::from_u64(first.id.as_u64())).settle(Outcome::Done);
+    assert_eq!(
+        commit(&mut after, late, at(1)).fate,
+        Fate::Stale,
+        "it is of the frontier before"
+    );
+    let settled = PageTask::of(LeaseId::from_u64(second.id.as_u64())).settle(Outcome::Done);
+    assert_eq!(
+        commit(&mut after, settled, at(1)).fate,
+        Fate::Final,
+        "whoever has written it down may settle it"
+    );
+}

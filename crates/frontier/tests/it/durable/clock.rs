@@ -1,0 +1,30 @@
+//! A clock that was set back between two runs.
+
+use std::time::Duration;
+
+use frontier::{FrontierConfig, Leasing};
+
+use super::TemporaryDir;
+use crate::call_sequences::pair::Place as _;
+use crate::common::{self, START, at};
+
+#[test]
+fn a_host_is_not_asked_too_early_after_the_clock_was_set_back() {
+    let config = FrontierConfig {
+        delay: Duration::from_secs(10),
+        ..common::config()
+    };
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config.clone(), START).frontier;
+    frontier
+        .offer(&common::pages("http://site.example/", 3), at(100))
+        .unwrap();
+    assert_eq!(common::ready(&mut frontier, at(100)).len(), 1);
+    frontier.persist(b"", at(100)).unwrap();
+    drop(frontier);
+
+    let mut opened = dir.open(config, at(5));
+    assert_eq!((opened.released, opened.now), (1, at(100)));
+    let next = opened.frontier.lease(opened.now, 1).unwrap();
+    assert_eq!(next, Leasing::NotUntil(at(110)), "the request ended when it was opened");
+}

@@ -1,0 +1,105 @@
+//! The commits after the last sync, which a power cut may take from what was written beside them.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontier::{Frontier, Leasing, Outcome};
+
+use super::damaged_files::{FILE, config};
+use super::{TemporaryDir, parse};
+use crate::call_sequences::pair::{Place as _, picture};
+use crate::common::{self, START, at, end};
+
+#[test]
+fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config(), START).frontier;
+    frontier.set_sync_interval(Duration::from_secs(3600));
+    let work = |frontier: &mut Frontier, number: u32| {
+        let links = common::pages(&format!("http://host{number}.example/page-"), 200);
+        frontier.offer(&links, at(number)).unwrap();
+        let Leasing::Ready(leases) = frontier.lease(at(number), 3).unwrap() else {
+            panic!("none is ready")
+        };
+        let done: Vec<_> = leases.iter().map(|lease| end(lease, Outcome::Done)).collect();
+        frontier.settle(&done, at(number)).unwrap();
+    };
+    work(&mut frontier, 1);
+    frontier.persist(b"not synced", at(1)).unwrap();
+    let unsynced = || Frontier::unsynced(&dir.0).unwrap();
+    let of_new = unsynced().unwrap();
+    // A new directory is synced before its first checkpoint.
+    assert_eq!((of_new.commits, of_new.attachment.as_slice()), (2, &b"not synced"[..]));
+    work(&mut frontier, 2);
+    frontier.set_sync_interval(Duration::ZERO);
+    assert!(frontier.is_sync_due(at(2)));
+    frontier.persist(b"synced", at(2)).unwrap();
+    assert_eq!(unsynced(), None);
+    let synced = picture(&frontier);
+    frontier.set_sync_interval(Duration::from_secs(3600));
+    for number in 3..9 {
+        work(&mut frontier, number);
+        frontier
+            .persist(format!("later {number}").as_bytes(), at(number))
+            .unwrap();
+    }
+    let last = unsynced().unwrap();
+    assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 8"[..]));
+    assert!(!last.is_system_restarted);
+
+    // A crash leaves these files.
+    let crashed = TemporaryDir::new();
+    fs::create_dir_all(&crashed.0).unwrap();
+    for file in [FILE, "frontier.sqlite-wal"] {
+        fs::copy(dir.0.join(file), crashed.0.join(file)).unwrap();
+    }
+    assert!(Frontier::discard_unsynced(&dir.0).is_err(), "the directory is open");
+    assert_eq!(Frontier::discard_unsynced(&crashed.0).unwrap(), 6);
+    assert_eq!(Frontier::unsynced(&crashed.0).unwrap(), None);
+    let read = Frontier::read(&crashed.0, Arc::new(parse)).unwrap();
+    assert_eq!(read.attachment.unwrap(), b"synced");
+    assert_eq!(picture(&read.frontier), synced);
+
+    // All of the kill stays, if nobody discards it.
+    drop(frontier);
+    let opened = dir.open(config(), at(9));
+    assert_eq!(opened.attachment.unwrap(), b"later 8");
+    let mut frontier = opened.frontier;
+    frontier.checkpoint(b"the end", at(10)).unwrap();
+    drop(frontier);
+    assert_eq!(unsynced(), None);
+    assert_eq!(Frontier::discard_unsynced(&dir.0).unwrap(), 0);
+}
+
+#[test]
+fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config(), START).frontier;
+    frontier
+        .offer(&common::pages("http://site.example/", 50), at(1))
+        .unwrap();
+    let mut asked = 0;
+    let mut answer = |is_synced| {
+        asked += 1;
+        is_synced
+    };
+    assert!(frontier.checkpoint_after(b"first", at(2), || answer(true)).unwrap());
+    assert_eq!(Frontier::unsynced(&dir.0).unwrap(), None);
+    frontier
+        .offer(&common::pages("http://other.example/", 50), at(3))
+        .unwrap();
+    let given_up = frontier.checkpoint_after(b"second", at(4), || answer(false));
+    assert!(!given_up.unwrap());
+    assert_eq!(asked, 2);
+    let picture = picture(&frontier);
+    assert!(frontier.persist(b"third", at(5)).is_err(), "it is poisoned");
+    drop(frontier);
+    let unsynced = Frontier::unsynced(&dir.0).unwrap().unwrap();
+    assert_eq!((unsynced.commits, unsynced.attachment.as_slice()), (1, &b"second"[..]));
+    let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+    assert_eq!(self::picture(&read.frontier), picture);
+
+    let mut in_memory = Frontier::in_memory(config()).unwrap();
+    assert!(!in_memory.checkpoint_after(b"", at(1), || false).unwrap());
+}

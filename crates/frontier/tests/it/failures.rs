@@ -1,0 +1,393 @@
+//! The failure policy: silent pages, statuses, throttling, and limits of this machine. For outages see `outages`.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use frontier::{
+    Failure, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, RobotsOutcome,
+    Time,
+};
+
+use crate::common::{
+    self, Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, next, one, pages, ready,
+    seconds, settle, with_pages,
+};
+
+/// Crawls to the end: pages below `/hang/` get no answer, all else does. Returns the requests for pages in their order, each with
+/// its time, and the notices.
+fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Vec<Notice>) {
+    let (mut asked, mut notices) = (Vec::new(), Vec::new());
+    let mut now = START;
+    loop {
+        let lease = match frontier.lease(now, 1).unwrap() {
+            Leasing::Ready(mut leases) => leases.remove(0),
+            Leasing::NotUntil(time) => {
+                now = time;
+                continue;
+            }
+            // Where robots.txt is not asked for, only a page shows whether the origin is there, and those left do not.
+            Leasing::Dropped(_) => continue,
+            other => break assert_eq!(other, Leasing::Drained),
+        };
+        let settled = if is_robots(&lease) {
+            answer(frontier, &lease, RobotsOutcome::known(Forbid::nothing()), now)
+        } else {
+            asked.push((lease.entry.url.to_string(), now));
+            let is_hanging = lease.entry.url.contains("/hang/");
+            let outcome = if is_hanging { failing(kind) } else { Outcome::Done };
+            settle(frontier, &lease, outcome, now)
+        };
+        notices.extend(settled.notices);
+    }
+    (asked, notices)
+}
+
+#[test]
+fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones() {
+    for (hanging, ask_robots) in [(6, true), (10, true), (6, false), (10, false)] {
+        for kind in [FailureKind::Timeout, FailureKind::Broken, FailureKind::Incomplete] {
+            let mut all = vec![link("https://a.example/")];
+            all.extend(pages("https://a.example/hang/", hanging));
+            all.extend(pages("https://a.example/good/", 200));
+            let mut frontier = with_pages(asking(ask_robots), &all);
+            let (asked, notices) = crawl(&mut frontier, kind);
+            let report = frontier.report();
+            assert_eq!(report.pages.done, 201, "{hanging} {kind}");
+            assert_eq!(report.pages.gave_up + report.pages.lost_with_host, hanging as u64);
+            let first_of_each = &asked[..hanging + 201];
+            let mut distinct: Vec<_> = first_of_each.iter().map(|(url, _)| url).collect();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(
+                distinct.len(),
+                hanging + 201,
+                "a second attempt came before a first one"
+            );
+            assert!(
+                seconds(first_of_each[hanging + 200].1) < 300.0,
+                "the good ones wait for one outage at most"
+            );
+            assert!(names(&notices).contains(&"away"), "several in a row may be the host");
+        }
+    }
+}
+
+#[test]
+fn three_different_silent_pages_in_a_row_with_no_answer_between_make_an_origin_away() {
+    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 20));
+    let mut counts = Vec::new();
+    for is_silent in [true, true, false, true, true, true] {
+        let lease = one(&mut frontier, START);
+        let outcome = if is_silent {
+            failing(FailureKind::Timeout)
+        } else {
+            Outcome::Done
+        };
+        let settled = settle(&mut frontier, &lease, outcome, START);
+        assert!(!is_silent || matches!(settled.fate, Fate::Requeued { .. }));
+        counts.push(settled.notices.len());
+    }
+    assert_eq!(counts, [0, 0, 0, 0, 0, 1]);
+    assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::NotUntil(at(1)));
+}
+
+#[test]
+fn one_silent_page_in_turn_with_good_ones_is_no_outage_and_fails_after_its_attempts() {
+    let all: Vec<_> = (0..40)
+        .map(|n| {
+            let directory = if n % 2 == 0 { "hang" } else { "good" };
+            link(&format!("https://a.example/{directory}/{n}"))
+        })
+        .collect();
+    let mut frontier = with_pages(asking(true), &all);
+    let (asked, _) = crawl(&mut frontier, FailureKind::Timeout);
+    let pages = frontier.report().pages;
+    assert_eq!(pages.done, 20);
+    let good = asked.iter().rposition(|(url, _)| url.contains("/good/")).unwrap();
+    assert_eq!(good, 39, "nothing is asked for twice before all were asked for once");
+    assert_eq!(asked[good].1, START, "and nothing waits");
+}
+
+#[test]
+fn a_page_that_never_answers_fails_after_its_attempts_while_the_rest_is_fetched() {
+    for ask_robots in [true, false] {
+        let mut frontier = with_pages(asking(ask_robots), &[link("https://a.example/hang/1")]);
+        frontier.offer(&pages("https://a.example/good/", 50), START).unwrap();
+        let (mut attempts, mut now) = (Vec::new(), START);
+        let mut more = 0;
+        while frontier.report().pages.gave_up == 0 {
+            let lease = next(&mut frontier, &mut now);
+            if is_robots(&lease) {
+                answer(&mut frontier, &lease, RobotsOutcome::known(Forbid::nothing()), now);
+            } else if lease.entry.url.contains("/hang/") {
+                attempts.push(lease.attempt);
+                settle(&mut frontier, &lease, failing(FailureKind::Timeout), now);
+                // Others are answered between the attempts.
+                more += 1;
+                frontier
+                    .offer(&[link(&format!("https://a.example/more/{more}"))], now)
+                    .unwrap();
+            } else {
+                assert_eq!(settle(&mut frontier, &lease, Outcome::Done, now).notices, []);
+            }
+        }
+        assert_eq!(attempts, [1, 2, 3]);
+        crawl(&mut frontier, FailureKind::Timeout);
+        assert_eq!(frontier.report().pages.done, 53);
+    }
+}
+
+#[test]
+fn with_no_answer_between_all_attempts_at_one_page_its_origin_is_taken_to_be_away() {
+    let mut frontier = with_pages(asking(false), &[link("https://a.example/")]);
+    let mut now = START;
+    for attempt in 1..=3 {
+        let lease = next(&mut frontier, &mut now);
+        assert_eq!(lease.attempt, attempt);
+        let settled = settle(&mut frontier, &lease, failing(FailureKind::Timeout), now);
+        assert_eq!(names(&settled.notices).len(), usize::from(attempt == 3));
+        assert!(matches!(settled.fate, Fate::Requeued { .. }), "it is not lost yet");
+    }
+    let probe = next(&mut frontier, &mut now);
+    assert_eq!(
+        names(&settle(&mut frontier, &probe, Outcome::Done, now).notices),
+        ["back"]
+    );
+    assert!(frontier.is_drained());
+}
+
+#[test]
+fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
+    for (max_attempts, most) in [(1, 1), (2, 2), (3, 5), (4, 6)] {
+        for good in [0, 60] {
+            let mut config = asking(true);
+            config.retries.max_attempts = NonZeroU32::new(max_attempts).unwrap();
+            let mut frontier = with_pages(config, &[link("https://a.example/hang/1")]);
+            frontier.offer(&pages("https://a.example/good/", good), START).unwrap();
+            let (asked, notices) = crawl(&mut frontier, FailureKind::Timeout);
+            let requests = asked.iter().filter(|(url, _)| url.contains("/hang/")).count();
+            assert!(
+                (max_attempts as usize..=most).contains(&requests),
+                "{requests} requests with {max_attempts} attempts beside {good} pages"
+            );
+            assert!(notices.len() <= 2, "{notices:?}");
+            assert_eq!(frontier.report().pages.done, good as u64);
+        }
+    }
+}
+
+#[test]
+fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
+    for kind in [
+        FailureKind::Status,
+        FailureKind::HeadTooLarge,
+        FailureKind::Panic,
+        FailureKind::Other,
+    ] {
+        let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
+        let (asked, notices) = crawl(&mut frontier, kind);
+        assert_eq!((asked.len(), notices), (90, Vec::new()), "{kind}");
+        assert_eq!(frontier.report().pages.gave_up, 30);
+    }
+}
+
+#[test]
+fn what_another_request_cannot_change_is_given_up_at_once() {
+    for kind in [
+        FailureKind::Redirect,
+        FailureKind::AddressForbidden,
+        FailureKind::HostDown,
+    ] {
+        let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
+        let (asked, notices) = crawl(&mut frontier, kind);
+        assert_eq!((asked.len(), notices), (30, Vec::new()), "{kind}");
+        let counts = frontier.report().pages;
+        assert_eq!((counts.gave_up, counts.retries), (30, 0), "{kind}");
+    }
+}
+
+#[test]
+fn a_request_that_was_not_made_spends_no_delay_and_a_bad_redirect_does() {
+    for (kind, next) in [
+        (FailureKind::AddressForbidden, 0),
+        (FailureKind::HostDown, 0),
+        (FailureKind::Redirect, 60),
+    ] {
+        let config = FrontierConfig {
+            delay: Duration::from_secs(60),
+            ..config()
+        };
+        let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+        let lease = one(&mut frontier, START);
+        assert_eq!(settle(&mut frontier, &lease, failing(kind), START).fate, Fate::GaveUp);
+        let mut now = START;
+        common::next(&mut frontier, &mut now);
+        assert_eq!(now, at(f64::from(next)), "{kind}");
+    }
+}
+
+#[test]
+fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
+    for kind in [
+        FailureKind::Redirect,
+        FailureKind::AddressForbidden,
+        FailureKind::HostDown,
+    ] {
+        let mut frontier = with_pages(asking(true), &pages("https://a.example/", 2));
+        let robots = one(&mut frontier, START);
+        let robots = answer(&mut frontier, &robots, RobotsOutcome::failed(failure(kind)), START);
+        assert_eq!((robots.fate, names(&robots.notices)), (Fate::GaveUp, vec!["closed"]));
+        let Leasing::Dropped(dropped) = frontier.lease(START, 9).unwrap() else {
+            panic!("nothing can be asked")
+        };
+        assert!(dropped.iter().all(|one| one.why == NotFetched::RobotsUnreachable));
+    }
+}
+
+#[test]
+fn a_bad_redirect_ends_an_outage() {
+    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, failing(FailureKind::Connect), START);
+    let probe = one(&mut frontier, at(1));
+    let settled = settle(&mut frontier, &probe, failing(FailureKind::Redirect), at(1));
+    assert_eq!(names(&settled.notices), ["back"]);
+}
+
+#[test]
+fn a_status_ends_an_outage() {
+    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
+    let first = one(&mut frontier, START);
+    settle(&mut frontier, &first, failing(FailureKind::Connect), START);
+    let probe = one(&mut frontier, at(1));
+    let settled = settle(&mut frontier, &probe, failing(FailureKind::Status), at(1));
+    assert_eq!(names(&settled.notices), ["back"]);
+}
+
+fn throttled(retry_after: Option<u64>) -> Outcome {
+    Outcome::Failed {
+        failure: failure(FailureKind::Throttled),
+        retry_after: retry_after.map(Duration::from_secs),
+    }
+}
+
+#[test]
+fn one_page_that_is_throttled_for_a_day_costs_one_rest_and_good_pages_come_next() {
+    let mut all = vec![link("https://a.example/throttled")];
+    all.extend(pages("https://a.example/good/", 100));
+    let mut frontier = with_pages(asking(false), &all);
+    let mut now = START;
+    let (mut good_at, mut attempts) = (Vec::new(), Vec::new());
+    while frontier.report().pages.gave_up == 0 {
+        let lease = next(&mut frontier, &mut now);
+        if lease.entry.url.ends_with("/throttled") {
+            attempts.push(lease.attempt);
+            settle(&mut frontier, &lease, throttled(Some(86_400)), now);
+        } else {
+            good_at.push(seconds(now));
+            settle(&mut frontier, &lease, Outcome::Done, now);
+        }
+    }
+    assert_eq!(good_at, [300.0; 100], "after one rest, of the longest wait");
+    assert_eq!(attempts, [1; 12], "it is not its fault, but neither is it without end");
+}
+
+#[test]
+fn throttling_answers_to_requests_in_flight_count_once() {
+    let config = FrontierConfig {
+        per_host: NonZeroU32::new(8).unwrap(),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 20));
+    for lease in ready(&mut frontier, START) {
+        assert_eq!(settle(&mut frontier, &lease, throttled(None), START).notices, []);
+    }
+    assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::NotUntil(at(5)));
+    let again = one(&mut frontier, at(5));
+    settle(&mut frontier, &again, throttled(None), at(5));
+    assert_eq!(
+        frontier.lease(at(5), 9).unwrap(),
+        Leasing::NotUntil(at(15)),
+        "the second in a row"
+    );
+}
+
+#[test]
+fn twelve_rests_in_a_row_give_up_the_origin() {
+    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 50));
+    let (mut now, mut rests, mut notices) = (START, 0, Vec::new());
+    while notices.is_empty() {
+        let lease = next(&mut frontier, &mut now);
+        notices = settle(&mut frontier, &lease, throttled(None), now).notices;
+        rests += 1;
+    }
+    assert_eq!((rests, names(&notices)), (12, vec!["given up"]));
+    let Leasing::Dropped(dropped) = frontier.lease(now, 9).unwrap() else {
+        panic!("its pages are dropped")
+    };
+    let cause = failure(FailureKind::Throttled);
+    assert!(
+        dropped
+            .iter()
+            .all(|one| one.why == NotFetched::HostDown && one.cause.as_deref() == Some(&cause))
+    );
+    assert_eq!(dropped.len() as u64 + frontier.report().pages.gave_up, 50);
+}
+
+#[test]
+fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
+    let mut config = asking(true);
+    config.retries.max_throttles = NonZeroU32::new(3).unwrap();
+    let mut frontier = with_pages(config, &[link("https://a.example/1")]);
+    let mut now = START;
+    let robots = one(&mut frontier, now);
+    answer(&mut frontier, &robots, RobotsOutcome::known(Forbid::nothing()), now);
+    // Two rests by pages, and the third by a robots.txt that has expired.
+    for _ in 0..2 {
+        let page = next(&mut frontier, &mut now);
+        settle(&mut frontier, &page, throttled(None), now);
+    }
+    let later = at(100_000);
+    let robots: Lease = one(&mut frontier, later);
+    assert!(is_robots(&robots));
+    let again = RobotsOutcome::failed(failure(FailureKind::Throttled));
+    let settled = answer(&mut frontier, &robots, again, later);
+    assert_eq!(
+        (settled.fate, names(&settled.notices)),
+        (Fate::GaveUp, vec!["given up"])
+    );
+    assert!(matches!(frontier.lease(later, 9).unwrap(), Leasing::Dropped(_)));
+    assert!(frontier.is_drained());
+}
+
+#[test]
+fn a_missing_file_handle_counts_against_nothing_and_spends_no_delay() {
+    let config = FrontierConfig {
+        delay: Duration::from_secs(60),
+        ..config()
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 2));
+    let first: Lease = one(&mut frontier, START);
+    let settled = settle(&mut frontier, &first, failing(FailureKind::OutOfHandles), START);
+    assert_eq!(
+        (settled.fate, settled.notices.len()),
+        (Fate::Requeued { due: at(1) }, 0)
+    );
+    let second = one(&mut frontier, START);
+    assert_ne!(
+        second.entry.url, first.entry.url,
+        "no request was made, so that the next may be at once"
+    );
+    settle(&mut frontier, &second, Outcome::Done, START);
+    let again = one(&mut frontier, at(60));
+    assert_eq!((&again.entry.url, again.attempt), (&first.entry.url, 1));
+}
+
+#[test]
+fn a_message_is_cut_where_a_character_ends() {
+    let long = Failure::new(FailureKind::Connect, "é".repeat(400) + "x");
+    assert_eq!(long.message.len(), Failure::MAX_MESSAGE_BYTES);
+    let odd = Failure::new(FailureKind::Connect, "x".to_owned() + &"é".repeat(400));
+    assert_eq!(odd.message.len(), Failure::MAX_MESSAGE_BYTES - 1);
+    assert_eq!(odd.to_string(), *odd.message);
+}

@@ -1,0 +1,30 @@
+//! The integration tests of `frontier`: one binary, a module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod answers;
+mod budgets;
+mod call_sequences;
+mod canonical;
+mod canonical_suite;
+mod common;
+mod configuration;
+mod durable;
+mod edge_cases;
+mod failures;
+mod fairness;
+mod hosts;
+mod near_duplicates;
+mod outages;
+mod promises;
+mod random_walks;
+mod redirects;
+mod reference;
+mod robots_rules;
+mod scope;
+mod sitemaps;
+mod why;
