@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
 //! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`. The seen-set is of fixed
-//! size, or as one of these words says: `growing` from a million URLs, `exact`, `recall`.
+//! size, or as one of these words says: `growing` from a million URLs, `exact`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
 //! settled, without links. Each batch is one commit. In between, the frontier is dropped without notice and opened again, in another process; it is an
@@ -152,7 +152,6 @@ fn with_seen_set(config: FrontierConfig) -> FrontierConfig {
     };
     FrontierConfig {
         exact: is_given("exact"),
-        recall: is_given("recall"),
         ..if is_given("growing") { growing(config) } else { config }
     }
 }

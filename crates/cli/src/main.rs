@@ -109,7 +109,6 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
         site.options.limit_default_concurrency(&mut crawl);
     }
     crawl.seeds = site.all_seeds()?;
-    crawl.frontier.recall = site.recall;
     crawl.refresh = site.refresh;
     crawl.sync_interval = site.sync_interval;
     let http = site.options.to_http();

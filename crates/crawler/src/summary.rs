@@ -215,7 +215,6 @@ impl Summary {
         if report.repairs.lacks_pages() {
             missing.push(Missing::LostInRepair {
                 pages: report.repairs.pages,
-                links_to_recall: report.repairs.links_to_recall,
             });
         }
         let earlier = report.refused_earlier.iter();
@@ -224,9 +223,7 @@ impl Summary {
             links: *links,
         }));
         let saturation = &report.saturation;
-        // At the end, a recall has looked up all that was dropped.
-        let is_recalled = self.ending == Ending::Drained && report.to_recall == Some(0);
-        if saturation.may_have_lost() && !is_recalled {
+        if saturation.may_have_lost() {
             missing.push(Missing::Dropped {
                 at_least: saturation.lost_at_least(),
                 enough: rounded_up((saturation.estimated * 2.0) as u64),

@@ -93,10 +93,6 @@ pub struct FrontierConfig {
     /// URLs once the filter is beyond its capacity: let it grow. Two of a billion URLs have the same digest with a chance of 10⁻²¹ (with
     /// xxh3, which has 64 bits, of 3 %): then one of them is dropped.
     pub exact: bool,
-    /// Whether links that the seen-set takes for seen are looked up later, if it may be wrong: when there are many of them, and at the end.
-    /// Those that were new are queued then. So the crawl finds what it finds with [`exact`](Self::exact), in another order, and a look-up
-    /// does not hold it up. It works in a directory only; in memory it changes nothing.
-    pub recall: bool,
     /// Requests that may be in flight to one host at a time.
     pub per_host: NonZeroU32,
     /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
@@ -157,7 +153,6 @@ impl Default for FrontierConfig {
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
             hashing: sieve::Hashing::random(),
             exact: false,
-            recall: false,
             on_saturation: sieve::OnSaturation::default(),
             max_seen_set_bytes: None,
             scope: ScopeConfig::default(),

@@ -237,8 +237,6 @@ impl Frontier {
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
         self.commit(|frontier| {
-            #[cfg(feature = "durable")]
-            frontier.recall_at_end(now)?;
             let leasing = frontier.lease_ready(now, up_to);
             #[cfg(feature = "durable")]
             frontier.record_lease(&leasing, up_to, now)?;
@@ -329,12 +327,8 @@ impl Frontier {
         })
     }
 
-    /// Returns whether nothing is queued, nothing is leased, all dropped entries were returned, and no link waits to be looked up.
+    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
     pub fn is_drained(&self) -> bool {
-        self.has_nothing_left() && self.to_recall().is_none_or(|links| links == 0)
-    }
-
-    fn has_nothing_left(&self) -> bool {
         self.sieve.is_empty() && self.leases.is_empty() && !self.sieve.queue().has_dropped()
     }
 

@@ -54,8 +54,6 @@ pub struct LinkCounts {
     pub queued: u64,
     /// Links to URLs that were seen before, or were wrongly taken for seen.
     pub seen: u64,
-    /// Links that were taken for seen, but were found to be new later, and queued or refused then: they count there, too.
-    pub recalled: u64,
     /// Links that were refused, by reason: by the scope, or for want of room or budget.
     pub refused: BTreeMap<Refusal, u64>,
 }
@@ -121,9 +119,6 @@ pub struct Report {
     pub postponed_prefixes: u64,
     /// Path prefixes that were closed because of too many near-duplicates.
     pub closed_prefixes: u64,
-    /// Links that were taken for seen and wait to be looked up; `None` if none ever does
-    /// ([`recall`](crate::FrontierConfig::recall)). Unit: URLs.
-    pub to_recall: Option<u64>,
     /// What repairs of the directory have lost.
     pub repairs: RepairLosses,
     /// Links that earlier runs over the directory have refused by a limit that a later run has lifted, by reason: what was refused is not

@@ -33,19 +33,17 @@ pub(crate) enum Space {
     Segment,
     Record,
     Digest,
-    Spool,
 }
 
 impl Space {
     /// All spaces; each stands at its number.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Meta,
         Self::Journal,
         Self::Checkpoint,
         Self::Segment,
         Self::Record,
         Self::Digest,
-        Self::Spool,
     ];
 
     /// The name of its table.
@@ -57,7 +55,6 @@ impl Space {
             Self::Segment => "segment",
             Self::Record => "record",
             Self::Digest => "digest",
-            Self::Spool => "spool",
         }
     }
 }

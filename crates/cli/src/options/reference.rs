@@ -198,7 +198,6 @@ fn the_demo_takes_every_option_of_a_crawl() {
         "state",
         "sync-interval",
         "memory",
-        "recall",
         "version",
     ];
     for option in command.get_arguments().filter_map(Arg::get_long) {

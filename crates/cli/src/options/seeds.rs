@@ -77,12 +77,6 @@ pub(crate) struct Site {
     /// seen-set and the names of hosts grow, and hosts in memory take 160 MiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>, requires = "state", help_heading = "Limits")]
     pub(crate) memory: Option<NonZeroU64>,
-    /// Look up later what the seen-set took for seen, and crawl what was new.
-    ///
-    /// The crawl then finds what it finds with --exact, and no look-up holds it up: links are looked up when many of them wait, and at the
-    /// end. It needs --state.
-    #[arg(long, requires = "state", conflicts_with = "exact", help_heading = "Seen-set")]
-    pub(crate) recall: bool,
     /// The arguments as they were given, without those of a configuration file.
     #[arg(skip)]
     pub(crate) given: Vec<OsString>,

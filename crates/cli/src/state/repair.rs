@@ -174,10 +174,6 @@ fn add_losses(rows: &mut Rows, repaired: &RepairedState) {
             format!("{rows_lost} of records: list and why do not show these pages"),
         );
     }
-    if report.spool_rows_lost > 0 {
-        let rows_lost = counted(report.spool_rows_lost, "row");
-        rows.add("lost", format!("{rows_lost} of links to recall"));
-    }
     let mut by_pages: Vec<_> = report.urls_lost.iter().collect();
     by_pages.sort_by_key(|(_, pages)| std::cmp::Reverse(**pages));
     for (host, pages) in by_pages.iter().take(HOSTS_SHOWN) {

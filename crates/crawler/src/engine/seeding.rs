@@ -81,12 +81,11 @@ impl<S: Fetcher> Crawl<S> {
         self.queue_retried()
     }
 
-    /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, those of an earlier run, or those that a
-    /// seen-set had dropped.
+    /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, or those of an earlier run.
     fn has_only_new_seeds(&self) -> bool {
         let options = self.config.options();
         let is_first_run = self.frontier.is_drained() && !self.has_offered_some_seeds();
-        is_first_run && options.refresh.is_none() && self.previous_file.is_none() && !options.frontier.recall
+        is_first_run && options.refresh.is_none() && self.previous_file.is_none()
     }
 
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.

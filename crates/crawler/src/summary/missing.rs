@@ -51,8 +51,6 @@ pub enum Missing {
     LostInRepair {
         /// The number of pages.
         pages: u64,
-        /// Whether there may be more: links that were to be recalled.
-        links_to_recall: bool,
     },
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
@@ -123,14 +121,12 @@ impl Missing {
                 let capacity = name("capacity");
                 write!(f, ", and what only they link to is missing (set {capacity} {enough})")
             }
-            Self::LostInRepair { pages, links_to_recall } => {
-                write!(f, "lost in a repair of the state directory: ")?;
-                match (pages, links_to_recall) {
-                    (0, _) => f.write_str("links to recall")?,
-                    (pages, false) => write!(f, "{} that waited", Counted(*pages, "page"))?,
-                    (pages, true) => write!(f, "{} that waited, and links to recall", Counted(*pages, "page"))?,
-                }
-                f.write_str(", and what only they lead to (a crawl in a new directory finds them)")
+            Self::LostInRepair { pages } => {
+                let pages = Counted(*pages, "page");
+                write!(
+                    f,
+                    "lost in a repair of the state directory: {pages} that waited, and what only they lead to (a crawl in a new directory finds them)"
+                )
             }
             Self::RefusedEarlier { why, links } => {
                 let links = Counted(*links, "link");

@@ -13,20 +13,10 @@ use crate::fetch::TruncationReason;
 /// The columns of a value: those of a terminal of 80 beside the name.
 const VALUE_COLUMNS: usize = 60;
 
-/// Describes the seen-set, in parts for a row each. With recall, the last one says whether links wait to be looked up.
+/// Describes the seen-set, in parts for a row each.
 pub fn seen_set(report: &Report) -> Vec<String> {
-    let mut text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
-    let recall = report.to_recall.map(|links| match links {
-        0 => "recall: each link that it took for seen was looked up".to_owned(),
-        links => format!(
-            "recall: {} that it took for seen will be looked up",
-            Counted(links, "link")
-        ),
-    });
-    if recall.is_some() {
-        text = text.replace("wrongly dropped", "wrongly taken for seen");
-    }
-    text.split("; ").map(str::to_owned).chain(recall).collect()
+    let text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
+    text.split("; ").map(str::to_owned).collect()
 }
 
 impl fmt::Display for Summary {
@@ -147,10 +137,6 @@ impl Summary {
             "links",
             format_args!("{offered} found, {new} new, {seen} seen before"),
         )?;
-        if links.recalled > 0 {
-            let recalled = Grouped(links.recalled);
-            row(f, "", format_args!("{recalled} first taken for seen, and recalled"))?;
-        }
         row_of_counts(f, "links refused", &named(&links.refused, |why| why.name()))?;
         let not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),
@@ -331,23 +317,6 @@ mod tests {
     impl fmt::Display for Row {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             row(f, "name", format_args!("{}", self.0))
-        }
-    }
-
-    #[test]
-    fn a_recall_says_whether_links_wait_and_calls_none_dropped() {
-        let frontier = frontier::Frontier::in_memory(frontier::FrontierConfig::default()).unwrap();
-        let mut report = frontier.report();
-        let parts = seen_set(&report);
-        assert!(parts.iter().any(|part| part.contains("wrongly dropped")), "{parts:?}");
-        for (links, last) in [
-            (0, "recall: each link that it took for seen was looked up"),
-            (12_345, "recall: 12 345 links that it took for seen will be looked up"),
-        ] {
-            report.to_recall = Some(links);
-            let with_recall = seen_set(&report);
-            assert_eq!(with_recall[parts.len()..], [last]);
-            assert!(!with_recall.concat().contains("dropped"), "{with_recall:?}");
         }
     }
 

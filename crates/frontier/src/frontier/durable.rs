@@ -27,7 +27,6 @@ mod memory;
 mod open;
 mod options;
 mod parts;
-mod recall;
 mod record;
 mod recording;
 mod refresh;

@@ -94,7 +94,6 @@ impl Frontier {
             resemblance: self.clusters.counts(),
             postponed_prefixes,
             closed_prefixes,
-            to_recall: self.to_recall(),
             repairs: self.repairs(),
             refused_earlier: self.refused_earlier(),
             saturation: self.sieve.saturation(),
@@ -158,10 +157,6 @@ impl Frontier {
 
 #[cfg(not(feature = "durable"))]
 impl Frontier {
-    pub(super) fn to_recall(&self) -> Option<u64> {
-        None
-    }
-
     /// The limits of a frontier in memory never change.
     fn refused_earlier(&self) -> BTreeMap<Refusal, u64> {
         BTreeMap::new()

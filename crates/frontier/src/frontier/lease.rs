@@ -23,7 +23,7 @@ impl Frontier {
             if self.sieve.queue().has_dropped() {
                 return self.return_dropped();
             }
-            if self.has_nothing_left() {
+            if self.is_drained() {
                 return Leasing::Drained;
             }
             if self.budget_left() == 0 {

@@ -49,8 +49,6 @@ impl Frontier {
                 }),
             };
         });
-        #[cfg(feature = "durable")]
-        self.spool_seen(links, &verdicts, &admitted, is_postponed);
         self.seen_over_refused(links, &mut verdicts);
         for (link, verdict) in links.iter().zip(&verdicts) {
             self.count_link(link, *verdict);

@@ -8,28 +8,22 @@ use std::fmt;
 pub struct RepairLosses {
     /// Pages that waited. Most of them are marked as seen, so they are not fetched, nor what only they link to.
     pub pages: u64,
-    /// Whether links to look up are lost, or may be ([`recall`](crate::FrontierConfig::recall)). Some of them may be new.
-    pub links_to_recall: bool,
     /// Rows of records, each with the pages that ended between two calls of `Frontier::persist`. Their pages are not listed, nor
     /// fetched again when they are old.
     pub record_rows: u64,
 }
 
 impl fmt::Display for RepairLosses {
-    /// Writes the pages, and whether there may be more.
+    /// Writes the pages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.pages == 1 { "" } else { "s" };
-        write!(f, "{} waiting page{plural}", self.pages)?;
-        if self.links_to_recall {
-            f.write_str(", and links to recall")?;
-        }
-        Ok(())
+        write!(f, "{} waiting page{plural}", self.pages)
     }
 }
 
 impl RepairLosses {
-    /// Returns whether pages are missing from the crawl, or may be.
+    /// Returns whether pages are missing from the crawl.
     pub fn lacks_pages(&self) -> bool {
-        self.pages > 0 || self.links_to_recall
+        self.pages > 0
     }
 }

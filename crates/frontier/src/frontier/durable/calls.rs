@@ -3,8 +3,6 @@
 //! A frontier depends on nothing but its configuration and the calls so far. So the calls since a checkpoint restore it. Of the links of
 //! a page only the new ones are stored; for the others their number is enough.
 
-mod spooled;
-
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +22,6 @@ use crate::scope::Refusal;
 use crate::settlement::{End, Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
-pub(super) use spooled::SpooledLink;
 
 /// Returns a row of the journal.
 pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
@@ -81,12 +78,6 @@ pub(super) enum Call<'a> {
     /// The layers of the seen-set became one, with room for this number of keys.
     MergeLayers {
         capacity: u64,
-    },
-    /// Links that were taken for seen were found to be new.
-    Recall {
-        #[serde(borrow)]
-        links: Vec<SpooledLink<'a>>,
-        now: Time,
     },
     /// A retry of pages without an answer begins, which ends before this row of records.
     BeginRetry {

@@ -15,7 +15,7 @@ use crate::hosts::{Copied, HostTable};
 use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
-pub(super) const LOGIC: u32 = 6;
+pub(super) const LOGIC: u32 = 7;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(super) const MANIFEST: u64 = 0;

@@ -86,11 +86,9 @@ impl Frontier {
     }
 
     fn replace_layers(&mut self, layer: BloomFilter) {
-        // Those have a digest, too.
-        let recalled = self.links.recalled as f64;
         self.sieve.reshape_filter(|seen, lost| {
             if let Some(growing) = seen.growing_mut() {
-                growing.replace_layers(layer, (lost - recalled).max(0.0));
+                growing.replace_layers(layer, lost);
             }
         });
     }

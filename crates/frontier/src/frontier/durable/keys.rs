@@ -17,7 +17,6 @@ mod fresh;
 mod list;
 mod merged_layer;
 mod run;
-mod spool;
 mod writing;
 
 use std::collections::VecDeque;
@@ -30,8 +29,6 @@ use list::{END_OF_RUNS, RunList};
 pub(super) use list::{check, remove_all};
 use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
-pub(super) use spool::Recalled;
-use spool::Spool;
 
 use super::removal::Removal;
 use super::shelf::SharedStore;
@@ -46,8 +43,6 @@ pub(super) struct KeySizes {
     pub(super) fresh_digests: usize,
     /// The parts that are written with one row for each run, or read, at least.
     pub(super) parts_at_once: usize,
-    /// The links that wait to be looked up, beyond which they are.
-    pub(super) spooled_links: usize,
 }
 
 impl KeySizes {
@@ -61,7 +56,6 @@ pub(super) const KEY_SIZES: KeySizes = KeySizes {
     digests_of_part: 1024,
     fresh_digests: 1 << 19,
     parts_at_once: 8,
-    spooled_links: 1 << 18,
 };
 
 /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again. They
@@ -150,9 +144,6 @@ pub(super) struct Keys {
     layer: Option<LayerBuilder>,
     /// Runs that were merged.
     removal: Removal,
-    /// Links that were taken for seen, if they are looked up later.
-    spool: Option<Spool>,
-    spooled_of_row: usize,
     verified: Box<[u128]>,
     /// Digests that came since the last row.
     of_row: usize,
@@ -178,8 +169,6 @@ impl Keys {
             compactions: Vec::new(),
             layer: None,
             removal: Removal::default(),
-            spool: None,
-            spooled_of_row: 0,
             verified: if is_looked_up {
                 vec![0; VERIFIED].into()
             } else {

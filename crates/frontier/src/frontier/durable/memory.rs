@@ -12,7 +12,7 @@ use crate::report::MemoryReport;
 const STORE_BYTES: u64 = 24 << 20;
 /// The digests of the last keys and where the others lie, if the seen-set needs its keys to grow.
 const KEY_BYTES: u64 = 32 << 20;
-/// The same if they are looked up: as a set, with those that were looked up last and, for recall, the links that wait.
+/// The same if they are looked up: as a set, with those that were looked up last.
 const LOOKED_UP_KEY_BYTES: u64 = 64 << 20;
 /// The fewest bytes for hosts in memory.
 const LEAST_HOST_BYTES: u64 = 8 << 20;

@@ -6,7 +6,7 @@ use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::restore::{looks_up, open_spool, restore, stores_keys};
+use super::restore::{looks_up, restore, stores_keys};
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -53,7 +53,6 @@ pub(super) fn open(
     let Some(restored) = restore(&store, parse, sizes, true)? else {
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
-        open_spool(keys.as_ref(), &config)?;
         let state = fresh.encode_without_seen_set(0)?;
         let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
         let empty = HostTable::default();
@@ -106,7 +105,7 @@ pub(super) fn open(
             frontier.hosts().place_anew(&restored.config, &config, now);
         }
         frontier.durable = Some(Box::new(durable));
-        // No row may come before it, not even one with links to recall.
+        // No row may come before it.
         frontier.checkpoint_saved(now)?;
     } else {
         frontier.durable = Some(Box::new(durable));

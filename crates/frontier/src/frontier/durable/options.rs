@@ -25,7 +25,6 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     };
     let grows = |config: &FrontierConfig| config.on_saturation == OnSaturation::Grow;
     changed("exact", stored.exact.to_string(), wanted.exact.to_string())?;
-    changed("recall", stored.recall.to_string(), wanted.recall.to_string())?;
     let rate = |config: &FrontierConfig| config.false_positive_rate.to_string();
     changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
     changed("false_positive_rate", rate(stored), rate(&wanted))?;

@@ -107,7 +107,6 @@ impl Frontier {
 
     fn add_losses(&mut self, losses: RepairLosses) {
         self.repairs.pages = self.repairs.pages.saturating_add(losses.pages);
-        self.repairs.links_to_recall |= losses.links_to_recall;
         self.repairs.record_rows = self.repairs.record_rows.saturating_add(losses.record_rows);
     }
 }
@@ -208,7 +207,7 @@ pub(super) fn mend(
     report.last_row = restored.next_row - 1;
     report.outcome = RepairOutcome::Repaired;
     put_rest_out(store, restored.next_row, report, put_out)?;
-    let losses = report.losses(restored.config.recall);
+    let losses = report.losses();
     restored.frontier.add_losses(losses);
     write(store, restored, sizes)
 }

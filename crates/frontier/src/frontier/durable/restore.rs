@@ -61,7 +61,6 @@ pub(super) fn restore(
     restored.frontier.sieve.set_silent(false);
     if let Some(keys) = restored.frontier.sieve.filter().keys() {
         keys.lock().journal_has_ended();
-        open_spool(Some(keys), &restored.config)?;
     }
     Ok(Some(restored))
 }
@@ -71,17 +70,9 @@ pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
     looks_up(config) || config.on_saturation == OnSaturation::Grow
 }
 
-/// Returns whether digests are looked up: what the filter takes for seen, at once or later.
+/// Returns whether digests are looked up: what the filter takes for seen.
 pub(super) fn looks_up(config: &FrontierConfig) -> bool {
-    config.exact || config.recall
-}
-
-/// Opens the spool of what is looked up later. No replay adds to it.
-pub(super) fn open_spool(keys: Option<&SharedKeys>, config: &FrontierConfig) -> Result<(), StoreError> {
-    match keys {
-        Some(keys) if config.recall && !config.exact => keys.lock().open_spool(),
-        _ => Ok(()),
-    }
+    config.exact
 }
 
 /// Restores the frontier as it was at the checkpoint.

@@ -14,8 +14,6 @@ pub(in crate::frontier) struct Seen {
     keys: Option<SharedKeys>,
     /// Whether a "seen" of the filter is looked up.
     is_exact: bool,
-    /// Whether a "seen" of the filter is looked up later.
-    recalls: bool,
     /// The keys of an exact one.
     accepted: u64,
 }
@@ -26,7 +24,6 @@ impl From<SeenSet> for Seen {
             filter,
             keys: None,
             is_exact: false,
-            recalls: false,
             accepted: 0,
         }
     }
@@ -40,14 +37,8 @@ impl Seen {
             filter,
             keys: Some(keys),
             is_exact: config.exact,
-            recalls: config.recall && !config.exact,
             accepted,
         }
-    }
-
-    /// Returns whether a "seen" of the filter is looked up later.
-    pub(super) fn recalls(&self) -> bool {
-        self.recalls
     }
 
     /// Sets the digests of its keys.
@@ -55,7 +46,6 @@ impl Seen {
         self.accepted = keys.lock().len();
         self.keys = Some(keys);
         self.is_exact = config.exact;
-        self.recalls = config.recall && !config.exact;
     }
 
     /// Returns the filter.
@@ -87,11 +77,6 @@ impl Seen {
     /// Returns the digests, if they are kept.
     pub(super) fn keys(&self) -> Option<&SharedKeys> {
         self.keys.as_ref()
-    }
-
-    /// Sets the bits of a digest that is stored.
-    pub(super) fn mark(&mut self, digest: Digest) {
-        self.filter.insert_digest(&[], digest);
     }
 
     /// Returns whether a key is surely seen: its digest was found.

@@ -85,9 +85,8 @@ impl Salvage {
             };
             match self.seals.insert((space, row.key), row.seal) {
                 Some(seal) if seal == row.seal => return Ok(()),
-                // The later one is the newer one, if any is. Of these tables alone rows are replaced as a rule, and an older row of the spool
-                // only repeats a look-up.
-                Some(_) if !matches!(space, Space::Meta | Space::Spool) => self.doubtful.push((space, row.key)),
+                // The later one is the newer one, if any is. Of this table alone rows are replaced as a rule.
+                Some(_) if space != Space::Meta => self.doubtful.push((space, row.key)),
                 _ => {}
             }
             self.bytes += value.len();

@@ -15,7 +15,7 @@ use crate::call_sequences::pair::picture;
 use crate::common::START;
 
 /// The losses of a frontier that was never repaired, in its picture.
-const NO_LOSSES: &str = "RepairLosses { pages: 0, links_to_recall: false, record_rows: 0 }";
+const NO_LOSSES: &str = "RepairLosses { pages: 0, record_rows: 0 }";
 
 /// What became of many directories.
 #[derive(Debug, Default)]

@@ -61,9 +61,6 @@ impl Keys {
         } else {
             self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
         }
-        if let Some(spool) = &mut self.spool {
-            spool.write(&self.store, batch)?;
-        }
         if std::mem::take(&mut self.is_changed) {
             self.list().write(batch)?;
         }

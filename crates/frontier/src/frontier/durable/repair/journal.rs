@@ -89,9 +89,7 @@ pub(super) fn put_rest_out(
     let mut rows = 0;
     store.range(Space::Journal, first..=MAX_KEY, &mut |_, row| {
         rows += 1;
-        let links = links_of(&row);
-        report.recalls_dropped += u64::from(links.has_recalled);
-        for link in links.found {
+        for link in links_of(&row) {
             report.urls_put_out += 1;
             put_out(Salvaged::Waiting(Entry::of(&link)));
         }
@@ -101,35 +99,21 @@ pub(super) fn put_rest_out(
     Ok(())
 }
 
-/// The new URLs of the calls of a row.
-#[derive(Default)]
-struct LinksOfRow {
-    found: Vec<Link>,
-    /// Whether some of them have left the spool.
-    has_recalled: bool,
-}
-
-/// Returns the new URLs that the calls of a row offered or recalled, as far as they can be read.
-fn links_of(row: &[u8]) -> LinksOfRow {
-    let mut links = LinksOfRow::default();
+/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+fn links_of(row: &[u8]) -> Vec<Link> {
+    let mut found = Vec::new();
     let Ok((_, mut rest)) = postcard::take_from_bytes::<&serde_bytes::Bytes>(row) else {
-        return links;
+        return found;
     };
-    let found = &mut links.found;
     while let Ok((call, after)) = postcard::take_from_bytes::<Call<'_>>(rest) {
         rest = after;
         let mut add = |links: &StoredLinks<'_>| found.extend(links.read().into_iter().flat_map(|(links, _)| links));
         match &call {
-            // They have left the spool with this row.
-            Call::Recall { links: recalled, .. } => {
-                found.extend(recalled.iter().filter_map(|link| Some(link.read()?.0)));
-                links.has_recalled = true;
-            }
             Call::AddSeed { url, is_new: true, .. } => found.extend(url.read().map(Link::seed)),
             Call::Offer { links, .. } => add(links),
             Call::Settle { settlements, .. } => settlements.iter().for_each(|one| add(&one.links)),
             _ => {}
         }
     }
-    links
+    found
 }

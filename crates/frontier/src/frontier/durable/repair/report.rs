@@ -54,10 +54,6 @@ pub struct RepairReport {
     pub log_commits_unread: u64,
     /// Rows of records that are lost. Each has the records of one [`persist`](crate::Frontier::persist).
     pub record_rows_lost: u64,
-    /// Rows that are lost of links to look up later ([`recall`](crate::FrontierConfig::recall)). Some of them may be new.
-    pub spool_rows_lost: u64,
-    /// Dropped rows of the journal with such links that were looked up and found to be new. They are handed to the caller.
-    pub recalls_dropped: u64,
     /// Waiting pages that are lost with segments of their queues, by host. Their URLs are marked as seen, so the crawl does not find them
     /// again.
     pub urls_lost: BTreeMap<String, u64>,
@@ -110,8 +106,6 @@ impl RepairReport {
             journal_rows_dropped: 0,
             log_commits_unread: 0,
             record_rows_lost: 0,
-            spool_rows_lost: 0,
-            recalls_dropped: 0,
             urls_lost: BTreeMap::new(),
             is_without_hosts: false,
             urls_lost_with_hosts: 0,
@@ -141,21 +135,15 @@ impl RepairReport {
 
     pub(super) fn note_missing_records(&mut self) {
         self.record_rows_lost = self.missing_rows(Space::Record);
-        self.spool_rows_lost = self.missing_rows(Space::Spool);
     }
 
     /// Returns what the frontier has to remember of the losses.
-    pub(super) fn losses(&self, recalls: bool) -> RepairLosses {
-        let is_unknown = |space| self.table(space).is_some_and(|table| table.written.is_none());
-        // Nobody knows what was in a row that is missing.
-        let may_lack_links =
-            is_unknown(Space::Spool) || is_unknown(Space::Journal) || self.missing_rows(Space::Journal) > 0;
+    pub(super) fn losses(&self) -> RepairLosses {
         RepairLosses {
             pages: self
                 .urls_lost
                 .values()
                 .fold(self.urls_lost_with_hosts, |sum, pages| sum.saturating_add(*pages)),
-            links_to_recall: self.spool_rows_lost > 0 || self.recalls_dropped > 0 || recalls && may_lack_links,
             record_rows: self.record_rows_lost,
         }
     }
@@ -172,7 +160,6 @@ impl RepairReport {
             || self.journal_rows_dropped > 0
             || self.log_commits_unread > 0
             || self.record_rows_lost > 0
-            || self.spool_rows_lost > 0
             || !self.urls_lost.is_empty()
             || self.is_without_hosts
             || self.may_lack_rows()

@@ -8,12 +8,11 @@ use sieve::OnSaturation;
 use super::super::keys::KeySizes;
 use super::super::sizes::Sizes;
 use super::common::{START, config, parse, url};
-use super::recall::ALL_AT_ONCE;
 use super::stores::{Recorder, SMALL};
 use crate::config::FrontierConfig;
 use crate::link::Link;
 use crate::rules::ParseRules;
-use crate::{Frontier, Leasing, OpenError, Outcome, Task, Time, Verdict};
+use crate::{Frontier, Leasing, OpenError, Outcome, Task, Time};
 
 const SIZES: Sizes = Sizes {
     min_journal_bytes: u64::MAX,
@@ -23,7 +22,6 @@ const SIZES: Sizes = Sizes {
         digests_of_part: 50,
         fresh_digests: 500,
         parts_at_once: 8,
-        spooled_links: usize::MAX,
     },
     resident_bytes: u64::MAX,
     fresh_bytes: 8 << 20,
@@ -80,33 +78,6 @@ fn fetch_all(frontier: &mut Frontier, now: Time, at_once: usize) -> usize {
 }
 
 #[test]
-fn a_recalled_link_is_marked_as_seen_though_layers_were_merged_meanwhile() {
-    let recorder = Recorder::default();
-    let config = FrontierConfig {
-        recall: true,
-        ..often_wrong()
-    };
-    let mut frontier = open(&recorder, config, SIZES).unwrap();
-    let (mut offered, mut has_merged) = (0, false);
-    while !has_merged {
-        let before = frontier.report().saturation.layers;
-        offer(&mut frontier, offered..offered + 400);
-        offered += 400;
-        has_merged = frontier.report().saturation.layers < before;
-        assert!(offered < 100_000);
-    }
-    let waiting = frontier.report().to_recall.unwrap();
-    let fetched = fetch_all(&mut frontier, START, 1_000);
-    assert_eq!(fetched, offered, "recall finds all ({waiting} waited)");
-    let verdicts = frontier.offer(&links(0..offered), START).unwrap();
-    let again = verdicts.iter().filter(|verdict| **verdict == Verdict::Queued).count();
-    assert_eq!(
-        again, 0,
-        "of {offered} pages, {waiting} were recalled; {again} of them are fetched a second time"
-    );
-}
-
-#[test]
 fn an_exact_frontier_opens_after_a_kill_behind_the_beginning_of_a_merge() {
     let recorder = Recorder::default();
     let config = FrontierConfig {
@@ -136,7 +107,6 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
             digests_of_part: 2,
             fresh_digests: 4,
             parts_at_once: 1,
-            spooled_links: usize::MAX,
         },
         ..SIZES
     };
@@ -244,51 +214,4 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
         "{:?}",
         frontier.lease(later, 10)
     );
-}
-
-#[test]
-fn a_host_that_cannot_be_read_loses_no_link_that_is_recalled_to_it() {
-    let recorder = Recorder::default();
-    let config = FrontierConfig {
-        recall: true,
-        exact: false,
-        capacity: 40,
-        false_positive_rate: 0.2,
-        ..config()
-    };
-    let fails = Arc::new(std::sync::atomic::AtomicI64::new(i64::MAX));
-    let store = FailsOnce {
-        recorder: recorder.clone(),
-        left: Arc::clone(&fails),
-    };
-    let mut frontier = super::stores::open_sized(store, config.clone(), START, ALL_AT_ONCE)
-        .unwrap()
-        .frontier;
-    let link = |number: usize| {
-        let page = url(&format!("http://host{}.example/{number}", number % 30));
-        Link::found(page, 1, "http://a.example/".into())
-    };
-    let mut failed_at = None;
-    for number in 0..300 {
-        frontier.offer(&[link(number)], START).unwrap();
-        // From here on, the next host that is read for a recall fails.
-        fails.store(
-            if number > 150 { 0 } else { i64::MAX },
-            std::sync::atomic::Ordering::SeqCst,
-        );
-        let saved = frontier.persist(b"", START);
-        fails.store(i64::MAX, std::sync::atomic::Ordering::SeqCst);
-        if saved.is_err() {
-            failed_at = Some(number);
-            break;
-        }
-    }
-    let failed_at = failed_at.expect("a host was read for a recall");
-    drop(frontier);
-    let mut frontier = super::stores::open_sized(recorder, config, START, ALL_AT_ONCE)
-        .unwrap()
-        .frontier;
-    // What the failed row had.
-    frontier.offer(&[link(failed_at)], START).unwrap();
-    assert_eq!(fetch_all(&mut frontier, START, 3), failed_at + 1);
 }

@@ -22,7 +22,6 @@ const SIZES: Sizes = Sizes {
         digests_of_part: 50,
         fresh_digests: 500,
         parts_at_once: 4,
-        spooled_links: 10,
     },
     ..super::stores::SMALL
 };

@@ -17,7 +17,6 @@ const SIZES: KeySizes = KeySizes {
     digests_of_part: 4,
     fresh_digests: 16,
     parts_at_once: 1,
-    spooled_links: 10,
 };
 
 /// Digests in a store, as a frontier writes them.

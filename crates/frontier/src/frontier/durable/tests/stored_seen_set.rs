@@ -26,11 +26,7 @@ fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened_and_mended() {
         on_saturation: OnSaturation::Grow,
         ..fixed.clone()
     };
-    let recall = FrontierConfig {
-        recall: true,
-        ..fixed.clone()
-    };
-    for config in [fixed, growing, config(), recall] {
+    for config in [fixed, growing, config()] {
         let recorder = Recorder::default();
         let mut frontier = open_store(recorder.clone(), config, START).unwrap().frontier;
         let pages = ["http://a.example/", "http://a.example/1", "http://b.example/"].map(url);

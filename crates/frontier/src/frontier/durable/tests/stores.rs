@@ -25,7 +25,6 @@ pub(super) const SMALL: Sizes = Sizes {
         digests_of_part: 3,
         fresh_digests: 12,
         parts_at_once: 1,
-        spooled_links: 10,
     },
     young_at_once: 2,
     rows: RowSizes {
