@@ -4,17 +4,12 @@ pub(crate) mod clock;
 mod conclusions;
 mod failure_policy;
 mod fetch_task;
-#[cfg(feature = "durable")]
 mod last_sync;
 mod ledger;
-#[cfg(not(feature = "durable"))]
-mod not_saving;
 mod open_seeds;
 mod preparing;
-#[cfg(feature = "durable")]
 mod refreshing;
 mod reports;
-#[cfg(feature = "durable")]
 mod saving;
 mod seeding;
 mod spawn;
@@ -42,9 +37,6 @@ use crate::fetch::{Fetcher, HttpFetcher};
 use crate::page::links::SeenLinkCache;
 use crate::recrawl::{Children, PreviousFile};
 use crate::summary::{Counts, Ending, Summary};
-#[cfg(not(feature = "durable"))]
-use not_saving::Saving;
-#[cfg(feature = "durable")]
 use saving::Saving;
 use seeding::{PreviousPages, Recrawl};
 

@@ -6,7 +6,6 @@ use frontier::FrontierError;
 
 use crate::fetch::ClientError;
 use crate::recrawl::RecrawlError;
-#[cfg(feature = "durable")]
 use crate::state::StateError;
 
 /// Why a crawl cannot be started.
@@ -32,11 +31,9 @@ pub enum StartError {
         least: u64,
     },
     /// The state directory cannot be opened.
-    #[cfg(feature = "durable")]
     #[error(transparent)]
     Open(#[from] frontier::OpenError),
     /// The state of the crawl cannot be read.
-    #[cfg(feature = "durable")]
     #[error(transparent)]
     State(#[from] StateError),
     /// The HTTP fetcher cannot be set up: its options, or the system's TLS roots.
@@ -58,11 +55,9 @@ pub enum CrawlError {
     #[error(transparent)]
     Frontier(#[from] FrontierError),
     /// The state of the crawl cannot be written.
-    #[cfg(feature = "durable")]
     #[error(transparent)]
     State(#[from] StateError),
     /// The frontier has a directory, and the crawl was not opened with it: nothing would be saved.
-    #[cfg(feature = "durable")]
     #[error(
         "the frontier of the crawl has a directory, which the crawl would not save: open it with `Crawl::open_with_fetcher`"
     )]

@@ -32,7 +32,7 @@
 //! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
 //! | when to stop, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
-//! | how to continue after a crash | `Crawl::open` (feature `durable`), with a state directory; `SavedCrawl::read` looks into one |
+//! | how to continue after a crash | [`Crawl::open`], with a state directory; [`SavedCrawl::read`] looks into one |
 //! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
 //!
 //! # Text and links of pages
@@ -84,14 +84,10 @@ pub mod fetch;
 pub mod output;
 pub mod page;
 pub mod recrawl;
-#[cfg(feature = "durable")]
 mod repair;
-#[cfg(feature = "durable")]
 mod saved_crawl;
 mod saved_output;
-#[cfg(feature = "durable")]
 mod saved_rules;
-#[cfg(feature = "durable")]
 mod state;
 pub mod summary;
 mod timestamp;
@@ -113,11 +109,8 @@ pub use page::link_graph::LinkRecord;
 pub use page::select::Field;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
-#[cfg(feature = "durable")]
 pub use repair::{RepairedState, repair};
-#[cfg(feature = "durable")]
 pub use saved_crawl::SavedCrawl;
-#[cfg(feature = "durable")]
 pub use state::StateError;
 #[doc(inline)]
 pub use summary::{Ending, Missing, Summary};

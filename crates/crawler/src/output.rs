@@ -16,5 +16,4 @@ pub mod warc;
 
 pub use crate::saved_output::{SavedFile, SavedOutput};
 pub use file::OutputFile;
-#[cfg(feature = "durable")]
 pub(crate) use file::replace_file;

@@ -162,7 +162,6 @@ impl OutputFile {
     }
 
     /// Makes what is in a file, and its name, survive a loss of power. A file that is not there has nothing to lose.
-    #[cfg(feature = "durable")]
     pub(crate) fn sync_existing(path: &Path) -> io::Result<()> {
         let file = match OpenOptions::new().append(true).open(path) {
             Ok(file) => file,
@@ -234,7 +233,6 @@ impl OutputFile {
     }
 }
 
-#[cfg(feature = "durable")]
 impl SavedFile {
     /// Returns whether the file still has what was saved, as far as its length and its last bytes tell.
     pub(crate) fn is_intact(&self) -> bool {
@@ -285,7 +283,6 @@ impl Write for OutputFile {
 }
 
 /// Replaces a small file as a whole, also across a loss of power. Only its owner may read it.
-#[cfg(feature = "durable")]
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = OpenOptions::new();

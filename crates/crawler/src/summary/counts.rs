@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "durable")]
 use frontier::durable::Requeued;
 use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
@@ -111,7 +110,6 @@ impl Counts {
     }
 
     /// Takes back failures of pages that are fetched again.
-    #[cfg(feature = "durable")]
     pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
         let answered = pages.failed.get(&FailureKind::Status).copied().unwrap_or_default();
         let answered_again = pages
@@ -142,7 +140,6 @@ impl Counts {
     }
 
     /// Forgets which origins were given up, and what failed first: a new run asks again.
-    #[cfg(feature = "durable")]
     pub(crate) fn forget_failures_of_origins(&mut self) {
         self.given_up_origins.clear();
         self.given_up_causes.clear();
@@ -261,13 +258,11 @@ impl Counts {
 }
 
 /// Says whether a failure is an answer, which counts by its status.
-#[cfg(feature = "durable")]
 fn is_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Status | FailureKind::Throttled)
 }
 
 /// Takes a number out of a count, which has no entry when nothing is left. Returns how many it had of it.
-#[cfg(feature = "durable")]
 fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
     let Some(count) = counts.get_mut(&of) else { return 0 };
     let taken = number.min(*count);

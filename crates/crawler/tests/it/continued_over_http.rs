@@ -1,7 +1,5 @@
 //! Crawls over HTTP that are continued: what the fetcher knows of earlier runs holds, and nothing more.
 
-#![cfg(feature = "durable")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

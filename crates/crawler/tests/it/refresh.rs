@@ -1,7 +1,5 @@
 //! Pages whose last fetch is old are fetched again, by conditional requests: over restarts, kills, and while the crawl runs.
 
-#![cfg(feature = "durable")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
 //! A run over a directory whose crawl has ended tries again what got no answer, and its summary is that of all runs.
 
-#![cfg(feature = "durable")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Pages that a crawl with a state directory fetches again: each URL keeps its one file, with the bytes of its last fetch.
 
-#![cfg(feature = "durable")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -273,7 +273,6 @@ fn links_out_of_reach_on_a_page_with_nofollow_count_as_not_followed() {
 }
 
 /// Pages of `site.example` that each link to the next and to `other.example`, which the seed `late.example` brings into reach.
-#[cfg(feature = "durable")]
 mod later_seeds {
     use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
 //! Crawls with a state directory: ended at any moment, they continue without a loss and without a line twice.
 
-#![cfg(feature = "durable")]
 mod before_commits;
 mod power_cuts;
 mod recrawls;

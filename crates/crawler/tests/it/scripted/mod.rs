@@ -90,14 +90,12 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
     }
 
     /// Crawls to the end, with a state directory.
-    #[cfg(feature = "durable")]
     #[track_caller]
     pub(crate) fn crawl_in(self, state: &std::path::Path, options: CrawlOptions) -> Run {
         self.crawl_in_with(state, options, |crawl| crawl)
     }
 
     /// Crawls to the end, with a state directory, prepared by a function.
-    #[cfg(feature = "durable")]
     #[track_caller]
     pub(crate) fn crawl_in_with(
         self,
