@@ -6,7 +6,7 @@
 
   hanging     On the seed page, ten links that never answer are before 200 good pages. All good pages are fetched before the
               second request for a hanging link.
-  throttled   One URL among 100 good pages answers 429 with `Retry-After: 86400`; --max-retry-wait is 3. All good pages are
+  throttled   One URL among 100 good pages answers 429 with `Retry-After: 86400`; the setting max-retry-wait is 3. All good pages are
               fetched, with one pause (no request for more than 2 s) before the last of them.
   in_turn     Twenty hanging links and twenty good ones, in turn. The promise is that of `hanging`.
   causes      A closed port, an unknown name, TLS on a plain port, a self-signed certificate: a log line names
@@ -118,7 +118,7 @@ def crawl_until_fetched(arguments, work, server, good, *options):
 def throttled(arguments, work):
     good = {path for path in LINKS["throttled"] if path.startswith("/good")}
     with site_server.Server(work, "throttled") as server:
-        crawl, fetched, seconds = crawl_until_fetched(arguments, work, server, good, "--max-retry-wait", 3)
+        crawl, fetched, seconds = crawl_until_fetched(arguments, work, server, good, "--set", "max-retry-wait=3")
         requests = server.requests()
     last = max((request.at for request in requests if request.path in good), default=0)
     times = [request.at for request in requests if request.at <= last]
@@ -186,7 +186,7 @@ def dead_hosts(arguments, work):
     seeds, count = work / "seeds.txt", arguments.dead_hosts
     seeds.write_text("".join(f"http://{loopback(host)}:1/\n" for host in range(count)))
     limit = SECONDS if arguments.short else SECONDS_OF_DEAD_HOSTS
-    options = ["--delay", 0, "--max-hosts-per-site", 0, "--concurrency", 64, "--seeds", seeds]
+    options = ["--delay", 0, "--set", "max-hosts-per-site=0", "--concurrency", 64, "--seeds", seeds]
     # With a file for the pages, only the summary goes to standard output.
     options += ["--output", work / "dead.jsonl"]
     with site_server.Crawl(arguments.crawler, work, *options) as crawl:

@@ -68,7 +68,7 @@ def main():
 
 def measure(crawler, arguments, server):
     server.forget()
-    command = [crawler, f"https://h0.{DOMAIN}:{PORT}/0.html", "--scope", "any", "--include", f"[.]{DOMAIN}:", "--max-hosts-per-site", 0]
+    command = [crawler, f"https://h0.{DOMAIN}:{PORT}/0.html", "--scope", "any", "--include", f"[.]{DOMAIN}:", "--set", "max-hosts-per-site=0"]
     command += ["--allow-private-addresses", "--delay", 0, "--concurrency", arguments.concurrency, "--max-pages", arguments.pages, "-qq"]
     command += ["--capacity", "4M", *arguments.option]
     waiter = [sys.executable, "-SE", run.HERE / "waited.py", *map(str, command)]

@@ -31,7 +31,7 @@ import site_server
 
 MAX_SECONDS = 600
 SHORT_SECONDS = 120
-SHORT_LIMITS = ["--max-near-duplicates", 100, "--max-near-duplicates-in-all", 1000]
+SHORT_LIMITS = ["--set", "max-near-duplicates=100", "--set", "max-near-duplicates-in-all=1000"]
 ORDINARY = ["words", "gallery", "products"]
 TRAPS = ["calendar", "shop", "maze"]
 SHOP_PAGES = 5

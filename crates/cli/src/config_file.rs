@@ -12,10 +12,9 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::{closest, command, names_a_file};
+use crate::options::{closest, command, names_a_file, settings};
 
 /// Why the configuration file cannot be used. The messages do not quote values, which may be passwords.
 #[derive(Debug, thiserror::Error)]
@@ -85,19 +84,12 @@ impl File {
         let mut entries: Vec<_> = table.get_ref().iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
-            let name = key.get_ref().as_ref();
-            let texts = argument_of(command, name)
-                .and_then(|argument| {
-                    let texts = command_line_texts(argument, value)?;
-                    check(command, &texts)?;
-                    let is_replaced = names_a_file(argument) && is_given(given, argument);
-                    Ok(if is_replaced { Vec::new() } else { texts })
-                })
-                .map_err(|what| ConfigFileError::Entry {
-                    path: self.path.clone(),
-                    line: self.line(key.span().start),
-                    what,
-                })?;
+            let texts = arguments_of(command, given, key.get_ref(), value.get_ref());
+            let texts = texts.map_err(|what| ConfigFileError::Entry {
+                path: self.path.clone(),
+                line: self.line(key.span().start),
+                what,
+            })?;
             arguments.extend(texts.into_iter().map(OsString::from));
         }
         Ok(arguments)
@@ -109,26 +101,37 @@ impl File {
     }
 }
 
+/// Returns an entry as arguments, or what is wrong with it.
+fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    if settings::find(name).is_some() {
+        let value = scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?;
+        let assignment = format!("{name}={value}");
+        let read = assignment.parse::<settings::Assignment>();
+        read.map_err(|why| format!("the value of {name} is not valid: {why}"))?;
+        return Ok(vec![format!("--set={assignment}")]);
+    }
+    let argument = argument_of(command, name)?;
+    let texts = command_line_texts(argument, value)?;
+    check(command, name, &texts)?;
+    let is_replaced = names_a_file(argument) && is_given(given, argument);
+    Ok(if is_replaced { Vec::new() } else { texts })
+}
+
 /// Checks the value of an entry as that of an option. The message does not quote it.
-fn check(command: &Command, texts: &[String]) -> Result<(), String> {
+fn check(command: &Command, name: &str, texts: &[String]) -> Result<(), String> {
     let arguments = std::iter::once(command.get_name()).chain(texts.iter().map(String::as_str));
     let Err(error) = command.clone().try_get_matches_from(arguments) else {
         return Ok(());
     };
-    let option = texts
-        .first()
-        .and_then(|text| text.split('=').next())
-        .unwrap_or_default()
-        .trim_start_matches('-');
-    match error.kind() {
-        ErrorKind::ValueValidation => {
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::ValueValidation, _) => {
             let why = error.source().map(ToString::to_string).unwrap_or_default();
-            Err(format!("the value of {option} is not valid: {why}"))
+            Err(format!("the value of {name} is not valid: {why}"))
         }
-        ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
-            Some(ContextValue::Strings(values)) => Err(format!("{option} must be one of {}", values.join(", "))),
-            _ => Err(format!("the value of {option} is not valid")),
-        },
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) => {
+            Err(format!("{name} must be one of {}", values.join(", ")))
+        }
+        (ErrorKind::InvalidValue, _) => Err(format!("the value of {name} is not valid")),
         // Other entries and the command line may have what this one needs.
         _ => Ok(()),
     }
@@ -141,39 +144,24 @@ fn is_given(matches: &ArgMatches, argument: &Arg) -> bool {
 fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> {
     let is_named = |argument: &&Arg| match argument.get_long() {
         Some("config" | "help" | "version") => false,
-        Some(long) => {
-            long == name
-                || argument
-                    .get_all_aliases()
-                    .is_some_and(|aliases| aliases.contains(&name))
-        }
+        Some(long) => long == name || argument.get_all_aliases().unwrap_or_default().contains(&name),
         None => argument.get_id().as_str().replace('_', "-") == name,
     };
-    let known = command.get_arguments().find(is_named);
-    known.ok_or_else(|| {
-        let dashed = name.replace('_', "-").to_ascii_lowercase();
-        let is_meant = |argument: &Arg| argument.get_long() == Some(&dashed);
-        if dashed != name && command.get_arguments().any(is_meant) {
-            format!("there is no option {name:?}: write {dashed:?}")
-        } else {
-            match closest_option(command, name) {
-                Some(similar) => format!("there is no option {name:?}: a similar one is {similar:?}"),
-                None => format!("there is no option {name:?}: crawler --help lists all options"),
-            }
+    command.get_arguments().find(is_named).ok_or_else(|| {
+        let options = command.get_arguments().filter_map(Arg::get_long);
+        let known = options.chain(settings::ALL.iter().map(|setting| setting.name));
+        match closest(&name.replace('_', "-").to_ascii_lowercase(), known) {
+            Some(similar) => format!("there is no option {name:?}: a similar one is {similar:?}"),
+            None => format!("there is no option {name:?}: crawler man lists all options and settings"),
         }
     })
 }
 
-/// Returns the option with the most similar name, if one is similar.
-fn closest_option<'c>(command: &'c Command, name: &str) -> Option<&'c str> {
-    closest(name, command.get_arguments().filter_map(Arg::get_long))
-}
-
 /// Returns an entry as the arguments of a command line.
-fn command_line_texts(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
+fn command_line_texts(argument: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let name = argument.get_long().unwrap_or_default();
     let is_list = matches!(argument.get_action(), ArgAction::Append) || argument.is_positional();
-    match (argument.get_action(), value.get_ref()) {
+    match (argument.get_action(), value) {
         (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(if *set { vec![format!("--{name}")] } else { Vec::new() }),
         (ArgAction::SetTrue, _) => Err(format!("{name} must be true or false")),
         (ArgAction::Count, value) => match scalar(value).and_then(|text| text.parse::<u8>().ok()) {
@@ -181,12 +169,12 @@ fn command_line_texts(argument: &Arg, value: &Spanned<DeValue<'_>>) -> Result<Ve
             None => Err(format!("{name} needs a small number, such as 1")),
         },
         (_, DeValue::Array(values)) if is_list => {
-            let texts = values.iter().map(|value| scalar(value.get_ref()));
+            let texts = values.iter().map(|value| text_of(value.get_ref()));
             let texts = texts.collect::<Option<Vec<_>>>();
             let texts = texts.ok_or_else(|| format!("{name} must be a list of texts and numbers"))?;
             texts.iter().map(|text| with_name(argument, text)).collect()
         }
-        (_, value) => match scalar(value) {
+        (_, value) => match text_of(value) {
             Some(text) => Ok(vec![with_name(argument, &text)?]),
             None if is_list => Err(format!("{name} needs a text or a list of texts")),
             None => Err(format!("{name} needs one text or number")),
@@ -203,9 +191,15 @@ fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
 }
 
 /// Returns a text or a number as on the command line; `None` for other values.
+fn text_of(value: &DeValue<'_>) -> Option<String> {
+    scalar(value).filter(|_| !matches!(value, DeValue::Boolean(_)))
+}
+
+/// Returns a text, a number, `true` or `false`.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Boolean(set) => Some(set.to_string()),
         DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
             .ok()
             .map(|n| n.to_string()),
@@ -242,6 +236,8 @@ mod tests {
             depth = 3
             max-body = "64MiB"
             verbose = 2
+            max-hosts = "5k"
+            ignore-www = true
         "#;
         let expected = [
             "a.example",
@@ -256,6 +252,8 @@ mod tests {
             "--max-body=64MiB",
             "--verbose",
             "--verbose",
+            "--set=max-hosts=5k",
+            "--set=ignore-www=true",
         ];
         assert_eq!(read(text).unwrap(), expected);
     }
@@ -271,7 +269,22 @@ mod tests {
                 "config = 'secret'",
                 "line 1 of the configuration crawl.toml: there is no option \"config\"",
             ),
-            ("max_pages = 2", "there is no option \"max_pages\": write \"max-pages\""),
+            (
+                "max_pages = 2",
+                "there is no option \"max_pages\": a similar one is \"max-pages\"",
+            ),
+            (
+                "max-host = 2",
+                "there is no option \"max-host\": a similar one is \"max-hosts\"",
+            ),
+            (
+                "\nhash-seed = 'secret'",
+                "line 2 of the configuration crawl.toml: the value of hash-seed is not valid",
+            ),
+            (
+                "max-hosts = 0",
+                "the value of max-hosts is not valid: it must be 1 or more",
+            ),
             ("\n\nsitemaps = 'secret'", "line 3"),
             (
                 "delay = 'secret'",

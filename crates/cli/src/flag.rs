@@ -1,12 +1,18 @@
 //! The options of the command by the names that the library gives them.
 
-/// Returns the flag of a field of the library's options: `--max-pages` of `max_pages`.
+use crate::options::settings;
+
+/// Returns the option for a field of the library's options: `--max-pages` of `max_pages`, or `--set max-hosts` of `max_hosts`.
 pub(crate) fn of(field: &str) -> String {
-    match field {
-        "scope.reach" => "--scope".to_owned(),
-        "hashing" => "--hash".to_owned(),
-        "max_segment_repeats" => "--max-path-repeats".to_owned(),
-        "max_hops" => "--max-redirects".to_owned(),
-        field => format!("--{}", field.replace('_', "-")),
+    let name = match field {
+        "scope.reach" => "scope".to_owned(),
+        "hashing" => "hash".to_owned(),
+        "max_segment_repeats" => "max-path-repeats".to_owned(),
+        "max_hops" => "max-redirects".to_owned(),
+        field => field.replace('_', "-"),
+    };
+    match settings::find(&name) {
+        Some(_) => format!("--set {name}"),
+        None => format!("--{name}"),
     }
 }

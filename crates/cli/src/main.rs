@@ -103,7 +103,7 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
-    let mut crawl = site.options.to_crawl(random_secret()?);
+    let (mut crawl, http) = site.options.to_library(random_secret()?);
     crawl.max_memory = site.memory.map(NonZeroU64::get);
     if site.memory.is_some() {
         site.options.limit_default_concurrency(&mut crawl);
@@ -111,7 +111,6 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     crawl.seeds = site.all_seeds()?;
     crawl.refresh = site.refresh;
     crawl.sync_interval = site.sync_interval;
-    let http = site.options.to_http();
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if !summary.has_pages() {
         return Err(Failure::NothingFetched(why_nothing_was_fetched(&summary)));
@@ -147,13 +146,10 @@ fn why_nothing_was_fetched(summary: &Summary) -> String {
 
 async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     let server: DemoServer = demo::serve().await?;
-    let mut crawl = options.to_crawl(random_secret()?);
+    let (mut crawl, mut http) = options.to_library(random_secret()?);
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
-    let http = HttpOptions {
-        allow_private_addresses: true,
-        ..options.to_http()
-    };
+    http.allow_private_addresses = true;
     let reachable = server.site().reachable(crawl.frontier.scope.max_segment_repeats).len();
     let is_whole = is_unlimited(&crawl);
     let seed = server.site().seed();
@@ -238,13 +234,13 @@ async fn run(
     ];
     outputs::check(&options.outputs, &inputs)?;
     http.cookie_file = options.requests.cookies_of_file()?;
-    if options.requests.is_insecure() {
+    if options.requests.insecure {
         log::warn!(
             target: "crawler",
             "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
         );
     }
-    if options.requests.has_proxy() {
+    if options.requests.proxy.is_some() {
         log::warn!(
             target: "crawler",
             "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"

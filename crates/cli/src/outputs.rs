@@ -4,24 +4,17 @@
 //! both cases the summary goes to standard error. With `-q`, `--output` or JSON logs, or on a terminal that shows the progress view,
 //! there are no page lines. Then the summary goes to standard output. With JSON logs it is a record of the log.
 
-mod continued;
+mod attached;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crawler::output::OutputFile;
-use crawler::output::csv::Csv;
-use crawler::output::jsonl::JsonLines;
-use crawler::output::links::LinkGraph;
-use crawler::output::refused::RefusedReport;
-use crawler::output::save::SavedFiles;
-use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::{Crawl, Event, Observer, Summary};
 use indicatif::ProgressBar;
 
 use crate::flag;
 use crate::log_records;
-use crate::options::{Format, LogFormat, Options, Outputs, is_stdout};
+use crate::options::{LogFormat, Options, Outputs};
 
 /// Why the outputs cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +29,10 @@ pub(crate) enum OutputError {
     NoFolder { path: String, folder: String },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatWithoutFile,
-    #[error("--{option} is not a file, so it cannot be continued after a crash: with --state, give a file")]
-    CannotContinue { option: &'static str },
-    #[error("the crawl in {state} also writes {arguments}: give it again{without}")]
-    NotGiven {
-        state: String,
-        arguments: String,
-        without: String,
-    },
+    #[error("--{0} is not a file, so it cannot be continued after a crash: with --state, give a file")]
+    CannotContinue(&'static str),
+    #[error("the crawl in {state} also writes {arguments}: give it again")]
+    NotGiven { state: String, arguments: String },
 }
 
 impl OutputError {
@@ -130,18 +119,6 @@ fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
     }
 }
 
-/// Returns the options of an archive.
-fn archive_options(crawl: &Crawl, path: &Path, outputs: &Outputs) -> ArchiveOptions {
-    let options = crawl.config().options();
-    ArchiveOptions {
-        path: path.to_owned(),
-        max_file_bytes: outputs.warc_max_bytes,
-        operator: outputs.warc_operator.clone(),
-        user_agent: options.user_agent.clone(),
-        obeys_robots: options.frontier.ask_robots,
-    }
-}
-
 /// Attaches all outputs, and the page lines if they go to standard output.
 ///
 /// With a state directory, the files can be continued. The page lines of an interrupted run may be repeated.
@@ -151,48 +128,11 @@ pub(crate) fn attach(
     state: Option<&Path>,
     view: &ProgressBar,
 ) -> Result<Crawl, OutputError> {
-    let crawl = match state {
-        Some(state) => continued::attach(crawl, &options.outputs, state)?,
-        None => attach_new(crawl, &options.outputs)?,
-    };
+    let crawl = attached::attach(crawl, options, state)?;
     Ok(match Stdout::of(options, view) {
         Stdout::PageLines => crawl.observe(PageLines { to: StandardOutput }),
         Stdout::Results | Stdout::Summary => crawl,
     })
-}
-
-/// Attaches all outputs. It opens all files before it empties the first, so a crawl that cannot start keeps the previous results.
-fn attach_new(mut crawl: Crawl, outputs: &Outputs) -> Result<Crawl, OutputError> {
-    if let Some(path) = &outputs.warc {
-        let archive = archive_options(&crawl, path, outputs);
-        crawl = crawl.observe(Archive::create(archive).map_err(OutputError::Open)?);
-    }
-    if let Some(folder) = &outputs.save {
-        crawl = crawl.observe(SavedFiles::create(folder).map_err(OutputError::Open)?);
-    }
-    let [output, links, refused] = open_all(outputs)?;
-    if let Some((path, to)) = output {
-        crawl = match outputs.format_of(path) {
-            Format::Jsonl => crawl.observe(JsonLines::new(to)),
-            Format::Csv => {
-                let csv = Csv::new(to, &crawl.config().options().fields).map_err(OutputError::Open)?;
-                crawl.observe(csv)
-            }
-        };
-    }
-    if let Some((path, to)) = links {
-        crawl = crawl.observe(match outputs.format_of(path) {
-            Format::Jsonl => LinkGraph::new(to),
-            Format::Csv => LinkGraph::csv(to).map_err(OutputError::Open)?,
-        });
-    }
-    if let Some((path, to)) = refused {
-        crawl = crawl.observe(match outputs.format_of(path) {
-            Format::Jsonl => RefusedReport::new(to),
-            Format::Csv => RefusedReport::csv(to).map_err(OutputError::Open)?,
-        });
-    }
-    Ok(crawl)
 }
 
 /// Prints the summary to the standard stream that has no data.
@@ -210,40 +150,6 @@ pub(crate) fn print_summary(summary: &Summary, options: &Options, view: &Progres
         Stdout::Results | Stdout::PageLines => drop(write!(io::stderr(), "{}", summary.with_names(flag::of))),
     }
     Ok(())
-}
-
-/// The name and the writer of one output of records.
-type Destination<'o> = Option<(&'o Path, Box<dyn Write + Send>)>;
-
-/// Opens the files of records, and empties them when all are open.
-///
-/// Each is opened once, because the reader of a named pipe takes the first close as the end.
-fn open_all(outputs: &Outputs) -> Result<[Destination<'_>; 3], OutputError> {
-    let open = |path: &PathBuf| {
-        if is_stdout(path) {
-            Ok(None)
-        } else {
-            OutputFile::append(path).map(Some)
-        }
-    };
-    let paths = [&outputs.output, &outputs.links, &outputs.refused].map(Option::as_ref);
-    let opened = paths.map(|path| {
-        path.map(|path| open(path).map(|file| (path.as_path(), file)))
-            .transpose()
-    });
-    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
-    refuse_shared(outputs)?;
-    let [output, links, refused] = opened.map(|file| file.map_err(OutputError::Open));
-    let opened = [output?, links?, refused?];
-    let empty = |(path, file): (_, Option<OutputFile>)| -> Result<(_, Box<dyn Write + Send>), OutputError> {
-        let Some(mut file) = file else {
-            return Ok((path, Box::new(StandardOutput)));
-        };
-        file.empty().map_err(OutputError::Open)?;
-        Ok((path, Box::new(file)))
-    };
-    let [output, links, refused] = opened.map(|file| file.map(empty).transpose());
-    Ok([output?, links?, refused?])
 }
 
 /// Standard output, whose errors say that they are its own.

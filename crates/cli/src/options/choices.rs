@@ -1,79 +1,81 @@
 //! The options that have a fixed list of values.
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use frontier::Reach;
-use sieve::{Hashing, OnSaturation};
+use sieve::OnSaturation;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
-    /// One line of text per record.
     Text,
-    /// One JSON object per record, with its fields.
     Json,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum OnSaturationArg {
-    /// Drop a growing share of the new URLs; the log and the summary say at least how many.
-    Warn,
-    /// Add a layer: the share that is dropped stays below --false-positive-rate, and the memory grows.
-    Grow,
-    /// Refuse new URLs, fetch what is queued, and count the links that were refused.
-    Refuse,
+/// The format of a file of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Jsonl,
+    Csv,
 }
 
-impl From<OnSaturationArg> for OnSaturation {
-    fn from(policy: OnSaturationArg) -> Self {
-        match policy {
-            OnSaturationArg::Warn => Self::Warn,
-            OnSaturationArg::Grow => Self::Grow,
-            OnSaturationArg::Refuse => Self::Refuse,
-        }
-    }
+/// Makes the parser of a value from its names, meanings and help.
+fn one_of<T, const N: usize>(choices: [(&'static str, T, &'static str); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let named = choices.map(|(name, _, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(named).try_map(move |text| {
+        let chosen = choices.iter().find(|(name, ..)| *name == text);
+        chosen.map(|(_, value, _)| *value).ok_or("no such value")
+    })
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum HashArg {
-    /// MurmurHash3.
-    Murmur3,
-    /// XXH3, the fastest.
-    Xxh3,
-    /// SipHash-2-4: without its key, no site can craft URLs that collide.
-    Hardened,
+pub(super) fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    one_of([
+        ("text", LogFormat::Text, "One line of text per record"),
+        ("json", LogFormat::Json, "One JSON object per record, with its fields"),
+    ])
 }
 
-impl HashArg {
-    pub(super) fn with(self, secret: u128) -> Hashing {
-        let seed = secret as u64;
-        match self {
-            Self::Murmur3 => Hashing::Murmur3 { seed },
-            Self::Xxh3 => Hashing::Xxh3 { seed },
-            Self::Hardened => Hashing::Hardened {
-                key: secret.to_le_bytes(),
-            },
-        }
-    }
+pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+    one_of([
+        ("jsonl", Format::Jsonl, "One JSON object per line"),
+        ("csv", Format::Csv, "CSV (RFC 4180) with a header line"),
+    ])
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum ReachArg {
-    /// Links to the host of a seed, on every port.
-    Host,
-    /// Links to the registrable domain of a seed: from www.example.com also docs.example.com.
-    Site,
-    /// Links to the host and the directory of a seed: from example.com/docs/ also example.com/docs/a.
-    Prefix,
-    /// All links.
-    Any,
+pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {
+    one_of([
+        ("host", Reach::Host, "Links to the host of a seed, on every port"),
+        (
+            "site",
+            Reach::Site,
+            "Links to the registrable domain of a seed: from www.example.com also docs.example.com",
+        ),
+        (
+            "prefix",
+            Reach::Prefix,
+            "Links to the host and the directory of a seed: from example.com/docs/ also example.com/docs/a",
+        ),
+        ("any", Reach::Any, "All links"),
+    ])
 }
 
-impl From<ReachArg> for Reach {
-    fn from(reach: ReachArg) -> Self {
-        match reach {
-            ReachArg::Host => Self::Host,
-            ReachArg::Site => Self::Site,
-            ReachArg::Prefix => Self::Prefix,
-            ReachArg::Any => Self::Any,
-        }
-    }
+pub(super) fn on_saturation() -> impl TypedValueParser<Value = OnSaturation> {
+    one_of([
+        (
+            "warn",
+            OnSaturation::Warn,
+            "Drop a growing share of the new URLs; the log and the summary say at least how many",
+        ),
+        (
+            "grow",
+            OnSaturation::Grow,
+            "Add a layer: the share that is dropped stays as promised, and the memory grows",
+        ),
+        (
+            "refuse",
+            OnSaturation::Refuse,
+            "Refuse new URLs, fetch what is queued, and count the links that were refused",
+        ),
+    ])
 }

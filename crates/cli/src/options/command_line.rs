@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _, ValueHint};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, ValueHint};
 use terminal_size::{Width, terminal_size};
 
 use super::Cli;
-use super::seeds;
+use super::seeds::{self, Site};
+use super::settings;
 use super::state::StateCommand;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: [&str; 27] = [
+const COMMON: [&str; 28] = [
     "seed_urls",
     "seeds",
     "recrawl",
     "config",
+    "set",
     "output",
     "links",
     "refused",
@@ -123,6 +125,11 @@ fn with_rules(command: Command) -> Command {
             let is_common = COMMON.contains(&argument.get_id().as_str());
             let argument = argument.hide_short_help(!is_common);
             let is_single = matches!(argument.get_action(), ArgAction::Set | ArgAction::SetTrue);
+            let argument = match argument.get_action().takes_values() {
+                // So that the error names the option.
+                true if !argument.is_positional() => argument.allow_negative_numbers(true),
+                _ => argument,
+            };
             if is_single && !names_a_file(&argument) && !argument.is_positional() {
                 let id = argument.get_id().clone();
                 argument.overrides_with(id)
@@ -154,6 +161,17 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
     try_parse(arguments).unwrap_or_else(|error| error.exit())
 }
 
+/// Reads the options of a crawl, without the name of the program. They may lack what they need, such as seeds. Ends the process if they are
+/// not valid.
+pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
+    let command = || with_rules(Site::augment_args(Command::new("crawler").no_binary_name(true)));
+    let matches = match command().try_get_matches_from(arguments) {
+        Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => with_example(error, &mut command()).exit(),
+        _ => command().ignore_errors(true).get_matches_from(arguments),
+    };
+    (command(), matches)
+}
+
 /// Reads the arguments.
 ///
 /// # Errors
@@ -175,17 +193,23 @@ where
     Ok(cli)
 }
 
-/// Adds an example to the error about a command line without a seed.
+/// Adds to an error what its user can write instead.
 fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
-    let lacks_seed = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(names)) => names.iter().any(|name| name.contains("SEED_URL")),
-        _ => false,
+    let given = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.concat(),
+        Some(ContextValue::String(name)) => name.clone(),
+        _ => return error,
     };
-    if error.kind() == ErrorKind::MissingRequiredArgument && lacks_seed {
-        let text = "give a page to start from, such as: crawler example.com";
-        command.error(ErrorKind::MissingRequiredArgument, text)
-    } else {
-        error
+    let name = given.trim_start_matches('-');
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument if name.contains("SEED_URL") => {
+            command.error(error.kind(), "give a page to start from, such as: crawler example.com")
+        }
+        ErrorKind::UnknownArgument if settings::find(name).is_some() => command.error(
+            error.kind(),
+            format!("{name} is a setting: write --set {name}=VALUE, or {name} = VALUE in a --config file"),
+        ),
+        _ => error,
     }
 }
 

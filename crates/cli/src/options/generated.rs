@@ -9,6 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::command;
 use super::command_line::{EXIT_CODES, UNITS};
+use super::settings;
 
 /// Returns the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
@@ -34,6 +35,8 @@ pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
     man.render_options_section(&mut page)?;
     // The library would refer to manual pages of the subcommands, which do not exist.
     section("SUBCOMMANDS", &subcommands).to_writer(&mut page)?;
+    let settings: Vec<_> = settings::ALL.iter().map(described_setting).collect();
+    section("SETTINGS (--set NAME=VALUE)", &settings).to_writer(&mut page)?;
     section("UNITS", &owned(&UNITS)).to_writer(&mut page)?;
     section("EXIT STATUS", &owned(&EXIT_CODES)).to_writer(&mut page)?;
     man.render_version_section(&mut page)?;
@@ -43,6 +46,14 @@ pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
 fn described(subcommand: &Command) -> Option<(String, String)> {
     let about = subcommand.get_about()?.to_string();
     Some((format!("crawler {}", subcommand.get_name()), about))
+}
+
+fn described_setting(setting: &settings::Setting) -> (String, String) {
+    let default = match setting.default_value() {
+        value if value.is_empty() => value,
+        value => format!(" [default: {value}]"),
+    };
+    (setting.name.to_owned(), format!("{}{default}", setting.about))
 }
 
 fn owned(rows: &[(&str, &str)]) -> Vec<(String, String)> {

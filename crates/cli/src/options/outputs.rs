@@ -4,100 +4,64 @@ use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use crawler::CrawlOptions;
-use crawler::page::select::{Field, SelectLimits};
+use clap::Args;
+use crawler::page::select::Field;
+use crawler::{CrawlOptions, HttpOptions};
 use file_id::{FileId, get_file_id};
 
-use super::values::{parse_count, parse_size, show_count, show_size};
+use super::choices::{self, Format};
+use super::values::parse_size;
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Outputs {
     /// Write a line per fetched page to this file: JSON, or CSV for a name in .csv.
     ///
-    /// --format overrides the name. The name - is standard output. An existing file is replaced.
-    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
+    /// The name - is standard output. An existing file is replaced. A given format wins over the name.
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Write a line per link of each page to this file.
     ///
-    /// Its fields are from, to, kind, nofollow and verdict. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Its fields are from, to, kind, nofollow and verdict. The format is chosen as for --output. The name - is standard output. An
+    /// existing file is replaced.
+    #[arg(long, value_name = "FILE")]
     pub(crate) links: Option<PathBuf>,
     /// Write a line per refused or failed URL to this file, with the reason.
     ///
-    /// Each line has the page with the link. URLs that still wait when a crawl is stopped are not among them: crawler list DIR --waiting has those of --state. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// Each line has the page with the link. URLs that still wait when a crawl is stopped are not among them: crawler list DIR --waiting
+    /// has those of a state directory. The format is chosen as for --output. The name - is standard output. An existing file is replaced.
+    #[arg(long, value_name = "FILE")]
     pub(crate) refused: Option<PathBuf>,
     /// Add a field to the objects of --output; repeatable.
     ///
     /// The objects have it under "selected", as a list of strings. NAME=SELECTOR takes the text of each element that the CSS
     /// selector matches. NAME=SELECTOR::text takes the text directly inside the element, and NAME=SELECTOR::attr(ATTRIBUTE) an
-    /// attribute. For example: --select title=h1 --select 'price=.price::text' --select 'image=img::attr(src)'
-    #[arg(long, value_name = "NAME=SELECTOR", requires = "output", help_heading = "Output")]
+    /// attribute. For example: 'price=.price::text', 'image=img::attr(src)'
+    #[arg(long, value_name = "NAME=SELECTOR", requires = "output")]
     select: Vec<Field>,
-    /// Maximum values of one selected field on a page.
-    ///
-    /// Further values are left out. The summary counts them, in the row "selected".
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = show_count(crawler::config::DEFAULT_MAX_SELECT_VALUES),
-        value_parser = parse_count::<usize>,
-        help_heading = "Output"
-    )]
-    max_select_values: usize,
-    /// Maximum size of all values of one selected field on a page.
-    ///
-    /// The rest is dropped, and counted.
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = show_size(crawler::config::DEFAULT_MAX_SELECT_BYTES),
-        value_parser = parse_size::<usize>,
-        help_heading = "Output"
-    )]
-    max_select_bytes: usize,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
     /// The file is compressed if its name ends in .gz. The crawler appends to an existing file.
-    #[arg(long, value_name = "FILE", value_parser = parse_file, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) warc: Option<PathBuf>,
     /// Maximum size of one archive file.
     ///
     /// Then the archive continues in FILE-00001.warc.gz and so on. By default there is no limit.
-    #[arg(
-        long,
-        value_name = "SIZE",
-        value_parser = parse_size::<NonZeroU64>,
-        requires = "warc",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>, requires = "warc")]
     pub(crate) warc_max_bytes: Option<NonZeroU64>,
-    /// Name or address of the archive's operator, for its header.
-    #[arg(long, value_name = "TEXT", requires = "warc", value_parser = parse_line, help_heading = "Output")]
-    pub(crate) warc_operator: Option<String>,
     /// Format of the files of --output, --links and --refused.
     ///
     /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it
     /// starts with =, +, - or @) gets an apostrophe in front.
-    #[arg(long, value_name = "FORMAT", value_enum, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", value_parser = choices::format())]
     pub(crate) format: Option<Format>,
     /// Save the bodies of pages as files in this folder.
     ///
-    /// Every page that answered 2xx is saved, unless its body is empty. https://example.com/docs/a becomes DIR/example.com/docs/a.html. The names are safe: nothing is written outside of the folder. The
-    /// objects of --output have the name of the file under "saved_as". Bodies of every type are read whole, up to --max-body. Files of
-    /// an earlier crawl are replaced.
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    /// Every page that answered 2xx is saved, unless its body is empty. https://example.com/docs/a becomes DIR/example.com/docs/a.html.
+    /// The names are safe: nothing is written outside of the folder. The objects of --output have the name of the file under "saved_as".
+    /// Bodies of every type are read whole, up to --max-body. Files of an earlier crawl are replaced.
+    #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
-}
-
-/// The format of a file of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One JSON object per line.
-    Jsonl,
-    /// CSV (RFC 4180) with a header line.
-    Csv,
 }
 
 impl Format {
@@ -106,27 +70,16 @@ impl Format {
         let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
         if is_csv { Self::Csv } else { Self::Jsonl }
     }
-
-    /// Returns the option for it.
-    pub(crate) fn option(self) -> &'static str {
-        match self {
-            Self::Jsonl => "--format jsonl",
-            Self::Csv => "--format csv",
-        }
-    }
 }
 
 impl Outputs {
     /// Sets the options of the crawl that the outputs need.
-    pub(crate) fn apply_to(&self, crawl: &mut CrawlOptions) {
+    pub(super) fn write_to(&self, crawl: &mut CrawlOptions, http: &mut HttpOptions) {
         crawl.fields.clone_from(&self.select);
-        crawl.select_limits = SelectLimits {
-            values: self.max_select_values,
-            bytes: self.max_select_bytes,
-        };
         crawl.fingerprints = self.output.is_some();
         crawl.keep_bodies = self.save.is_some();
         crawl.report_links = self.links.is_some() || self.refused.is_some();
+        http.keep_exchanges = self.warc.is_some();
     }
 
     /// Returns the files of records.
@@ -194,13 +147,6 @@ fn parse_file(text: &str) -> Result<PathBuf, String> {
         return Err("an archive cannot go to standard output: give a file".to_owned());
     }
     Ok(PathBuf::from(text))
-}
-
-fn parse_line(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.contains(char::is_control) {
-        return Err("give one line of text".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 pub(crate) fn is_stdout(path: &Path) -> bool {

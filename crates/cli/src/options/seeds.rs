@@ -38,8 +38,8 @@ pub(crate) struct Site {
     ///
     /// The crawl may be stopped or killed at any moment. No page is lost, at most --concurrency pages are fetched again, and each line of
     /// the outputs is there once. The same outputs must be given, as files; page lines on standard output may be repeated. Other options may
-    /// change, except those on which the state depends, such as --capacity. --max-pages counts the pages of all runs, --max-time the
-    /// time of one.
+    /// change, except those on which the state depends, such as --capacity. The maximum of pages is for all runs, that of the time
+    /// for one.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
     /// Sync --state and the outputs to the disk this often, if they changed.
@@ -50,7 +50,6 @@ pub(crate) struct Site {
         value_name = "DURATION",
         default_value = show_duration(crawler::config::DEFAULT_SYNC_INTERVAL),
         value_parser = parse_duration,
-        allow_negative_numbers = true,
         requires = "state",
         help_heading = "Output"
     )]
@@ -58,13 +57,12 @@ pub(crate) struct Site {
     /// Fetch the pages of --state again whose last fetch is older than this.
     ///
     /// The crawler sends the ETag or Last-Modified header of each page. A server then sends only the pages that changed. Each fetch gets a line of --output. The crawl ends when no
-    /// page is older and nothing is queued; a page that comes of age meanwhile is fetched again, too. --max-pages and --max-pages-per-host do not count
-    /// these fetches; but once --max-pages is spent, the crawl ends without them.
+    /// page is older and nothing is queued; a page that comes of age meanwhile is fetched again, too. The limits on pages do not count these
+    /// fetches; but once --max-pages is spent, the crawl ends without them.
     #[arg(
         long,
         value_name = "AGE",
         value_parser = parse_duration_above_zero,
-        allow_negative_numbers = true,
         requires = "state",
         help_heading = "Input"
     )]

@@ -4,11 +4,13 @@
 //! because a file is easier to come by than the command line of a process. Such a command must be repeated by its user.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use clap::ArgAction;
+use clap::parser::ValueSource;
 use frontier::Frontier;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,9 @@ use crate::options::{self, Cli, Command, Site};
 
 /// The file in the state directory.
 const FILE: &str = "command.json";
+
+/// Stands for the name of the seeds, which have none.
+const SEEDS: &str = "";
 
 /// Why a command cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +34,8 @@ pub(crate) enum ArgumentsError {
     NoDatabase { dir: PathBuf },
     #[error("{} cannot be read: {why}. Repeat the whole command with --state", file.display())]
     Unreadable { file: PathBuf, why: String },
+    #[error("an argument is not UTF-8: repeat the whole command with --state")]
+    NotText,
     #[error("--state is the directory that is resumed, {}: leave it out", dir.display())]
     OtherState { dir: PathBuf },
     #[error("the command of the crawl in {} is not kept, because of {why}: repeat the whole command", dir.display())]
@@ -60,137 +67,109 @@ enum KeptCommand {
 
 /// Reads the arguments, or those of the crawl to resume. Ends the process if they are not valid.
 pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
-    let mut cli = parse_given(given)?;
+    let cli = parse_given(given)?;
     let Some(Command::Resume { dir, changed }) = &cli.command else {
         return Ok(cli);
     };
     let dir = dir
         .canonicalize()
         .map_err(|_| ArgumentsError::NoCrawl { dir: dir.clone() })?;
-    if changed.iter().any(|argument| names_state(argument)) {
+    let changed = Given::read(changed).ok_or(ArgumentsError::NotText)?;
+    if changed.has("state") {
         return Err(ArgumentsError::OtherState { dir });
     }
-    // The later of two equal options wins. Those that name a file may not be given twice.
-    let mut given = without_clusters(kept_arguments(&dir)?);
+    let kept = kept_arguments(&dir)?;
     if Frontier::is_missing(&dir) {
         return Err(ArgumentsError::NoDatabase { dir });
     }
-    let changed = &without_clusters(changed.clone());
-    if changed.iter().any(|argument| is_verbosity(argument)) {
-        // These alone would add up, and silence warnings.
-        given.retain(|argument| !is_verbosity(argument));
-    }
-    // The same options once more need no place. A seed may be equal to the value of an option.
-    let is_option = |first: &OsString| first.to_string_lossy().starts_with('-');
-    if !(given.ends_with(changed) && changed.first().is_some_and(is_option)) {
-        remove_replaced(&mut given, changed);
-        // What follows -- are seeds.
-        let end = given.iter().position(|argument| argument == "--");
-        let end = end.unwrap_or(given.len());
-        given.splice(end..end, changed.iter().cloned());
-    }
-    cli = parse_given(given)?;
+    let given = Given::read(&kept).ok_or(ArgumentsError::NotText)?;
+    let given = given.changed_by(changed).arguments();
+    let program = OsString::from("crawler");
+    let mut cli = parse_given(
+        std::iter::once(program)
+            .chain(given.into_iter().map(OsString::from))
+            .collect(),
+    )?;
     // It may have been moved since.
     cli.site.state = Some(dir);
     Ok(cli)
-}
-
-/// Writes options of one letter that share a dash, such as `-qo FILE`, one by one.
-fn without_clusters(arguments: Vec<OsString>) -> Vec<OsString> {
-    let command = options::command();
-    let takes_no_value = |letter: char| {
-        let mut all = command.get_arguments();
-        all.any(|option| option.get_short() == Some(letter) && !option.get_action().takes_values())
-    };
-    let mut written = Vec::new();
-    for argument in arguments {
-        let mut argument = argument;
-        while let Some((first, rest)) = argument.to_str().and_then(|text| {
-            let mut letters = text.strip_prefix('-')?.chars();
-            let first = letters.next().filter(|letter| takes_no_value(*letter))?;
-            let rest = letters.as_str();
-            (!rest.is_empty()).then(|| (first, format!("-{rest}")))
-        }) {
-            written.push(format!("-{first}").into());
-            argument = rest.into();
-        }
-        written.push(argument);
-    }
-    written
-}
-
-/// Returns whether an argument names a state directory.
-fn names_state(argument: &OsStr) -> bool {
-    let text = argument.to_string_lossy();
-    text == "--state" || text.starts_with("--state=")
-}
-
-/// Returns whether an argument is `-q`, `-v`, several of them, or their long form.
-fn is_verbosity(argument: &OsStr) -> bool {
-    let text = argument.to_string_lossy();
-    let letters = text.strip_prefix('-').unwrap_or_default();
-    let is_only = |letter: char| !letters.is_empty() && letters.chars().all(|other| other == letter);
-    matches!(&*text, "--quiet" | "--verbose") || is_only('q') || is_only('v')
-}
-
-/// Removes the options that name a file, if they are among the changed ones.
-fn remove_replaced(given: &mut Vec<OsString>, changed: &[OsString]) {
-    let command = options::command();
-    for option in command.get_arguments().filter(|option| options::names_a_file(option)) {
-        let names = names(option);
-        if changed.iter().any(|argument| part_of(argument, &names).is_some()) {
-            let mut is_value = false;
-            given.retain(|argument| {
-                let part = part_of(argument, &names).filter(|_| !is_value);
-                let is_kept = part.is_none() && !is_value;
-                is_value = part == Some(Part::Name);
-                is_kept
-            });
-        }
-    }
-}
-
-/// The names of an option, as they are written.
-fn names(option: &clap::Arg) -> Vec<String> {
-    let long = option.get_long().into_iter().map(str::to_owned);
-    let aliases = option
-        .get_all_aliases()
-        .unwrap_or_default()
-        .into_iter()
-        .map(str::to_owned);
-    let short = option.get_short().map(|letter| format!("-{letter}"));
-    long.chain(aliases)
-        .map(|name| format!("--{name}"))
-        .chain(short)
-        .collect()
-}
-
-/// What an argument is of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Its name. The value follows.
-    Name,
-    /// Its name and value.
-    Whole,
-}
-
-fn part_of(argument: &OsStr, names: &[String]) -> Option<Part> {
-    let text = argument.to_string_lossy();
-    names.iter().find_map(|name| {
-        let rest = text.strip_prefix(name.as_str())?;
-        match rest.chars().next() {
-            None => Some(Part::Name),
-            Some('=') => Some(Part::Whole),
-            Some(_) if !name.starts_with("--") => Some(Part::Whole),
-            Some(_) => None,
-        }
-    })
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     let mut cli = options::parse(config_file::arguments(given.clone())?);
     cli.site.given = given;
     Ok(cli)
+}
+
+/// Options as they were given, by their long names, with the values of each; a flag has an empty one for each time.
+struct Given(Vec<(String, Vec<String>)>);
+
+impl Given {
+    /// Reads arguments that may lack what they need, such as seeds. Returns `None` if one is not UTF-8. Ends the process if they are not valid.
+    fn read(arguments: &[OsString]) -> Option<Self> {
+        let (command, matches) = options::parse_some(arguments);
+        let mut given = Vec::new();
+        for argument in command.get_arguments() {
+            let id = argument.get_id().as_str();
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let values = match argument.get_action() {
+                ArgAction::SetTrue => vec![String::new()],
+                ArgAction::Count => vec![String::new(); usize::from(matches.get_count(id))],
+                _ => {
+                    let values = matches.get_raw(id)?.map(|value| value.to_str().map(str::to_owned));
+                    values.collect::<Option<_>>()?
+                }
+            };
+            given.push((argument.get_long().unwrap_or(SEEDS).to_owned(), values));
+        }
+        Some(Self(given))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| given == name)
+    }
+
+    /// Adds the values of options that can be repeated, and replaces other options.
+    fn changed_by(mut self, changed: Self) -> Self {
+        for (name, values) in changed.0 {
+            if is_repeatable(&name) {
+                match self.0.iter_mut().find(|(given, _)| *given == name) {
+                    Some((_, given)) => {
+                        given.retain(|value| !values.contains(value));
+                        given.extend(values);
+                    }
+                    None => self.0.push((name, values)),
+                }
+            } else {
+                let is_verbosity = |name: &str| matches!(name, "quiet" | "verbose");
+                self.0
+                    .retain(|(given, _)| *given != name && !(is_verbosity(given) && is_verbosity(&name)));
+                self.0.push((name, values));
+            }
+        }
+        self
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        for (name, values) in &self.0 {
+            arguments.extend(values.iter().map(|value| match name.as_str() {
+                SEEDS => value.clone(),
+                _ if value.is_empty() => format!("--{name}"),
+                _ => format!("--{name}={value}"),
+            }));
+        }
+        arguments
+    }
+}
+
+fn is_repeatable(name: &str) -> bool {
+    let command = options::command();
+    let mut all = command.get_arguments();
+    name == SEEDS
+        || all.any(|option| option.get_long() == Some(name) && matches!(option.get_action(), ArgAction::Append))
 }
 
 /// Enters the folder in which the last run was started, and returns its arguments.
@@ -214,10 +193,7 @@ fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
         }),
         KeptCommand::Arguments { folder, arguments } => {
             env::set_current_dir(&folder).map_err(|source| ArgumentsError::Folder { folder, source })?;
-            Ok(std::iter::once("crawler".to_owned())
-                .chain(arguments)
-                .map(OsString::from)
-                .collect())
+            Ok(arguments.into_iter().map(OsString::from).collect())
         }
     }
 }
@@ -251,14 +227,8 @@ fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
     if site.seeds.as_deref().is_some_and(options::is_stdout) {
         return Err("--seeds -");
     }
-    let arguments = site
-        .given
-        .iter()
-        .skip(1)
-        .map(|argument| argument.to_str().map(str::to_owned));
-    let arguments: Vec<_> = arguments
-        .collect::<Option<_>>()
-        .ok_or("an argument that is not UTF-8")?;
+    let given = Given::read(site.given.get(1..).unwrap_or_default());
+    let arguments = given.ok_or("an argument that is not UTF-8")?.arguments();
     for (secret, option) in site.secrets() {
         // One of a --config file is not among the arguments.
         if arguments.iter().any(|argument| argument.contains(secret)) {

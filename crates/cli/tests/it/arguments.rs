@@ -124,7 +124,7 @@ fn an_invalid_value_is_refused_with_a_valid_example() {
         ("--max-body", "10 bodies", "64MiB"),
         ("--max-body", "0", "1 or more"),
         ("--max-redirects", "256", "too large"),
-        ("--retry-jitter", "101", "from 0 to 100"),
+        ("--set", "retry-jitter=101", "from 0 to 100"),
     ] {
         fails(&[option, value, "http://127.0.0.1:1/"], 2, &[option, value, example]);
     }
@@ -240,8 +240,8 @@ fn with_a_maximum_crawl_delay_of_zero_only_the_delay_option_counts() {
         "-q",
         "--delay",
         "1ms",
-        "--max-crawl-delay",
-        "0",
+        "--set",
+        "max-crawl-delay=0",
         "--max-time",
         "20s",
         &seed,

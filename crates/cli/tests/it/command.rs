@@ -67,8 +67,8 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
         "30",
         "--on-saturation",
         "warn",
-        "--hash-seed",
-        "1",
+        "--set",
+        "hash-seed=1",
     ];
     let Printed {
         stdout: summary,
@@ -116,7 +116,13 @@ fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links()
 #[test]
 fn every_hash_finds_every_page_and_no_log_shows_the_hash_seed() {
     for hash in ["murmur3", "xxh3", "hardened"] {
-        let Printed { stdout, stderr } = succeeds(&["demo", "-vv", "--hash", hash, "--hash-seed", "8675309424242"]);
+        let Printed { stdout, stderr } = succeeds(&[
+            "demo",
+            "-vv",
+            "--set",
+            &format!("hash={hash}"),
+            "--set=hash-seed=8675309424242",
+        ]);
         assert!(!stdout.contains("8675309424242") && !stderr.contains("8675309424242"));
     }
 }
@@ -303,7 +309,7 @@ fn an_option_is_not_a_seed_and_a_subcommand_goes_first() {
     let seeds = folder.join("seeds.txt");
     fs::write(&seeds, "\u{feff}http://127.0.0.1:1/\n").unwrap();
     fails(
-        &["--seeds", seeds.to_str().unwrap(), "--max-first-downtime", "0.1"],
+        &["--seeds", seeds.to_str().unwrap(), "--set", "max-first-downtime=0.1"],
         1,
         &["nothing was fetched"],
     );
@@ -370,8 +376,8 @@ fn an_incomplete_crawl_fails_with_fail_on_incomplete() {
     let seed = format!("http://127.0.0.1:{port}/");
     let quick = [
         "-q",
-        "--max-first-downtime",
-        "0.2",
+        "--set",
+        "max-first-downtime=0.2",
         "--delay",
         "0",
         "--scope",
@@ -397,7 +403,7 @@ fn an_incomplete_crawl_fails_with_fail_on_incomplete() {
 fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
     let seed = format!("http://127.0.0.1:{}/", refused_port());
     let begun = Instant::now();
-    let output = crawler(&["--max-first-downtime", "1", "--log-format", "json", &seed]);
+    let output = crawler(&["--set", "max-first-downtime=1", "--log-format", "json", &seed]);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -441,7 +447,7 @@ fn a_crawl_without_a_page_exits_with_code_1_and_the_status() {
 
 #[test]
 fn a_dead_seed_has_a_remedy_for_its_cause_and_a_dead_second_seed_is_named() {
-    let quick = ["--max-first-downtime", "0.2", "--delay", "0"];
+    let quick = ["--set", "max-first-downtime=0.2", "--delay", "0"];
     let dead = format!("http://127.0.0.1:{}/", refused_port());
     let remedy = "is the server running?";
     fails(

@@ -484,11 +484,11 @@ fn complaint(behaviour: &'static Behaviour) -> Option<String> {
             "--timeout",
             timeout,
         ])
-        .args(["--max-attempts", &ATTEMPTS.to_string(), "--retry-jitter", "0"])
+        .args(["--max-attempts", &ATTEMPTS.to_string(), "--set=retry-jitter=0"])
         .args(["--max-body", "65536"])
-        .args(["--retry-wait", &WAIT.as_secs_f64().to_string()])
-        .args(["--max-first-downtime", &DOWNTIME.as_secs_f64().to_string()])
-        .args(["--max-host-downtime", &DOWNTIME.as_secs_f64().to_string()])
+        .arg(format!("--set=retry-wait={}", WAIT.as_secs_f64()))
+        .arg(format!("--set=max-first-downtime={}", DOWNTIME.as_secs_f64()))
+        .arg(format!("--set=max-host-downtime={}", DOWNTIME.as_secs_f64()))
         .env("SSL_CERT_FILE", AUTHORITY)
         .output()
         .unwrap();

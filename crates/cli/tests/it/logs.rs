@@ -188,7 +188,7 @@ fn results_go_to_standard_output_and_the_log_to_standard_error() {
 #[test]
 fn the_error_that_ends_the_command_is_the_last_record() {
     let seed = "http://127.0.0.1:1/";
-    let arguments = ["--max-first-downtime", "0.1", seed];
+    let arguments = ["--set", "max-first-downtime=0.1", seed];
     let text = crawler(&arguments).output().unwrap();
     let last = stderr(&text).lines().last().unwrap();
     assert!(last.starts_with("crawler: nothing was fetched: "), "{last}");
@@ -272,7 +272,7 @@ fn runs() -> Vec<Output> {
     fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":").unwrap();
     let dead: Vec<String> = (1..20).map(|port| format!("http://127.0.0.1:{port}/")).collect();
     let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
-    let json = ["--log-format", "json", "--max-first-downtime", "0.1"];
+    let json = ["--log-format", "json", "--set", "max-first-downtime=0.1"];
     let saturated = ["demo", "--capacity", "100"];
     let with_state = [
         &json[..],
@@ -296,7 +296,14 @@ fn runs() -> Vec<Output> {
         [&json[..], &["--delay", "0"], &dead].concat(),
         [
             &json[..],
-            &["--delay", "0", "--max-near-duplicates", "2", "--output", &pages, &alike],
+            &[
+                "--delay",
+                "0",
+                "--set=max-near-duplicates=2",
+                "--output",
+                &pages,
+                &alike,
+            ],
         ]
         .concat(),
         [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),

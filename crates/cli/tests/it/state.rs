@@ -273,9 +273,9 @@ fn options_that_change_are_refused_or_take_effect_or_are_told_to_hold_for_new_li
         &["begun with --scope ", "which cannot become any"],
     );
     fails(
-        &with(&["--hash", "xxh3"]),
+        &with(&["--set=hash=xxh3"]),
         2,
-        &["--hash murmur3, which cannot become xxh3"],
+        &["--set hash murmur3, which cannot become xxh3"],
     );
     fails(
         &with(&["--exact"]),
@@ -410,10 +410,10 @@ fn near_duplicates_that_were_dropped_leave_the_crawl_incomplete_when_their_limit
     // With an output, every page is compared; without one, one page of 32 is, until the site looks like a trap.
     let options = ["-q", "--delay", "0", "--state", &state, "-o", &pages];
     let with = |more: &[&'static str]| [&options[..], more, &[&seed]].concat();
-    let narrow = with(&["--max-near-duplicates", "1", "--max-near-duplicates-in-all", "2"]);
+    let narrow = with(&["--set=max-near-duplicates=1", "--set=max-near-duplicates-in-all=2"]);
     let narrow = succeeds(&narrow).stdout;
     assert!(number(&narrow, "pages ") < 101, "{narrow}");
-    let wide = succeeds(&with(&["--max-near-duplicates-in-all", "1000"])).stdout;
+    let wide = succeeds(&with(&["--set=max-near-duplicates-in-all=1000"])).stdout;
     assert!(
         number(&wide, "pages ") < 101 && wide.contains("refused in an earlier run"),
         "{wide}"

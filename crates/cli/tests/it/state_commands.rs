@@ -408,9 +408,9 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     // Two of them would silence warnings.
     succeeds(&["resume", &state, "-q"]);
     succeeds(&["resume", &state, "-q"]);
-    assert_eq!(command().matches("\"-q\"").count(), 1);
+    assert_eq!(command().matches("\"--quiet\"").count(), 1);
     succeeds(&["resume", &state, "-v"]);
-    assert!(!command().contains("\"-q\""));
+    assert!(!command().contains("\"--quiet\""));
     succeeds(&["resume", &state, "--max-pages", "100"]);
     assert_eq!(fetched(), 13);
     assert_eq!(fs::read_to_string(pages).unwrap().lines().count(), 13);
@@ -482,7 +482,13 @@ fn secrets_are_not_kept_for_resume_which_says_so() {
 fn status_and_the_log_say_that_the_same_command_tries_again_what_got_no_answer() {
     let folder = folder("state-unanswered");
     let state = state_in(&folder);
-    let arguments = ["--max-first-downtime", "0.1", "--state", &state, "http://127.0.0.1:1/"];
+    let arguments = [
+        "--set",
+        "max-first-downtime=0.1",
+        "--state",
+        &state,
+        "http://127.0.0.1:1/",
+    ];
     fails(&arguments, 1, &["the same command tries again what got no answer"]);
     let text = succeeds(&["status", &state]).stdout;
     assert!(
@@ -506,8 +512,8 @@ fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
     let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.join(name).to_str().unwrap().to_owned());
     let closed = "http://127.0.0.1:1/page";
     let ended = crawler(&[
-        "--max-first-downtime",
-        "0",
+        "--set",
+        "max-first-downtime=0",
         "--state",
         &state,
         "--refused",

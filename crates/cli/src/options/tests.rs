@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 
 use super::command;
 use super::command_line::try_parse;
+use super::settings;
 use crawler::{CrawlOptions, HttpOptions};
 
 const INTRODUCTION: &str = "\
@@ -19,10 +20,20 @@ This file is generated from the command, and a test compares the two. To write i
 UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
 ```
 
-`crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes.
+`crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes,
+and the [settings](#settings).
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
 A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
 `crawler demo` takes the same options, except those about seeds, earlier crawls and state directories. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
+";
+
+const SETTINGS: &str = "
+## Settings
+
+Limits, waits and rules that few crawls need: `--set max-hosts=100k`, or `max-hosts = \"100k\"` in a `--config` file.
+
+| setting | default | meaning |
+|---|---|---|
 ";
 
 /// The options by heading, in the order of the help.
@@ -84,6 +95,14 @@ fn reference() -> String {
         for argument in arguments {
             let _ = writeln!(text, "{}", row(argument));
         }
+    }
+    text += SETTINGS;
+    for setting in settings::ALL {
+        let default = match setting.default_value() {
+            value if value.is_empty() => value,
+            value => format!("`{value}`"),
+        };
+        let _ = writeln!(text, "| `{}` | {default} | {} |", setting.name, setting.about);
     }
     text
 }
@@ -161,7 +180,7 @@ fn the_common_options_are_listed_outputs_and_limits_first() {
     ];
     assert_eq!(headings, expected);
     let options = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
-    assert!((20..=28).contains(&options), "{options} options in -h:\n{help}");
+    assert!((20..=30).contains(&options), "{options} options in -h:\n{help}");
     let long = command().render_long_help().to_string();
     for argument in command().get_arguments().filter_map(Arg::get_long) {
         assert!(long.contains(&format!("--{argument}")), "--help lacks --{argument}");
@@ -215,24 +234,12 @@ fn the_arguments_are_consistent() {
 fn the_defaults_are_those_of_the_library() {
     let defaults = CrawlOptions::default();
     let cli = try_parse(["crawler", "example.com"]).unwrap();
-    let options = cli.site.options.to_crawl(0);
-    let (http, http_defaults) = (cli.site.options.to_http(), HttpOptions::default());
-    assert_eq!(http.timeout, http_defaults.timeout);
-    assert_eq!(http.connect_timeout, http_defaults.connect_timeout);
-    assert_eq!(http.max_headers, http_defaults.max_headers);
-    assert_eq!(http.max_header_bytes, http_defaults.max_header_bytes);
-    assert_eq!(http.max_idle_connections, http_defaults.max_idle_connections);
+    let (options, http) = cli.site.options.to_library(0);
+    assert_eq!(format!("{http:?}"), format!("{:?}", HttpOptions::default()));
     assert_eq!(cli.site.sync_interval, defaults.sync_interval);
-    assert_eq!(options.frontier.delay, defaults.frontier.delay);
-    assert_eq!(options.frontier.scope.reach, defaults.frontier.scope.reach);
-    assert_eq!(http.max_body_bytes, http_defaults.max_body_bytes);
-    assert_eq!(options.max_sitemap_bytes, defaults.max_sitemap_bytes);
-    assert_eq!(options.max_sitemap_urls, defaults.max_sitemap_urls);
     assert_eq!(options.user_agent, defaults.user_agent);
     assert_eq!(options.concurrency, defaults.concurrency);
-    assert_eq!(options.select_limits, defaults.select_limits);
     assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
-    assert_eq!(options.frontier.scope, defaults.frontier.scope);
     // The command lets the seen-set grow, so a small capacity loses no pages.
     let frontier = frontier::FrontierConfig {
         on_saturation: sieve::OnSaturation::Grow,
@@ -246,7 +253,7 @@ fn the_defaults_are_those_of_the_library() {
 fn one_host_does_not_take_all_requests_by_default() {
     let concurrency = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        cli.site.options.to_crawl(0).concurrency.get()
+        cli.site.options.to_library(0).0.concurrency.get()
     };
     assert_eq!(concurrency(&["--per-host", "4"]), 16);
     assert_eq!(concurrency(&["--per-host", "5"]), 20);
@@ -269,13 +276,18 @@ fn values_out_of_range_are_refused() {
         ["--max-pages", "0"],
         ["--max-pages-per-host", "0"],
         ["--scope", "planet"],
-        ["--max-url-bytes", "0"],
-        ["--max-path-repeats", "0"],
         ["--max-attempts", "0"],
-        ["--max-fingerprints", "0"],
         ["--max-redirects", "256"],
-        ["--retry-wait", "-1"],
-        ["--retry-jitter", "101"],
+        ["--set", "max-url-bytes=0"],
+        ["--set", "max-path-repeats=0"],
+        ["--set", "max-fingerprints=0"],
+        ["--set", "retry-wait=-1"],
+        ["--set", "retry-jitter=101"],
+        ["--set", "connect-timeout=0"],
+        ["--set", "ignore-www=yes"],
+        ["--set", "hash=md5"],
+        ["--set", "warc-operator="],
+        ["--set", "max-hosts"],
     ] {
         let command = ["crawler", "example.com"].into_iter().chain(arguments);
         assert!(try_parse(command).is_err(), "{arguments:?}");
@@ -301,7 +313,7 @@ fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
     }
     let depth = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        cli.site.options.to_crawl(0).frontier.scope.max_depth
+        cli.site.options.to_library(0).0.frontier.scope.max_depth
     };
     assert_eq!(depth(&["-d", "1", "--max-depth", "2", "--depth", "3"]), Some(3));
 }
@@ -310,7 +322,7 @@ fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
 fn options_have_aliases_that_other_crawlers_use() {
     let options = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        let crawl = cli.site.options.to_crawl(0);
+        let (crawl, _) = cli.site.options.to_library(0);
         let frontier = &crawl.frontier;
         format!(
             "{:?} {:?} {} {}",
@@ -327,4 +339,46 @@ fn options_have_aliases_that_other_crawlers_use() {
         options(&["-d", "7", "--wait", "500ms", "--workers", "9", "-U", "me"]),
         expected
     );
+}
+
+#[test]
+fn settings_change_the_options_of_the_library_and_the_last_one_wins() {
+    let given = [
+        "--set=max-hosts=9",
+        "--set",
+        "max-hosts=5k",
+        "--set=max-queries-per-path=0",
+        "--set=ignore-www=true",
+    ];
+    let cli = try_parse(["crawler", "example.com"].iter().chain(&given)).unwrap();
+    let (crawl, _) = cli.site.options.to_library(0);
+    assert_eq!(crawl.frontier.max_hosts, 5_000);
+    assert_eq!(crawl.frontier.max_queries_per_path, None);
+    assert!(crawl.canonicalizer.rules().ignore_www);
+    for setting in settings::ALL {
+        let default = setting.default_value();
+        let assigned = format!("{}={default}", setting.name).parse::<settings::Assignment>();
+        assert!(default.is_empty() || assigned.is_ok(), "{} {default}", setting.name);
+        let as_option = try_parse(["crawler", "example.com", &format!("--{}=1", setting.name)]);
+        let error = as_option.unwrap_err().to_string();
+        assert!(error.contains(&format!("--set {}=VALUE", setting.name)), "{error}");
+    }
+    let error = try_parse(["crawler", "example.com", "--set=max-host=1"])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("a similar one is \"max-hosts\""), "{error}");
+}
+
+#[test]
+fn the_command_has_at_most_sixty_options() {
+    let help = command().render_long_help().to_string();
+    let starts_with_option = |line: &&str| {
+        let line = line.trim_start();
+        line.starts_with("--")
+            || line
+                .get(2..)
+                .is_some_and(|rest| line.starts_with('-') && rest.starts_with(", --"))
+    };
+    let options: Vec<_> = help.lines().filter(starts_with_option).collect();
+    assert!(options.len() <= 60, "{} options: {options:#?}", options.len());
 }

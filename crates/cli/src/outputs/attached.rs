@@ -1,0 +1,253 @@
+//! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crawler::Crawl;
+use crawler::output::csv::Csv;
+use crawler::output::jsonl::JsonLines;
+use crawler::output::links::LinkGraph;
+use crawler::output::refused::RefusedReport;
+use crawler::output::save::SavedFiles;
+use crawler::output::warc::{Archive, ArchiveOptions};
+use crawler::output::{OutputFile, SavedOutput};
+
+use super::{OutputError, StandardOutput, refuse_shared};
+use crate::options::{Format, Options, Outputs, is_stdout};
+
+/// The file in the state directory with the names that --save has given.
+const SAVED_NAMES: &str = "saved-names";
+
+/// The names under which these outputs are saved.
+const WARC: &str = "warc";
+const SAVE: &str = "save";
+
+/// What a file of records has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Pages,
+    Links,
+    Refused,
+}
+
+/// A file of records.
+#[derive(Debug, Clone, Copy)]
+struct Records<'o> {
+    content: Content,
+    path: &'o PathBuf,
+    format: Format,
+}
+
+impl Content {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Pages => "output",
+            Self::Links => "links",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl<'o> Records<'o> {
+    fn all(outputs: &'o Outputs) -> [Option<Self>; 3] {
+        [
+            (Content::Pages, &outputs.output),
+            (Content::Links, &outputs.links),
+            (Content::Refused, &outputs.refused),
+        ]
+        .map(|(content, path)| {
+            let path = path.as_ref()?;
+            let format = outputs.format_of(path);
+            Some(Self { content, path, format })
+        })
+    }
+
+    /// The name under which it is saved. A file in another format is another output.
+    fn name(&self) -> String {
+        match self.format {
+            Format::Jsonl => self.content.option().to_owned(),
+            Format::Csv => format!("{} (as CSV)", self.content.option()),
+        }
+    }
+}
+
+/// Where records go.
+enum Sink {
+    /// A file that a later run continues.
+    Continued(OutputFile),
+    Other(Box<dyn Write + Send>),
+}
+
+/// Attaches all outputs but the page lines. All files are open before the first is emptied, so a crawl that cannot start keeps the
+/// previous results. Files of earlier runs are cut back to their last commit.
+pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) -> Result<Crawl, OutputError> {
+    let outputs = &options.outputs;
+    if let Some(state) = state {
+        check(&crawl, outputs, state)?;
+    }
+    let records = Records::all(outputs);
+    let mut opened = Vec::new();
+    for records in records.into_iter().flatten() {
+        let file = match is_stdout(records.path) {
+            true => Ok(None),
+            false => open(&crawl, records.path, &records.name(), records.content.option(), state).map(Some),
+        };
+        opened.push((records, file));
+    }
+    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
+    refuse_shared(outputs)?;
+    let opened = opened.into_iter().map(|(records, file)| Ok((records, file?)));
+    let mut opened = opened.collect::<Result<Vec<_>, OutputError>>()?;
+    if let Some(path) = &outputs.warc {
+        let archive = archive_options(&crawl, path, options);
+        let archive = match state {
+            Some(_) => {
+                if crawl.saved_output(WARC).is_none() {
+                    warn_if_late(&crawl, path.display());
+                }
+                Archive::continuing(WARC, archive, crawl.saved_output(WARC))
+            }
+            None => Archive::create(archive),
+        };
+        crawl = crawl.observe(archive.map_err(OutputError::Open)?);
+    }
+    // Before the lines, which have the names of the files.
+    if let Some(folder) = &outputs.save {
+        let files = match state {
+            Some(state) => {
+                let (mut names, is_new) = open(&crawl, &state.join(SAVED_NAMES), SAVE, SAVE, Some(state))?;
+                if is_new {
+                    names.empty().map_err(OutputError::Open)?;
+                }
+                SavedFiles::continuing(SAVE, folder, names, crawl.saved_output(SAVE))
+            }
+            None => SavedFiles::create(folder),
+        };
+        crawl = crawl.observe(files.map_err(OutputError::Open)?);
+    }
+    for (_, file) in &mut opened {
+        if let Some((file, true)) = file {
+            file.empty().map_err(OutputError::Open)?;
+        }
+    }
+    for (records, file) in opened {
+        let to = match file {
+            None => Sink::Other(Box::new(StandardOutput)),
+            Some((file, _)) if state.is_some() => Sink::Continued(file),
+            Some((file, _)) => Sink::Other(Box::new(file)),
+        };
+        crawl = attach_records(crawl, &records, to).map_err(OutputError::Open)?;
+    }
+    Ok(crawl)
+}
+
+fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink) -> std::io::Result<Crawl> {
+    use Content::{Links, Pages, Refused};
+    use Format::{Csv as AsCsv, Jsonl};
+    use Sink::{Continued, Other};
+    let name = records.name();
+    let fields = crawl.config().options().fields.clone();
+    Ok(match (records.content, records.format, to) {
+        (Pages, Jsonl, Other(to)) => crawl.observe(JsonLines::new(to)),
+        (Pages, Jsonl, Continued(file)) => crawl.observe(JsonLines::continuing(&name, file)),
+        (Pages, AsCsv, Other(to)) => crawl.observe(Csv::new(to, &fields)?),
+        (Pages, AsCsv, Continued(file)) => crawl.observe(Csv::continuing(&name, file, &fields)?),
+        (Links, Jsonl, Other(to)) => crawl.observe(LinkGraph::new(to)),
+        (Links, Jsonl, Continued(file)) => crawl.observe(LinkGraph::continuing(&name, file)),
+        (Links, AsCsv, Other(to)) => crawl.observe(LinkGraph::csv(to)?),
+        (Links, AsCsv, Continued(file)) => crawl.observe(LinkGraph::continuing_csv(&name, file)?),
+        (Refused, Jsonl, Other(to)) => crawl.observe(RefusedReport::new(to)),
+        (Refused, Jsonl, Continued(file)) => crawl.observe(RefusedReport::continuing(&name, file)?),
+        (Refused, AsCsv, Other(to)) => crawl.observe(RefusedReport::csv(to)?),
+        (Refused, AsCsv, Continued(file)) => crawl.observe(RefusedReport::continuing_csv(&name, file)?),
+    })
+}
+
+/// Checks that all outputs are files, and that none is missing that the earlier runs have written. It changes no file.
+fn check(crawl: &Crawl, outputs: &Outputs, state: &Path) -> Result<(), OutputError> {
+    let records = Records::all(outputs).into_iter().flatten();
+    if let Some(records) = records.clone().find(|records| is_stdout(records.path)) {
+        return Err(OutputError::CannotContinue(records.content.option()));
+    }
+    let is_given = |saved: &&SavedOutput| match saved.name.as_str() {
+        WARC => outputs.warc.is_some(),
+        SAVE => outputs.save.is_some(),
+        name => records.clone().any(|records| records.name() == name),
+    };
+    match crawl.saved_outputs().iter().find(|saved| !is_given(saved)) {
+        Some(saved) => Err(OutputError::NotGiven {
+            state: state.display().to_string(),
+            arguments: arguments_of(saved, outputs),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the options for an output of earlier runs.
+fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
+    let (option, format) = match saved.name.strip_suffix(" (as CSV)") {
+        Some(option) => (option, Format::Csv),
+        None => (saved.name.as_str(), Format::Jsonl),
+    };
+    let path: Cow<'_, str> = match option {
+        SAVE => SavedFiles::folder_in(saved)
+            .unwrap_or("DIR, with the folder of its earlier runs")
+            .into(),
+        WARC => Archive::path_in(saved).into(),
+        _ => saved.file.path.as_str().into(),
+    };
+    let format = match format {
+        _ if matches!(option, SAVE | WARC) || outputs.format_of(Path::new(&*path)) == format => "",
+        Format::Csv => " --format csv",
+        Format::Jsonl => " --format jsonl",
+    };
+    format!("--{option} {path}{format}")
+}
+
+/// Opens a file, and returns whether no earlier run has written it.
+fn open(
+    crawl: &Crawl,
+    path: &Path,
+    name: &str,
+    option: &'static str,
+    state: Option<&Path>,
+) -> Result<(OutputFile, bool), OutputError> {
+    if let Some(saved) = crawl.saved_output(name) {
+        let file = OutputFile::reopen(path, &saved.file).map_err(OutputError::Open)?;
+        return Ok((file, false));
+    }
+    let file = OutputFile::append(path).map_err(OutputError::Open)?;
+    if state.is_some() {
+        if !file.is_regular() {
+            return Err(OutputError::CannotContinue(option));
+        }
+        match name {
+            SAVE => warn_if_late(crawl, "the folder of --save"),
+            _ => warn_if_late(crawl, path.display()),
+        }
+    }
+    Ok((file, true))
+}
+
+/// Warns that an output begins in the middle of a crawl.
+fn warn_if_late(crawl: &Crawl, what: impl std::fmt::Display) {
+    if crawl.is_continued() {
+        log::warn!(
+            target: "crawler::state",
+            "{what} is new in this run: what belongs there of the earlier runs is missing"
+        );
+    }
+}
+
+/// Returns the options of an archive.
+fn archive_options(crawl: &Crawl, path: &Path, given: &Options) -> ArchiveOptions {
+    let options = crawl.config().options();
+    ArchiveOptions {
+        path: path.to_owned(),
+        max_file_bytes: given.outputs.warc_max_bytes,
+        operator: given.settings().warc_operator,
+        user_agent: options.user_agent.clone(),
+        obeys_robots: options.frontier.ask_robots,
+    }
+}
