@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use crawler::{Crawl, Ending, FailureKind, PageRecord, Progress, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
@@ -14,21 +13,28 @@ use crate::flag;
 use crate::logging;
 use crate::proc_self;
 
-/// Logs the progress of the crawl.
-pub(crate) fn progress(progress: &Progress, message: &str) {
+/// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
+pub(crate) fn progress(target: &str, progress: &Progress, origins_away: usize, message: &str) {
     let report = &progress.report;
+    let saturation = &report.saturation;
     log::info!(
-        target: "crawler::progress",
+        target: target,
         elapsed_seconds = progress.elapsed.as_secs_f64(),
         pages = progress.pages,
-        pages_per_second = per_second(progress),
+        pages_per_second = progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001),
         queued = report.queued_pages,
         in_flight = report.leased,
+        origins_away,
+        hosts = report.hosts,
         refused = report.links.refused.values().sum::<u64>(),
         failed = progress.failed,
         retries = report.pages.retries,
         bytes = progress.bytes,
-        saturation_level:% = report.saturation.level;
+        saturation_level:% = saturation.level,
+        estimated = saturation.estimated,
+        capacity = saturation.capacity,
+        lost = saturation.lost,
+        resident_memory_bytes = proc_self::resident_memory_bytes();
         "{message}"
     );
 }
@@ -91,38 +97,6 @@ pub(crate) fn can_continue(summary: &Summary, state: &Path) {
         target: "crawler::state",
         state:% = shown, queued;
         "the crawl is saved in {shown}: {how} continues it"
-    );
-}
-
-/// Logs the answer to SIGUSR1, which no option hides.
-pub(crate) fn status(progress: &Progress, origins_away: usize) {
-    let report = &progress.report;
-    let saturation = &report.saturation;
-    let memory = proc_self::resident_memory_bytes();
-    let shown_memory = memory.map_or_else(|| "unknown".to_owned(), |bytes| ByteSize(bytes).to_string());
-    log::info!(
-        target: logging::STATUS,
-        elapsed_seconds = progress.elapsed.as_secs_f64(),
-        pages = progress.pages,
-        pages_per_second = per_second(progress),
-        queued = report.queued_pages,
-        in_flight = report.leased,
-        origins_away,
-        hosts = report.hosts,
-        failed = progress.failed,
-        retries = report.pages.retries,
-        bytes = progress.bytes,
-        saturation_level:% = saturation.level,
-        estimated = saturation.estimated,
-        capacity = saturation.capacity,
-        lost = saturation.lost,
-        resident_memory_bytes = memory;
-        "{} pages in {:.0} s, {} queued, {} in flight, {origins_away} origins away, seen-set {}, memory {shown_memory}",
-        progress.pages,
-        progress.elapsed.as_secs_f64(),
-        report.queued_pages,
-        report.leased,
-        saturation.level,
     );
 }
 
@@ -352,8 +326,4 @@ impl<'a> SummaryFields<'a> {
             peak_memory_bytes: summary.peak_memory_bytes,
         }
     }
-}
-
-fn per_second(progress: &Progress) -> f64 {
-    progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001)
 }

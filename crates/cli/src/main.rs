@@ -14,7 +14,6 @@ mod proc_self;
 mod progress;
 mod signals;
 mod state;
-mod status;
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -30,10 +29,9 @@ use sieve::OnSaturation;
 
 use crate::failure::Failure;
 use crate::options::{Command, LogFormat, Options};
-use crate::progress::Reporter;
+use crate::progress::{Reporter, StatusRequest};
 use crate::signals::SignalLines;
 use crate::state::resume;
-use crate::status::{StatusReporter, StatusRequest};
 
 fn main() -> ExitCode {
     if let Err(error) = signals::let_long_writes_fail() {
@@ -247,7 +245,8 @@ async fn run(
         );
     }
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency);
-    let reporter = Reporter::new(bar.clone(), &crawl);
+    let status = StatusRequest::default();
+    let reporter = Reporter::new(bar.clone(), &crawl, status.clone());
     let config = CrawlConfig::new(crawl)?;
     let state = site.and_then(|site| site.state.as_deref());
     let crawl = match state {
@@ -273,8 +272,6 @@ async fn run(
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
-    let status = StatusRequest::default();
-    let crawl = crawl.observe(StatusReporter::new(status.clone()));
     let signal_lines = signals::handle(crawl.stop_handle(), status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()

@@ -1,6 +1,7 @@
 //! The options of the command: names, units, defaults, help.
 
 mod choices;
+mod closest;
 mod command_line;
 mod generated;
 mod limits;
@@ -23,7 +24,8 @@ use crawler::{CrawlOptions, HttpOptions};
 use frontier::Canonicalizer;
 
 pub(crate) use self::choices::{Format, LogFormat};
-pub(crate) use self::command_line::{closest, command, names_a_file, parse, parse_some};
+pub(crate) use self::closest::closest;
+pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
 use self::limits::{Limits, Politeness, Scope, SeenSet};
 pub(crate) use self::outputs::{Outputs, is_stdout};

@@ -1,23 +1,23 @@
-//! The progress of the crawl: a view of two lines on a terminal, log lines elsewhere.
+//! The progress of the crawl: a view of two lines on a terminal, log lines elsewhere and for SIGUSR1. All have one text.
 
 mod notices;
 mod pace;
-mod terminal;
-mod text;
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::{CrawlOptions, Event, FailureKind, Observer, PageRecord, Progress};
-use frontier::Notice;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress};
+use frontier::{Notice, Origin};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::notices::LineBudget;
 use self::pace::Pace;
-use self::terminal::Terminal;
-use self::text::{Status, page_line};
 use crate::log_records;
+use crate::logging;
 
 /// The interval of progress log lines where there is no terminal.
 const LOG_LINE_EVERY: Duration = Duration::from_secs(5);
@@ -25,8 +25,8 @@ const LOG_LINE_EVERY: Duration = Duration::from_secs(5);
 /// The maximum rate at which the view is drawn.
 const DRAWS_PER_SECOND: u8 = 20;
 
-/// The columns of the view without its text: the spinner or an indent, and a space.
-const MARGIN: usize = 2;
+/// The view: the progress, and below it the last page, cut at the edge of the terminal.
+const TEMPLATE: &str = "{spinner} {prefix}\n  {wide_msg}";
 
 /// The hint that politeness limits the rate appears after this time,
 const HINT_AFTER: Duration = Duration::from_secs(10);
@@ -38,39 +38,51 @@ pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
     let target = if is_hidden || !io::stderr().is_terminal() {
         ProgressDrawTarget::hidden()
     } else {
-        ProgressDrawTarget::term_like_with_hz(Box::new(Terminal::stderr()), DRAWS_PER_SECOND)
+        ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)
     };
-    let bar = ProgressBar::with_draw_target(None, target);
-    bar.set_style(style());
-    bar
+    let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {msg}\n  {prefix}").unwrap_or_else(|_| ProgressStyle::default_spinner())
+/// A request for a progress line in the log, which comes within a second. Several requests within that time get one line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StatusRequest(Arc<AtomicBool>);
+
+impl StatusRequest {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
 }
 
 pub(crate) struct Reporter {
     bar: ProgressBar,
-    width: usize,
+    request: StatusRequest,
     pace: Pace,
     hint: Option<Hint>,
     last_line: Duration,
     has_logged_failure: bool,
     has_pages: bool,
+    /// The origins that are away now. The frontier limits the number of hosts.
+    away: HashSet<Origin>,
     hosts: LineBudget,
     near_duplicates: LineBudget,
 }
 
 impl Reporter {
-    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions) -> Self {
+    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions, request: StatusRequest) -> Self {
         Self {
             bar,
-            width: usize::from(terminal::view_width()).saturating_sub(MARGIN),
+            request,
             pace: Pace::new(options),
             hint: Hint::new(options),
             last_line: Duration::ZERO,
             has_logged_failure: false,
             has_pages: false,
+            away: HashSet::new(),
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
         }
@@ -86,6 +98,11 @@ impl Reporter {
 
     fn notice(&mut self, notice: &Notice) {
         match notice {
+            Notice::Away { origin, .. } => _ = self.away.insert(origin.clone()),
+            Notice::Back { origin, .. } | Notice::GivenUp { origin, .. } => _ = self.away.remove(origin),
+            _ => {}
+        }
+        match notice {
             Notice::Postponed { .. } | Notice::PrefixClosed { .. } => self.near_duplicates.log(notice, false),
             _ => self.hosts.log(notice, !self.has_pages),
         }
@@ -93,15 +110,17 @@ impl Reporter {
 
     fn tick(&mut self, progress: &Progress) {
         self.pace.add(progress);
-        let status = Status::new(progress, &self.pace);
+        let text = self.text(progress);
+        if self.request.take() {
+            log_records::progress(logging::STATUS, progress, self.away.len(), &text);
+        }
+        let is_due = progress.elapsed >= self.last_line + LOG_LINE_EVERY;
         if !self.bar.is_hidden() {
-            self.width = usize::from(terminal::view_width()).saturating_sub(MARGIN);
-            self.bar.set_message(status.line(self.width));
+            self.bar.set_prefix(text);
             self.bar.tick();
-        } else if progress.elapsed >= self.last_line + LOG_LINE_EVERY {
+        } else if is_due {
             self.last_line = progress.elapsed;
-            let level = progress.report.saturation.level;
-            log_records::progress(progress, &format!("{}, seen-set {level}", status.line(usize::MAX)));
+            log_records::progress("crawler::progress", progress, self.away.len(), &text);
         }
         let hint = self.hint.take_if(|hint| hint.is_due(progress));
         if let Some(hint) = hint {
@@ -109,10 +128,27 @@ impl Reporter {
         }
     }
 
-    fn show_page(&self, page: &PageRecord) {
-        if !self.bar.is_hidden() {
-            self.bar.set_prefix(page_line(page.status, &page.url, self.width));
-        }
+    /// Returns the progress as a line. The remaining time is an estimate.
+    fn text(&self, progress: &Progress) -> String {
+        let report = &progress.report;
+        let (rate, bytes) = (self.pace.rate(), HumanBytes(progress.bytes));
+        let away = match self.away.len() {
+            0 => String::new(),
+            origins => format!(", {origins} origins away"),
+        };
+        let remaining = match self.pace.remaining() {
+            Some(time) => format!(", ETA {:#}", HumanDuration(time)),
+            None => String::new(),
+        };
+        format!(
+            "{} pages in {:#}, {rate:.1}/s, {} queued, {} in flight, {} failed{away}, {bytes}, seen-set {}{remaining}",
+            progress.pages,
+            HumanDuration(progress.elapsed),
+            report.queued,
+            report.leased,
+            progress.failed,
+            report.saturation.level,
+        )
     }
 }
 
@@ -132,18 +168,15 @@ impl Observer for Reporter {
                     let line = format!("{url}: {why}; the summary counts further failures, and -v logs each");
                     log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
                 }
-                log_records::failure(
-                    log::Level::Debug,
-                    url,
-                    *kind,
-                    *fate,
-                    &format!("{url}: {why} ({fate:?})"),
-                );
+                let line = format!("{url}: {why} ({fate:?})");
+                log_records::failure(log::Level::Debug, url, *kind, *fate, &line);
             }
             Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
             Event::Page(page) => {
                 self.has_pages = true;
-                self.show_page(page);
+                if !self.bar.is_hidden() {
+                    self.bar.set_message(format!("{} {}", page.status, page.url));
+                }
                 log_records::page(page);
             }
             Event::Finished(_) => {
@@ -194,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_of_a_site_is_logged_and_a_lack_of_file_handles_is_not() {
-        let mut reporter = Reporter::new(bar(true), &CrawlOptions::default());
+        let mut reporter = Reporter::new(bar(true), &CrawlOptions::default(), StatusRequest::default());
         assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
         assert!(!reporter.is_first_failure(FailureKind::Connect));
         assert!(reporter.is_first_failure(FailureKind::Timeout));
@@ -230,7 +263,7 @@ mod tests {
             hint.text(0.95)
                 .starts_with("one host, one request at a time, 1s apart: about 3420 pages per hour;")
         );
-        let mut reporter = Reporter::new(bar(true), &options);
+        let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
         reporter.tick(&progress(10, 1, 20));
         assert!(reporter.hint.is_none(), "it is logged once");
         let mut quick = options.clone();
@@ -239,5 +272,32 @@ mod tests {
         let mut parallel = options;
         parallel.frontier.per_host = NonZeroU32::MIN.saturating_add(1);
         assert!(Hint::new(&parallel).is_none());
+    }
+
+    #[test]
+    fn the_progress_line_has_the_origins_that_are_away_and_the_remaining_time() {
+        let mut options = CrawlOptions::default();
+        let report = frontier::Frontier::in_memory(options.frontier.clone())
+            .unwrap()
+            .report();
+        options.max_time = Some(Duration::from_secs(600));
+        let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
+        let progress = Progress::new(Duration::from_secs(60), report);
+        let line = reporter.text(&progress);
+        assert_eq!(
+            line,
+            "0 pages in 60s, 0.0/s, 0 queued, 0 in flight, 0 failed, 0 B, seen-set healthy"
+        );
+        reporter
+            .pace
+            .add(&Progress::new(Duration::ZERO, progress.report.clone()));
+        reporter.pace.add(&progress);
+        let origin = Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
+        reporter.away.insert(origin);
+        let line = reporter.text(&progress);
+        assert!(
+            line.contains(", 1 origins away, ") && line.ends_with(", ETA 9m"),
+            "{line}"
+        );
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::status::StatusRequest;
+use crate::progress::StatusRequest;
 
 /// The exit code of a process that the third signal ends.
 const EXIT_CODE: i32 = 1;

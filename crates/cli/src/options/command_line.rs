@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory as _, 
 use terminal_size::{Width, terminal_size};
 
 use super::Cli;
+use super::closest::closest;
 use super::seeds::{self, Site};
 use super::settings;
 use super::state::StateCommand;
@@ -233,11 +234,4 @@ fn check_seed(seed: &str, command: &mut Command) -> Result<(), clap::Error> {
 /// Returns the subcommand with the most similar name, if one is similar.
 fn closest_subcommand(word: &str, command: &Command) -> Option<String> {
     closest(word, command.get_subcommands().map(Command::get_name)).map(str::to_owned)
-}
-
-/// Returns the most similar name, if one is similar.
-pub(crate) fn closest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let similar = names.map(|name| (strsim::jaro_winkler(word, name), name));
-    let best = similar.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (best.0 > 0.8).then_some(best.1)
 }

@@ -9,7 +9,7 @@ use crawler::{CrawlOptions, HttpOptions};
 use frontier::canonical::Rules;
 use sieve::Hashing;
 
-use super::command_line::closest;
+use super::closest::closest;
 use super::values::{parse_count, parse_duration, parse_duration_above_zero, parse_size};
 use super::values::{show_count, show_duration, show_size};
 

@@ -11,17 +11,6 @@ const WINDOW: Duration = Duration::from_secs(20);
 /// The minimum time over which the queue must shrink before its end is estimated.
 const MIN_SHRINKING: Duration = Duration::from_secs(10);
 
-/// The remaining time of the crawl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remaining {
-    /// It cannot be estimated, because the queue grows.
-    Unknown,
-    /// An estimate from the current rate.
-    About(Duration),
-    /// The limit of `--max-time`.
-    AtMost(Duration),
-}
-
 /// The last samples, one per second.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -71,11 +60,10 @@ impl Pace {
         (last.finished - first.finished) as f64 / seconds.max(0.001)
     }
 
-    /// Estimates the time until the page budget is spent at this rate, or until the queue is empty if it keeps shrinking.
-    pub(super) fn remaining(&self) -> Remaining {
-        let Some((first, last)) = self.ends() else {
-            return Remaining::Unknown;
-        };
+    /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. Returns
+    /// `None` if the queue grows and there is no limit.
+    pub(super) fn remaining(&self) -> Option<Duration> {
+        let (first, last) = self.ends()?;
         let window = last.elapsed - first.elapsed;
         // A time that `Duration` cannot hold gives no estimate.
         let at_rate = |left: u64, done: u64| {
@@ -88,14 +76,8 @@ impl Pace {
         });
         let shrunk = first.queued.saturating_sub(last.queued);
         let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING);
-        let about = budget.into_iter().chain(drain).min();
         let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
-        match (about, limit) {
-            (Some(about), Some(limit)) if limit < about => Remaining::AtMost(limit),
-            (Some(about), _) => Remaining::About(about),
-            (None, Some(limit)) => Remaining::AtMost(limit),
-            (None, None) => Remaining::Unknown,
-        }
+        budget.into_iter().chain(drain).chain(limit).min()
     }
 
     /// Returns the first and the last sample, if they differ.
@@ -133,16 +115,16 @@ mod tests {
     #[test]
     fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
-        assert_eq!(growing.remaining(), Remaining::Unknown);
+        assert_eq!(growing.remaining(), None);
         assert!((growing.rate() - 5.0).abs() < 0.01, "{}", growing.rate());
     }
 
     #[test]
     fn a_shrinking_queue_gives_the_time_until_it_is_empty() {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(shrinking.remaining(), Remaining::About(Duration::from_secs(400)));
+        assert_eq!(shrinking.remaining(), Some(Duration::from_secs(400)));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(too_short.remaining(), Remaining::Unknown);
+        assert_eq!(too_short.remaining(), None);
     }
 
     #[test]
@@ -151,16 +133,16 @@ mod tests {
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);
         assert!((budget.rate() - 1.0).abs() < 0.01, "{}", budget.rate());
-        assert_eq!(budget.remaining(), Remaining::About(Duration::from_secs(360)));
+        assert_eq!(budget.remaining(), Some(Duration::from_secs(360)));
         let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
-        assert_eq!(limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
+        assert_eq!(limit.remaining(), Some(Duration::from_secs(50)));
         let only_limit = pace(&options(None, Some(150)), 100, slowed);
-        assert_eq!(only_limit.remaining(), Remaining::AtMost(Duration::from_secs(50)));
+        assert_eq!(only_limit.remaining(), Some(Duration::from_secs(50)));
     }
 
     #[test]
     fn a_page_budget_beyond_all_time_has_no_known_end() {
         let endless = pace(&options(Some(u64::MAX), None), 30, |second| (second, 100 + second));
-        assert_eq!(endless.remaining(), Remaining::Unknown);
+        assert_eq!(endless.remaining(), None);
     }
 }

@@ -207,7 +207,7 @@ fn outputs_that_cannot_be_continued_are_refused() {
     fails(
         &[&common[..], &other].concat(),
         2,
-        &["also writes --links", "give it again, without --format jsonl"],
+        &["also writes --links", "--format csv: give it again"],
     );
     let same = ["-o", &pages, "--links", &links];
     let text = fs::read_to_string(&pages).unwrap();
