@@ -17,5 +17,5 @@ mod server;
 mod site;
 mod well_known;
 
-pub use server::{DemoServer, RequestRecord, serve};
+pub use server::{DemoServer, serve};
 pub use site::DemoSite;

@@ -23,7 +23,9 @@ use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
-use frontier::Reach;
+use frontier::canonical::Rules;
+use frontier::config::DEFAULT_CAPACITY;
+use frontier::{FrontierConfig, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
@@ -177,37 +179,30 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns whether these options let the crawl find every page of the demo.
+/// Returns whether these options let the crawl find every page of the demo: all that can leave one out are the defaults.
 fn is_unlimited(crawl: &CrawlOptions) -> bool {
-    let frontier = &crawl.frontier;
-    let scope = &frontier.scope;
-    crawl.max_time.is_none()
-        && frontier.max_pages.is_none()
-        && frontier.max_pages_per_host.is_none()
-        && scope.max_depth.is_none()
-        && scope.include.is_empty()
-        && scope.exclude.is_empty()
-        && frontier.ask_robots
-        && scope.reach == Reach::Site
-        && has_default_budgets(crawl)
-        && (frontier.capacity >= frontier::config::DEFAULT_CAPACITY || frontier.on_saturation == OnSaturation::Grow)
-}
-
-/// Returns whether the limits on traps are the defaults. The pages of the demo fit into these.
-fn has_default_budgets(crawl: &CrawlOptions) -> bool {
-    let budgets = |options: &CrawlOptions| {
-        let frontier = &options.frontier;
-        let scope = &frontier.scope;
-        (
-            (frontier.max_near_duplicates, frontier.max_near_duplicates_in_all),
-            frontier.max_queries_per_path,
-            frontier.max_hosts_per_site,
-            frontier.max_hosts,
-            (scope.max_url_bytes, scope.max_hops),
-            options.canonicalizer.rules().clone(),
-        )
+    let given = &crawl.frontier;
+    let unlimited = FrontierConfig {
+        scope: ScopeConfig {
+            reach: Reach::Site,
+            ..ScopeConfig::default()
+        },
+        capacity: given.capacity,
+        false_positive_rate: given.false_positive_rate,
+        hashing: given.hashing,
+        on_saturation: given.on_saturation,
+        exact: given.exact,
+        per_host: given.per_host,
+        per_address: given.per_address,
+        delay: given.delay,
+        max_crawl_delay: given.max_crawl_delay,
+        retries: given.retries,
+        ..FrontierConfig::default()
     };
-    budgets(crawl) == budgets(&CrawlOptions::default())
+    *given == unlimited
+        && (given.capacity >= DEFAULT_CAPACITY || given.on_saturation == OnSaturation::Grow)
+        && crawl.max_time.is_none()
+        && *crawl.canonicalizer.rules() == Rules::default()
 }
 
 async fn run(

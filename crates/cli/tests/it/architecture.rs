@@ -119,17 +119,13 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("cli", "toml::", &["config_file.rs"]);
     only("crawler", "bytesize::", &["summary/shown.rs"]);
-    only("cli", "bytesize::", &["log_records.rs", "state/status.rs"]);
+    only("cli", "bytesize::", &["state/status.rs"]);
     only("cli", "file_id::", &["options/outputs.rs"]);
     only("cli", "rlimit::", &["open_files.rs"]);
     only("cli", "jiff::", &["logging.rs", "options/values.rs", "state/text.rs"]);
     only("cli", "clap_mangen::", &["options/generated.rs"]);
-    only("cli", "strsim::", &["options/command_line.rs"]);
-    only(
-        "cli",
-        "terminal_size::",
-        &["options/command_line.rs", "progress/terminal.rs"],
-    );
+    only("cli", "strsim::", &["options/closest.rs"]);
+    only("cli", "terminal_size::", &["options/command_line.rs"]);
     only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
     only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
