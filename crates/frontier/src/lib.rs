@@ -121,6 +121,9 @@ pub mod answer;
 #[cfg(feature = "durable")]
 mod appended;
 pub mod canonical;
+#[cfg(test)]
+#[path = "../tests/it/cases.rs"]
+mod cases;
 pub mod config;
 pub mod entry;
 pub mod failure;

@@ -325,7 +325,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: crate::cases::cases(200), ..ProptestConfig::default() })]
 
         #[test]
         fn entries_are_popped_as_they_were_pushed(

@@ -121,7 +121,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_store_answers_as_a_map_does_also_after_it_was_reopened(steps in steps(), small_pages: bool) {

@@ -11,6 +11,7 @@ mod budgets;
 mod call_sequences;
 mod canonical;
 mod canonical_suite;
+mod cases;
 mod common;
 mod configuration;
 mod durable;

@@ -49,7 +49,7 @@ use settlements::config;
 use stores::{Recorder, SMALL, SizedStore};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(150), failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(

@@ -298,7 +298,7 @@ fn key_of(entry: &frontier::Entry) -> Option<(String, bool)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(600), failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
 
     #[test]
     fn in_any_sequence_of_calls_the_frontier_never_stalls_and_every_page_ends_once(

@@ -281,7 +281,7 @@ pub(super) fn good() -> CallEnd {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn with_a_changed_option_the_frontier_goes_on_to_its_end(

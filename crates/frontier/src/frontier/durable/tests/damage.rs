@@ -159,6 +159,8 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
     let (_, image) = image();
     let generation = manifest(&image).generation;
     let (mut refused, mut read) = (0, 0);
+    // Fewer bytes in the short form.
+    let step = (10 / crate::cases::cases(10)) as usize;
     let spaces = [
         (Space::Meta, 13),
         (Space::Checkpoint, 53),
@@ -168,7 +170,7 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
     for (space, each) in spaces {
         let is_read = |key: u64| space != Space::Checkpoint || key >> 32 == generation;
         for (key, value) in image.space(space).iter().filter(|(key, _)| is_read(**key)) {
-            for at in (0..value.len()).step_by(each) {
+            for at in (0..value.len()).step_by(each * step) {
                 for wrong in [value[at] ^ (1 << (at % 8)), 0xff] {
                     let mut bytes = value.clone();
                     bytes[at] = wrong;
@@ -193,7 +195,7 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
             }
         }
     }
-    assert!(refused > 100 && read > 20, "{refused} refused, {read} read");
+    assert!(refused > 20 && read > 5, "{refused} refused, {read} read");
 }
 
 fn earlier(generation: u64, count: u64) -> HostParts {

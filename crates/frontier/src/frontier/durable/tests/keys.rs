@@ -110,7 +110,7 @@ impl Written {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_added_is_there_and_nothing_else(

@@ -80,7 +80,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(200), ..ProptestConfig::default() })]
 
     #[test]
     fn over_any_failures_and_kills_each_page_without_an_answer_is_fetched_once_more(

@@ -192,7 +192,7 @@ fn what_a_change_adds_is_counted_at_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(256), ..ProptestConfig::default() })]
 
     #[test]
     fn a_copy_has_all_hosts_as_they_were_when_it_began(
