@@ -200,6 +200,51 @@ fn every_test_that_the_table_of_sources_names_exists() {
     assert!(named > 50, "{named} tests");
 }
 
+/// Options of subcommands, and of other programs.
+const OTHER_OPTIONS: [&str; 10] = [
+    "--done",
+    "--failed",
+    "--features",
+    "--json",
+    "--not-fetched",
+    "--path",
+    "--profile",
+    "--release",
+    "--signal",
+    "--waiting",
+];
+
+/// Returns the options in a text, such as `--output`.
+fn options_in(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.filter(|word| word.starts_with("--") && word.len() > 3)
+}
+
+#[test]
+fn every_option_that_a_page_names_exists() {
+    let reference = read("docs/options.md");
+    let rows = reference.lines().filter(|line| line.starts_with('|'));
+    let exist: std::collections::BTreeSet<_> = rows
+        .flat_map(|row| options_in(row.split(" | ").next().unwrap()))
+        .collect();
+    let pages = [
+        "output",
+        "numbers",
+        "promises",
+        "logs",
+        "state-json",
+        "durable-frontier",
+    ];
+    let pages = pages.map(|page| format!("docs/{page}.md"));
+    for page in pages.iter().map(String::as_str).chain(["README.md", "CHANGELOG.md"]) {
+        let text = read(page);
+        let unknown: Vec<_> = options_in(&text)
+            .filter(|option| !exist.contains(option) && !OTHER_OPTIONS.contains(option))
+            .collect();
+        assert!(unknown.is_empty(), "{page} names {unknown:?}");
+    }
+}
+
 /// The most words that a page may have.
 const LIMITS: [(&str, usize); 5] = [
     ("README.md", 900),
