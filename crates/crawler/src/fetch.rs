@@ -9,23 +9,19 @@ pub mod address_guard;
 mod body;
 mod capture;
 mod client;
-mod connector;
+mod connections;
 mod cookie_file;
 mod cookies;
 mod decoding;
 mod error;
 mod exchange;
 mod guard;
-mod head_limit;
 mod headers;
 mod kept;
 mod options;
 mod own_headers;
-mod pools;
 mod proxy;
-mod sessions;
-mod tls_end;
-mod trust;
+mod tls;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -37,7 +33,9 @@ use url::Url;
 pub use address_cache::CachedResolver;
 pub use capture::Capture;
 pub use client::HttpFetcher;
+pub use connections::ClientError;
 pub use cookie_file::{CookieFile, CookieFileError};
+pub(crate) use decoding::gunzip_file;
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
@@ -47,7 +45,6 @@ pub use options::{
     DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, HttpOptionsError,
 };
 pub use own_headers::{OwnHeaderError, Secret};
-pub use pools::ClientError;
 pub use proxy::ProxyError;
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.

@@ -94,27 +94,22 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("sieve", "log::log!", &["lines.rs"]);
     only(
         "crawler",
-        "hyper_util::",
+        "reqwest::",
         &[
+            "fetch/body.rs",
             "fetch/client.rs",
-            "fetch/connector.rs",
+            "fetch/connections.rs",
+            "fetch/cookies.rs",
             "fetch/error.rs",
+            "fetch/exchange.rs",
             "fetch/guard.rs",
-            "fetch/head_limit.rs",
-            "fetch/pools.rs",
+            "fetch/headers.rs",
+            "fetch/own_headers.rs",
             "fetch/proxy.rs",
         ],
     );
-    only("crawler", "hyper_rustls::", &["fetch/connector.rs"]);
-    only(
-        "crawler",
-        "flate2::",
-        &[
-            "fetch/decoding/codecs.rs",
-            "output/warc/file.rs",
-            "page/sitemap/unpack.rs",
-        ],
-    );
+    only("crawler", "hyper", &[]);
+    only("crawler", "flate2::", &["fetch/decoding.rs", "output/warc/file.rs"]);
     only("crawler", "rustix::", &["output/save/sync.rs"]);
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("cli", "toml::", &["config_file.rs"]);
@@ -126,9 +121,9 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/closest.rs"]);
     only("cli", "terminal_size::", &["options/command_line.rs"]);
-    only("crawler", "brotli_decompressor::", &["fetch/decoding/codecs.rs"]);
-    only("crawler", "zstd_safe::", &["fetch/decoding/codecs.rs"]);
-    only("crawler", "libdeflater::", &["fetch/decoding/codecs.rs"]);
+    only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
+    only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
+    only("crawler", "libdeflater::", &["fetch/decoding.rs"]);
     only(
         "crawler",
         "scraper::",
@@ -141,8 +136,7 @@ fn each_library_is_used_in_its_own_modules_only() {
         ],
     );
     only("crawler", "cssparser::", &["page/links/style.rs"]);
-    only("crawler", "rustls_platform_verifier::", &["fetch/trust.rs"]);
-    only("crawler", "rustls_native_certs::", &["fetch/trust.rs"]);
+    only("crawler", "rustls_platform_verifier::", &["fetch/tls.rs"]);
     only("crawler", "robotxt::", &["page/robots.rs"]);
     only("crawler", "quick_xml::", &["page/sitemap/xml.rs"]);
     only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);
@@ -199,10 +193,9 @@ fn only_the_engine_and_the_client_use_tasks_and_timers() {
         "engine/saving.rs",
         "engine/stop.rs",
         "fetch/address_cache.rs",
+        "fetch/body.rs",
         "fetch/client.rs",
-        "fetch/connector.rs",
         "fetch/guard.rs",
-        "fetch/head_limit.rs",
     ];
     let allowed: BTreeSet<String> = allowed.map(str::to_owned).into();
     assert_eq!(files, allowed, "found, and allowed");

@@ -1,138 +1,125 @@
-//! The body of one answer, piece by piece, under its caps.
+//! The body of one answer: received under its cap, then decoded.
 
-use super::decoding::{Decoding, Room, Stop};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frontier::Origin;
+use reqwest::header::{CONTENT_ENCODING, HeaderValue, TRANSFER_ENCODING};
+use reqwest::{Response as Answer, Version};
+use tokio::task::yield_now;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use super::decoding::{self, Coding, End};
+use super::error::{BrokenBody, classify_body};
 use super::{BodyExtent, Response, TruncationReason};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.
-const MOST_SET_ASIDE: usize = 1024 * 1024;
-/// How much longer HTML is than its compressed form, at most as a rule. What is set aside and not written to costs nothing.
-const USUAL_RATIO: usize = 8;
+const MOST_SET_ASIDE: u64 = 1024 * 1024;
 
-/// A body that is being received.
-pub(super) struct Receiving {
-    decoding: Decoding,
-    body: Room,
-    /// As it was received, if it is kept and has codings.
-    encoded: Option<Vec<u8>>,
-    received: usize,
-    cap: usize,
-}
-
-impl Receiving {
-    /// `announced` is the `Content-Length`, `cap` the most bytes of the body, both as received and decoded.
-    pub(super) fn new(decoding: Decoding, announced: Option<usize>, cap: u64, keep: bool) -> Self {
-        let cap = usize::try_from(cap).unwrap_or(usize::MAX - 1);
-        let ratio = match () {
-            () if decoding.holds_back() => 0,
-            () if decoding.is_identity() => 1,
-            () => USUAL_RATIO,
-        };
-        let expected = announced.unwrap_or(0).saturating_mul(ratio).min(MOST_SET_ASIDE);
-        Self {
-            encoded: (keep && !decoding.is_identity()).then(Vec::new),
-            body: Room::new(expected, cap),
-            received: 0,
-            decoding,
-            cap,
-        }
-    }
-
-    /// Takes the next piece.
+/// How receiving a body came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Whole,
+    /// The connection ended without `close_notify`, the alert that announces the end of TLS, and the body has no other end.
     ///
-    /// # Errors
-    ///
-    /// Why nothing more is wanted.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Result<(), TruncationReason> {
-        // Bytes that decode to nothing could be sent for ever.
-        let left = self.cap.saturating_sub(self.received);
-        self.received = self.received.saturating_add(piece.len());
-        if let Some(encoded) = &mut self.encoded {
-            encoded.extend_from_slice(piece.get(..left).unwrap_or(piece));
-        }
-        self.decoding.feed(piece, &mut self.body)?;
-        if piece.len() > left {
-            Err(TruncationReason::Size)
-        } else {
-            Ok(())
-        }
-    }
+    /// RFC 9112, section 9.8, calls a body complete only if the alert came. But some servers never send it: all of their bodies would be
+    /// incomplete, robots.txt included. So such an end is taken for the end of the body, as Chromium does, and as over plain http, where
+    /// nothing announces the end either. The price is that a body that was cut there counts as whole. The first one that may be is logged.
+    Unannounced,
+    Cut(TruncationReason),
+}
 
-    /// Puts what came of it into the answer; `cut` is why it came to its end, if not by itself. `unended` is the reason if it did, and its
-    /// codings lack their end.
-    pub(super) fn finish(mut self, cut: Option<TruncationReason>, unended: TruncationReason, answer: &mut Response) {
-        // What was received was wrong before it came to an end, though nobody has looked at it.
-        let released = self.decoding.release(&mut self.body).err().map(TruncationReason::from);
-        answer.truncation = released.or(cut).or_else(|| self.decoding.end().err().map(|_| unended));
-        if answer.truncation.is_some() {
-            answer.extent = BodyExtent::Truncated;
-        }
-        if let Some(exchange) = &mut answer.exchange {
-            exchange.encoded_body = self.encoded;
-        }
-        answer.body = self.body.into_bytes();
+/// Reads the body as far as it comes and may be read, and puts it into `answer`: whatever goes wrong, what was read by then is worth having.
+/// `has_logged` says whether an unannounced end was logged.
+pub(super) async fn read(
+    mut from: Answer,
+    url: &Url,
+    cap: u64,
+    deadline: Instant,
+    answer: &mut Response,
+    has_logged: &AtomicBool,
+) {
+    let encodings = from.headers().get_all(CONTENT_ENCODING).iter();
+    let codings = decoding::codings(encodings.map(HeaderValue::as_bytes));
+    let Ok(codings) = codings.inspect_err(|why| answer.truncation = Some(*why)) else {
+        answer.extent = BodyExtent::Truncated;
+        return;
+    };
+    let (received, end) = receive(&mut from, cap, deadline).await;
+    drop(from);
+    // Decoding and parsing run through other code than receiving. So other tasks of this thread, which may receive, go on first, and the
+    // processor loads that code less often.
+    yield_now().await;
+    answer.truncation = finish(received, end, &codings, cap, answer);
+    if answer.truncation.is_some() {
+        answer.extent = BodyExtent::Truncated;
+    } else if end == Received::Unannounced && !has_logged.swap(true, Ordering::Relaxed) {
+        let origin = Origin::of(url).map_or_else(String::new, |origin| origin.to_string());
+        log::warn!(
+            target: "crawler::fetch",
+            "{origin} ends bodies without a length by closing the connection, and does not announce that (TLS close_notify). They count as \
+             whole; if one was cut on its way, nothing shows it. Other origins that do so are not logged"
+        );
     }
 }
 
-impl From<Stop> for TruncationReason {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Full => Self::Size,
-            Stop::Damaged => Self::Coding,
+/// Returns what was received, of at most `cap` bytes.
+async fn receive(from: &mut Answer, cap: u64, deadline: Instant) -> (Vec<u8>, Received) {
+    let announced = from.content_length();
+    let ends_with_connection =
+        announced.is_none() && !from.headers().contains_key(TRANSFER_ENCODING) && from.version() < Version::HTTP_2;
+    let expected = announced.unwrap_or(0).min(cap).min(MOST_SET_ASIDE);
+    let mut received = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
+    let end = loop {
+        match timeout_at(deadline, from.chunk()).await {
+            Ok(Ok(Some(piece))) => {
+                let left = cap.saturating_sub(received.len() as u64);
+                let left = usize::try_from(left).unwrap_or(usize::MAX);
+                received.extend_from_slice(piece.get(..left).unwrap_or(&piece));
+                if piece.len() > left {
+                    break Received::Cut(TruncationReason::Size);
+                }
+            }
+            Ok(Ok(None)) => break Received::Whole,
+            Ok(Err(error)) => match classify_body(&error) {
+                BrokenBody::UnexpectedEnd if ends_with_connection => break Received::Unannounced,
+                BrokenBody::TimedOut => break Received::Cut(TruncationReason::Time),
+                _ => break Received::Cut(TruncationReason::Connection),
+            },
+            Err(_) => break Received::Cut(TruncationReason::Time),
         }
-    }
+    };
+    (received, end)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use flate2::{Compress, Compression, FlushCompress};
-
-    const CAP: u64 = 10_000;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len() + 1024);
-        let mut stream = Compress::new_gzip(Compression::best(), 15);
-        stream.compress_vec(bytes, &mut out, FlushCompress::Finish).unwrap();
-        out
+/// Decodes what was received into `answer`. Returns why it is not the whole body, if so.
+fn finish(
+    received: Vec<u8>,
+    end: Received,
+    codings: &[Coding],
+    cap: u64,
+    answer: &mut Response,
+) -> Option<TruncationReason> {
+    let cut = match end {
+        Received::Cut(why) => Some(why),
+        Received::Whole | Received::Unannounced => None,
+    };
+    if codings.is_empty() {
+        answer.body = received;
+        return cut;
     }
-
-    /// What comes of a gzip body of which these bytes arrive before `cut` ends it, announced as short and as long.
-    fn received(bytes: &[u8], cut: Option<TruncationReason>) -> (Option<TruncationReason>, Vec<u8>) {
-        let [short, long] = [None, Some(usize::MAX)].map(|announced| {
-            let decoding = Decoding::of([b"gzip".as_slice()].into_iter(), announced).unwrap();
-            let mut receiving = Receiving::new(decoding, None, CAP, false);
-            let stopped = bytes.chunks(100).find_map(|piece| receiving.take(piece).err());
-            let mut answer = Response::default();
-            receiving.finish(stopped.or(cut), TruncationReason::Coding, &mut answer);
-            (answer.truncation, answer.body)
-        });
-        assert!(short == long, "held back {:?}, streamed {:?}", short.0, long.0);
-        short
+    let (body, decoded) = decoding::decode(codings, &received, usize::try_from(cap).unwrap_or(usize::MAX));
+    answer.body = body;
+    if let Some(exchange) = &mut answer.exchange {
+        exchange.encoded_body = Some(received);
     }
-
-    #[test]
-    fn why_a_body_is_cut_does_not_depend_on_when_it_is_looked_at() {
-        let page: Vec<u8> = (0..9_000_u32)
-            .map(|n| b'a' + (n.pow(2).wrapping_mul(0x9E37_79B9) >> 28) as u8)
-            .collect();
-        let whole = gzip(&page);
-        let half = &whole[..whole.len() / 2];
-        let mut damaged = whole.clone();
-        damaged[whole.len() / 4..][..64].fill(0xFF);
-        for cut in [None, Some(TruncationReason::Time), Some(TruncationReason::Connection)] {
-            assert!(received(&whole, cut) == (cut, page.clone()), "{cut:?}");
-            let (why, body) = received(half, cut);
-            assert_eq!(why, cut.or(Some(TruncationReason::Coding)), "the end is missing");
-            assert!(page.starts_with(&body) && body.len() > 1_000);
-            let bomb = gzip(&vec![b'a'; 20 * page.len()]);
-            let (why, body) = received(&bomb[..bomb.len() - 20], cut);
-            assert_eq!((why, body.len() as u64), (Some(TruncationReason::Size), CAP), "{cut:?}");
-            assert_eq!(received(&damaged, cut).0, Some(TruncationReason::Coding), "{cut:?}");
-            assert_eq!(
-                received(b"<title>plain</title>", cut).0,
-                Some(TruncationReason::Coding),
-                "{cut:?}"
-            );
-        }
+    match (decoded, cut) {
+        // What was received was wrong before it came to an end.
+        (End::Full, _) => Some(TruncationReason::Size),
+        (End::Damaged, _) => Some(TruncationReason::Coding),
+        (End::Whole | End::Missing, Some(why)) => Some(why),
+        (End::Missing, None) if end == Received::Unannounced => Some(TruncationReason::Connection),
+        (End::Missing, None) => Some(TruncationReason::Coding),
+        (End::Whole, None) => None,
     }
 }

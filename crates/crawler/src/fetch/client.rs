@@ -1,4 +1,4 @@
-//! The HTTP client: one request at a time, by one of two connection pools.
+//! The HTTP client: one request at a time, over the connections of one of two guards.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,34 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use frontier::{Origin, Validators};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, PROXY_AUTHORIZATION, TRANSFER_ENCODING, USER_AGENT,
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
 };
-use hyper::{Uri, Version};
-use hyper_util::client::legacy::connect::HttpInfo;
-use tokio::task::yield_now;
+use reqwest::{Method, Response as Answer};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
 use super::address_cache::CachedResolver;
-use super::body::Receiving;
+use super::body;
+use super::connections::{ClientError, Connections, Settings};
 use super::cookies::Jars;
-use super::decoding::{ACCEPTED, Decoding};
-use super::exchange::{Head, SentRequest};
-use super::guard::{AddressGuard, Guard, Resolver, SystemResolver, is_localhost, none_is_left, order};
-use super::head_limit::HeadLimit;
+use super::decoding::ACCEPTED;
+use super::guard::{AddressGuard, Dials, Resolver, SystemResolver, is_localhost, none_is_left, order};
 use super::headers::{self, is_css, is_html};
 use super::kept::Kept;
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
-use super::pools::{ClientError, ClientSettings, Pool};
-use super::tls_end::UnannouncedEnd;
 use super::{
-    BodyExtent, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
-    TruncationReason, error,
+    BodyExtent, Exchange, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
+    error,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::fetch::address_guard::is_public;
@@ -47,29 +39,18 @@ const EXHAUSTION_LASTS: Duration = Duration::from_secs(2);
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
 pub struct HttpFetcher {
-    guarded: Pool,
-    open: Pool,
-    address_guard: AddressGuard,
-    allow_private: bool,
-    untrusted_seeds: bool,
+    http: HttpOptions,
+    guarded: Connections,
+    open: Connections,
+    guard: AddressGuard,
     resolver: Arc<dyn Resolver>,
-    /// The maximum time to look up an address.
-    look_up_timeout: Duration,
     /// The headers of every request.
     headers: HeaderMap,
     own_headers: OwnHeaders,
-    /// The login of an HTTP proxy. For `https` the connector sends it.
-    proxy_login: Option<HeaderValue>,
     jars: Jars,
     /// How many first looks the last [`save`](Fetcher::save) had; at first a number that none has, because it may lack seeds.
     saved_looks: AtomicUsize,
-    has_proxy: bool,
-    /// The maximum time of a request, its body included.
-    timeout: Duration,
-    max_body: u64,
     max_sitemap: u64,
-    max_header_bytes: usize,
-    keep_exchanges: bool,
     keep_bodies: bool,
     /// Whether style sheets are read.
     assets: bool,
@@ -80,18 +61,18 @@ pub struct HttpFetcher {
 }
 
 impl HttpFetcher {
-    /// Sets up connection pools for a crawl. It takes the user agent, the seeds and the politeness of the crawl from `config`.
+    /// Sets up the connections of a crawl. It takes the user agent, the seeds and the politeness of the crawl from `config`.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Options`] for a header, a login or a proxy that cannot be used. [`ClientError::Tls`] when the TLS roots of the
+    /// [`ClientError::Options`] for a header, a login or a proxy that cannot be used. [`ClientError::Client`] when the TLS roots of the
     /// system cannot be read, and a seed needs them.
     pub fn new(config: &CrawlConfig, http: &HttpOptions) -> Result<Self, ClientError> {
         Self::with_resolver(config, http, CachedResolver::new(SystemResolver))
     }
 
-    /// Sets up connection pools for a crawl that resolves host names in its own way. The address guard checks what the resolver
-    /// returns before anything connects to it. The resolver is asked for each connection: wrap it in a [`CachedResolver`] to change that.
+    /// Sets up the connections of a crawl that resolves host names in its own way. The address guard checks what the resolver returns
+    /// before anything connects to it. The resolver is asked for each connection: wrap it in a [`CachedResolver`] to change that.
     ///
     /// # Errors
     ///
@@ -101,8 +82,6 @@ impl HttpFetcher {
         http: &HttpOptions,
         resolver: impl Resolver,
     ) -> Result<Self, ClientError> {
-        // Only the first call of a process has an effect, and a provider that the program chose itself stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let options = config.options();
         if http.untrusted_seeds && !(http.headers.is_empty() && http.logins.is_empty()) {
             return Err(HttpOptionsError::SecretsForUntrustedSeeds.into());
@@ -110,24 +89,18 @@ impl HttpFetcher {
         let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
         let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
-        let trusted_seeds = if http.untrusted_seeds { &[] } else { config.seeds() };
-        let settings = ClientSettings::new(config, http, Arc::clone(&resolver), Guard::PublicOnly)?;
+        let guard = AddressGuard::new(if http.untrusted_seeds { &[] } else { config.seeds() });
+        let settings = Settings::new(config, http, Arc::clone(&resolver), guard.clone())?;
+        let dials_of_seeds = if http.allow_private_addresses {
+            Dials::All
+        } else {
+            Dials::AsAtFirst
+        };
         Ok(Self {
-            has_proxy: settings.proxy().is_some(),
-            address_guard: AddressGuard::sharing(settings.first_look().clone(), trusted_seeds),
-            saved_looks: AtomicUsize::new(usize::MAX),
-            proxy_login: settings.proxy().and_then(|proxy| proxy.basic_auth().cloned()),
-            timeout: http.timeout,
-            open: Pool::new(settings.guarded_by(if http.allow_private_addresses {
-                Guard::Off
-            } else {
-                Guard::AsAtFirst
-            })),
-            guarded: Pool::new(settings),
-            allow_private: http.allow_private_addresses,
-            untrusted_seeds: http.untrusted_seeds,
+            open: Connections::new(settings.clone(), dials_of_seeds)?,
+            guarded: Connections::new(settings, Dials::PublicOnly)?,
+            guard,
             resolver,
-            look_up_timeout: http.timeout.min(http.connect_timeout),
             headers: common_headers(options),
             own_headers,
             jars: match (&http.cookie_file, http.cookies) {
@@ -135,20 +108,19 @@ impl HttpFetcher {
                 (None, true) => Jars::default(),
                 (None, false) => Jars::unused(),
             },
-            max_body: http.max_body_bytes,
+            saved_looks: AtomicUsize::new(usize::MAX),
             max_sitemap: options.max_sitemap_bytes,
-            max_header_bytes: http.max_header_bytes,
-            keep_exchanges: http.keep_exchanges,
             keep_bodies: options.keep_bodies,
             assets: options.assets,
             handles_exhausted: Mutex::default(),
             has_logged_end: AtomicBool::default(),
+            http: http.clone(),
         })
     }
 
-    /// Chooses the pool: connections that were opened without the guard are never used for a guarded origin.
-    fn pool_for(&self, url: &Url) -> Result<&Pool, FetchError> {
-        if self.allow_private || self.address_guard.exempts(url) {
+    /// Chooses the connections: those that were opened without the guard are never used for a guarded origin.
+    fn connections_for(&self, url: &Url) -> Result<&Connections, FetchError> {
+        if self.http.allow_private_addresses || self.guard.exempts(url) {
             return Ok(&self.open);
         }
         // Addresses are dialled without asking the resolver, which guards the names.
@@ -157,41 +129,28 @@ impl HttpFetcher {
             Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
             _ => None,
         };
+        let has_proxy = self.http.proxy.is_some();
         match literal {
             Some(address) if !is_public(address) => Err(FetchError::AddressForbidden),
             // The proxy looks names up itself; what this one means needs no look-up.
-            None if self.has_proxy && url.host_str().is_some_and(is_localhost) => Err(FetchError::AddressForbidden),
+            None if has_proxy && url.host_str().is_some_and(is_localhost) => Err(FetchError::AddressForbidden),
             _ => Ok(&self.guarded),
         }
     }
 
     /// Sends a request and waits for the head of the answer.
-    async fn send(
-        &self,
-        pool: &Pool,
-        url: &Url,
-        headers: HeaderMap,
-        deadline: Instant,
-    ) -> Result<hyper::Response<Incoming>, FetchError> {
-        let uri = url.as_str().parse::<Uri>();
-        let uri = uri.map_err(|error| FetchError::Broken(format!("the URL cannot be sent: {error}")))?;
-        let mut request = hyper::Request::new(Empty::<Bytes>::new());
-        *request.uri_mut() = uri;
+    async fn send(&self, url: &Url, headers: HeaderMap, deadline: Instant) -> Result<Answer, FetchError> {
+        let client = self.connections_for(url)?.client_for(Origin::of(url));
+        let mut request = reqwest::Request::new(Method::GET, url.clone());
         *request.headers_mut() = headers;
-        if let Some(login) = self.proxy_login.as_ref().filter(|_| url.scheme() == "http") {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, login.clone());
-        }
-        let client = pool.client_for(Origin::of(url));
-        let error = match timeout_at(deadline, client.request(request)).await {
-            Ok(Ok(response)) => {
-                if let Some(limit) = response.extensions().get::<HeadLimit>() {
-                    limit.restart();
-                }
-                return Ok(response);
-            }
+        let error = match timeout_at(deadline, client.execute(request)).await {
+            Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error::classify(&error),
             Err(_) => FetchError::Timeout,
         };
+        if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
+            self.resolver.not_connected(url.host_str().unwrap_or_default());
+        }
         let error = match error {
             // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
             FetchError::Connect(_) if self.has_just_exhausted_handles() || none_is_left() => FetchError::OutOfHandles,
@@ -239,13 +198,6 @@ impl HttpFetcher {
         headers
     }
 
-    fn check_head(&self, response: &hyper::Response<Incoming>) -> Result<(), FetchError> {
-        if headers::total_bytes(response.headers()) > self.max_header_bytes {
-            return Err(FetchError::HeadTooLarge(format!("{} bytes", self.max_header_bytes)));
-        }
-        Ok(())
-    }
-
     /// Returns how many bytes of the body to read; `None` to skip it.
     fn cap(&self, kind: ResourceKind, answer: &Response, announced: Option<u64>) -> Option<u64> {
         let content_type = answer.content_type.as_deref();
@@ -254,11 +206,13 @@ impl HttpFetcher {
             // One byte more, to see that there is more.
             ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // Archives and saved files need what a crawl does not.
-            ResourceKind::Page if self.keep_exchanges || self.keep_bodies => Some(self.max_body),
-            ResourceKind::Page if is_html(content_type) || self.assets && is_css(content_type) => Some(self.max_body),
+            ResourceKind::Page if self.http.keep_exchanges || self.keep_bodies => Some(self.http.max_body_bytes),
+            ResourceKind::Page if is_html(content_type) || self.assets && is_css(content_type) => {
+                Some(self.http.max_body_bytes)
+            }
             ResourceKind::Page => {
                 let is_small = announced.is_some_and(|bytes| bytes <= MAX_OTHER_BODY_BYTES);
-                is_small.then_some(self.max_body.min(MAX_OTHER_BODY_BYTES))
+                is_small.then_some(self.http.max_body_bytes.min(MAX_OTHER_BODY_BYTES))
             }
         }
     }
@@ -266,18 +220,18 @@ impl HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     fn save(&self) -> Option<Vec<u8>> {
-        let looks = self.address_guard.first_looks();
+        let looks = self.guard.first_looks();
         let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
         let has_cookies = self.jars.take_changed();
-        (has_looked || has_cookies).then(|| Kept::new(self.address_guard.save(), self.jars.save()).write())
+        (has_looked || has_cookies).then(|| Kept::new(self.guard.save(), self.jars.save()).write())
     }
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
         let mut kept = Kept::read(saved)?;
-        if self.untrusted_seeds {
+        if self.http.untrusted_seeds {
             kept.guard.seed_origins.clear();
         }
-        self.address_guard.restore(kept.guard);
+        self.guard.restore(kept.guard);
         self.jars.restore(kept.jars);
         Ok(())
     }
@@ -286,10 +240,10 @@ impl Fetcher for HttpFetcher {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let found = match bare.parse() {
             Ok(address) => vec![address],
-            Err(_) => timeout(self.look_up_timeout, self.resolver.resolve(host))
-                .await
-                .ok()?
-                .ok()?,
+            Err(_) => {
+                let longest = self.http.timeout.min(self.http.connect_timeout);
+                timeout(longest, self.resolver.resolve(host)).await.ok()?.ok()?
+            }
         };
         let found = found.into_iter().map(|address: IpAddr| address.to_canonical());
         found.min_by_key(order)
@@ -297,81 +251,27 @@ impl Fetcher for HttpFetcher {
 
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let started = Instant::now();
-        let pool = self.pool_for(&request.url)?;
-        let headers = self.request_headers(&request.url, request.validators.as_ref());
-        let sent = self.keep_exchanges.then(|| SentRequest::new(&request.url, &headers));
-        let deadline = started + self.timeout;
-        let mut response = self.send(pool, &request.url, headers, deadline).await?;
-        self.check_head(&response)?;
-        let mut answer = headers::read(response.status().as_u16(), response.headers());
-        answer.cookies_dropped = self.jars.keep(&request.url, response.headers());
-        let address = response.extensions().get().map(HttpInfo::remote_addr);
-        answer.exchange = sent.map(|sent| Box::new(sent.answered(&Head::of(&response, address))));
-        let announced = response.body().size_hint().exact();
-        let Some(cap) = self.cap(request.kind, &answer, announced) else {
-            answer.extent = BodyExtent::Skipped;
-            answer.elapsed = started.elapsed();
-            return Ok(answer);
-        };
-        let received = receive(&mut response, cap, deadline, answer.exchange.is_some()).await;
-        answer.elapsed = started.elapsed();
-        let is_delimited = announced.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
-        let end = match is_delimited {
-            true => UnannouncedEnd::default(),
-            false => response.extensions().get().cloned().unwrap_or_default(),
-        };
-        drop(response);
-        match received {
-            Ok((receiving, cut)) => {
-                // Parsing, and decoding what was held back, run through other code than receiving. So other tasks of this thread, which may
-                // receive, go on first, and the processor loads that code less often.
-                yield_now().await;
-                receiving.finish(cut, end.of_codings(), &mut answer);
-                if answer.truncation.is_none() {
-                    end.log_first(&request.url, &self.has_logged_end);
-                }
-            }
-            Err(cut) => (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(cut)),
+        let deadline = started + self.http.timeout;
+        let url = &request.url;
+        let headers = self.request_headers(url, request.validators.as_ref());
+        let sent = self.http.keep_exchanges.then(|| headers.clone());
+        let received = self.send(url, headers, deadline).await?;
+        if headers::total_bytes(received.headers()) > self.http.max_header_bytes {
+            return Err(FetchError::HeadTooLarge(format!(
+                "{} bytes",
+                self.http.max_header_bytes
+            )));
         }
+        let mut answer = headers::read(received.status().as_u16(), received.headers());
+        answer.cookies_dropped = self.jars.keep(url, received.headers());
+        answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
+        match self.cap(request.kind, &answer, received.content_length()) {
+            None => answer.extent = BodyExtent::Skipped,
+            Some(cap) => body::read(received, url, cap, deadline, &mut answer, &self.has_logged_end).await,
+        }
+        answer.elapsed = started.elapsed();
         Ok(answer)
     }
-}
-
-/// Reads the body as far as it comes and may be read; whatever goes wrong, what was read by then is worth having. Returns it with the
-/// reason why it is not whole, or only a reason if nothing can be read.
-async fn receive(
-    response: &mut hyper::Response<Incoming>,
-    cap: u64,
-    deadline: Instant,
-    keeps_exchange: bool,
-) -> Result<(Receiving, Option<TruncationReason>), TruncationReason> {
-    let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let announced = response.body().size_hint().exact();
-    let announced = announced.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let decoding = Decoding::of(encodings.map(HeaderValue::as_bytes), announced);
-    let decoding = decoding.map_err(|_| TruncationReason::Coding)?;
-    let mut receiving = Receiving::new(decoding, announced, cap, keeps_exchange);
-    // HTTP/2 does not count bodies.
-    let counts_bodies = response.version() < Version::HTTP_2;
-    let limit = response.extensions().get::<HeadLimit>().cloned();
-    let limit = limit.filter(|_| counts_bodies);
-    let cut = loop {
-        match timeout_at(deadline, response.frame()).await {
-            Ok(Some(Ok(frame))) => {
-                if let Some(limit) = &limit {
-                    limit.restart();
-                }
-                // Trailers are not read.
-                if let Some(Err(cut)) = frame.data_ref().map(|piece| receiving.take(piece)) {
-                    break Some(cut);
-                }
-            }
-            Ok(None) => break None,
-            Ok(Some(Err(error))) if !error::has_timed_out(&error) => break Some(TruncationReason::Connection),
-            Ok(Some(Err(_))) | Err(_) => break Some(TruncationReason::Time),
-        }
-    };
-    Ok((receiving, cut))
 }
 
 /// In the order in which they are sent.

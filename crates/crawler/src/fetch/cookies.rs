@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cookie_store::{Cookie, CookieStore, RawCookie};
 use frontier::Origin;
-use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
+use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 use url::Url;
 

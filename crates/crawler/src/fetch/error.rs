@@ -4,11 +4,6 @@ use std::error::Error;
 use std::io;
 
 use frontier::{Failure, FailureKind};
-use hyper::http::Extensions;
-use hyper_util::client::legacy;
-use rustls::OtherError;
-
-use super::head_limit::HeadLimit;
 
 /// Why there is no answer. What follows from each is the table of [`frontier::failure`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -33,7 +28,7 @@ pub enum FetchError {
     /// The answer took too long to begin. The page is retried; the origin is away if several pages are silent.
     #[error("timed out")]
     Timeout,
-    /// The headers of the answer are more or longer than may be, or too much precedes its final head. The page is retried.
+    /// The headers of the answer are more or longer than may be. The page is retried.
     #[error("the headers of the answer are more than {0}")]
     HeadTooLarge(String),
     /// The connection broke or the answer made no sense. Counts as `Timeout` does.
@@ -70,41 +65,23 @@ impl FetchError {
     }
 }
 
-/// Why a name gave no address to dial. It travels through the error chain of the HTTP library.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum DialError {
-    #[error("no public address")]
-    Forbidden,
-    #[error("{0}")]
-    Unresolved(String),
-    #[error("out of file handles")]
-    OutOfHandles,
-}
-
-impl From<DialError> for FetchError {
-    fn from(error: DialError) -> Self {
-        match error {
-            DialError::Forbidden => Self::AddressForbidden,
-            DialError::Unresolved(why) => Self::Unresolved(why),
-            DialError::OutOfHandles => Self::OutOfHandles,
-        }
-    }
-}
-
 /// What the chain of causes of an error says. Its end is what went wrong; what stands before names the step.
 #[derive(Default)]
 struct Causes {
     dial: Option<FetchError>,
     tls: Option<String>,
-    head_too_large: bool,
     timed_out: bool,
+    unexpected_end: bool,
     last: String,
 }
 
 impl Causes {
-    fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut causes = Self::default();
-        let mut next = Some(error);
+    fn of(error: &reqwest::Error) -> Self {
+        let mut causes = Self {
+            timed_out: error.is_timeout(),
+            ..Self::default()
+        };
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(cause) = next {
             causes.note(cause);
             next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -117,24 +94,18 @@ impl Causes {
     }
 
     fn note(&mut self, cause: &(dyn Error + 'static)) {
-        if let Some(error) = cause.downcast_ref::<DialError>() {
-            self.dial = Some(error.clone().into());
-        }
-        if cause.downcast_ref().is_some_and(is_out_of_handles) {
-            self.dial = Some(FetchError::OutOfHandles);
+        if let Some(error) = cause.downcast_ref::<FetchError>() {
+            self.dial = Some(error.clone());
         }
         if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             self.tls = Some(explained(error));
-            if is_lack_of_handles(error) {
-                self.dial = Some(FetchError::OutOfHandles);
-            }
-        }
-        if let Some(error) = cause.downcast_ref::<hyper::Error>() {
-            self.head_too_large |= error.is_parse_too_large();
-            self.timed_out |= error.is_timeout();
         }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             self.timed_out |= error.kind() == io::ErrorKind::TimedOut;
+            self.unexpected_end |= error.kind() == io::ErrorKind::UnexpectedEof;
+            if is_out_of_handles(error) {
+                self.dial = Some(FetchError::OutOfHandles);
+            }
         }
         self.last = cause.to_string();
     }
@@ -143,14 +114,6 @@ impl Causes {
 /// Says whether the limit of open files was met, the process's or the system's.
 pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
-
-/// Says whether no file handle was left for the certificates that a secure connection needs.
-pub(super) fn is_lack_of_handles(error: &rustls::Error) -> bool {
-    let rustls::Error::Other(OtherError(cause)) = error else {
-        return false;
-    };
-    cause.downcast_ref().is_some_and(is_out_of_handles)
 }
 
 /// Says what an error of TLS means to whoever runs the crawl.
@@ -166,39 +129,37 @@ fn explained(error: &rustls::Error) -> String {
     }
 }
 
+/// How the HTTP library words that a head is longer than it reads, or has more headers. It has no other sign of that.
+const HEAD_TOO_LARGE: &str = "message head is too large";
+
 /// Classifies why no head of an answer was received.
-pub(super) fn classify(error: &legacy::Error) -> FetchError {
-    if let Some(limit) = exceeded_limit(error) {
-        return FetchError::HeadTooLarge(format!("{} bytes, with all that precedes the final head", limit.max()));
-    }
+pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     let causes = Causes::of(error);
-    if let Some(error) = causes.dial {
-        return error;
-    }
-    if let Some(why) = causes.tls {
-        return FetchError::Tls(why);
-    }
-    if causes.head_too_large {
-        return FetchError::HeadTooLarge("can be read".to_owned());
-    }
-    // Asked first: a connection that does not come about in time is both, and says that the host is down.
-    if error.is_connect() {
-        FetchError::Connect(causes.last)
-    } else if causes.timed_out {
-        FetchError::Timeout
-    } else {
-        FetchError::Broken(causes.last)
+    match (causes.dial, causes.tls) {
+        (Some(error), _) => error,
+        (None, Some(why)) => FetchError::Tls(why),
+        _ if causes.last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),
+        // Asked first: a connection that does not come about in time is both, and says that the host is down.
+        _ if error.is_connect() => FetchError::Connect(causes.last),
+        _ if causes.timed_out => FetchError::Timeout,
+        _ => FetchError::Broken(causes.last),
     }
 }
 
-/// The limit of the connection on which a request failed, if it was exceeded. The error of HTTP/2 does not hold its cause.
-fn exceeded_limit(error: &legacy::Error) -> Option<HeadLimit> {
-    let mut known = Extensions::new();
-    error.connect_info()?.get_extras(&mut known);
-    known.remove::<HeadLimit>().filter(HeadLimit::is_exceeded)
+/// How the body of an answer broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BrokenBody {
+    TimedOut,
+    /// The connection ended, over TLS without the alert that announces it, or before all was there.
+    UnexpectedEnd,
+    Other,
 }
 
-/// Says whether the body of an answer stopped because the network was silent for too long.
-pub(super) fn has_timed_out(error: &hyper::Error) -> bool {
-    Causes::of(error).timed_out
+/// Says how the body of an answer broke off.
+pub(super) fn classify_body(error: &reqwest::Error) -> BrokenBody {
+    match Causes::of(error) {
+        causes if causes.timed_out => BrokenBody::TimedOut,
+        causes if causes.unexpected_end => BrokenBody::UnexpectedEnd,
+        _ => BrokenBody::Other,
+    }
 }

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use hyper::ext::ReasonPhrase;
-use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::http::{Extensions, StatusCode, Version};
+use reqwest::Version;
+use reqwest::header::{HOST, HeaderMap, HeaderValue};
 use url::{Position, Url};
 
 /// What went over the wire, but for the body: that is [`Response::received_body`](super::Response::received_body).
@@ -20,7 +19,7 @@ pub struct Exchange {
     pub request_headers: Vec<Header>,
     /// The status.
     pub status: u16,
-    /// The reason phrase; HTTP/2 has none, and the one of the standard stands here.
+    /// The reason phrase that the standard has for the status: the HTTP library does not tell the one that was sent.
     pub reason: Vec<u8>,
     /// The answer's headers. Those of one name are in the order in which they were received, and stand where their first one
     /// was received.
@@ -57,71 +56,30 @@ impl fmt::Display for HttpVersion {
     }
 }
 
-/// The request of an exchange, kept from before it is sent.
-pub(super) struct SentRequest {
-    url: Url,
-    headers: HeaderMap,
-}
-
-/// The answer of an exchange, without its body.
-pub(super) struct Head<'a> {
-    version: Version,
-    status: StatusCode,
-    headers: &'a HeaderMap,
-    extensions: &'a Extensions,
-    address: Option<SocketAddr>,
-}
-
-impl<'a> Head<'a> {
-    /// Returns the head of an answer, which came from this address.
-    pub(super) fn of<B>(response: &'a hyper::Response<B>, address: Option<SocketAddr>) -> Self {
-        Self {
-            version: response.version(),
-            status: response.status(),
-            headers: response.headers(),
-            extensions: response.extensions(),
-            address,
-        }
-    }
-}
-
-impl SentRequest {
-    pub(super) fn new(url: &Url, headers: &HeaderMap) -> Self {
-        Self {
-            url: url.clone(),
-            headers: headers.clone(),
-        }
-    }
-
-    pub(super) fn answered(self, head: &Head<'_>) -> Exchange {
+impl Exchange {
+    /// Makes the exchange of an answer to a request with these headers, without its body.
+    pub(super) fn new(url: &Url, sent: &HeaderMap, answer: &reqwest::Response) -> Self {
         // Logins, cookies and the user's own headers are nobody else's business.
-        let mut request_headers: Vec<_> = listed(&self.headers)
-            .filter(|(value, _)| !value.is_sensitive())
-            .map(|(_, header)| header)
-            .collect();
-        if !self.headers.contains_key(HOST) {
+        let open = listed(sent).filter(|(value, _)| !value.is_sensitive());
+        let mut request_headers: Vec<_> = open.map(|(_, header)| header).collect();
+        if !sent.contains_key(HOST) {
             // The HTTP library puts it at the end.
-            let host = self.url[Position::BeforeHost..Position::AfterPort].as_bytes().to_vec();
+            let host = url[Position::BeforeHost..Position::AfterPort].as_bytes().to_vec();
             request_headers.push((HOST.as_str().to_owned(), host));
         }
-        let said = head
-            .extensions
-            .get::<ReasonPhrase>()
-            .map(|reason| reason.as_bytes().to_vec());
-        let standard = || head.status.canonical_reason().unwrap_or_default().as_bytes().to_vec();
-        Exchange {
-            version: match head.version {
+        Self {
+            version: match answer.version() {
                 Version::HTTP_09 | Version::HTTP_10 => HttpVersion::Http10,
                 Version::HTTP_11 => HttpVersion::Http11,
                 _ => HttpVersion::Http2,
             },
-            target: self.url[Position::BeforePath..Position::AfterQuery].to_owned(),
+            target: url[Position::BeforePath..Position::AfterQuery].to_owned(),
             request_headers,
-            status: head.status.as_u16(),
-            reason: said.unwrap_or_else(standard),
-            response_headers: listed(head.headers).map(|(_, header)| header).collect(),
+            status: answer.status().as_u16(),
+            reason: answer.status().canonical_reason().unwrap_or_default().into(),
+            response_headers: listed(answer.headers()).map(|(_, header)| header).collect(),
             encoded_body: None,
-            address: head.address,
+            address: answer.remote_addr(),
         }
     }
 }

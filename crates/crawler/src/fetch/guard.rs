@@ -1,23 +1,20 @@
 //! The address guard, and the resolver that applies it. The addresses that pass are those that are dialled: there is no second
 //! look-up that could answer otherwise.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::task::{Context, Poll};
-use std::vec;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use frontier::{CanonicalUrl, Origin};
-use hyper_util::client::legacy::connect::dns::Name;
+use reqwest::dns::{Addrs, Name, Resolve};
 use serde::{Deserialize, Serialize};
-use tower_service::Service;
 use url::{Host, Url};
 
-use super::error::{DialError, FetchError, is_out_of_handles};
+use super::error::{FetchError, is_out_of_handles};
 use crate::fetch::address_guard::is_public;
 
 /// A look-up under way.
@@ -112,53 +109,54 @@ pub(super) fn is_localhost(name: &str) -> bool {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AddressGuard {
-    /// Also those of earlier runs.
-    seed_origins: Arc<RwLock<HashSet<Origin>>>,
-    first_look: FirstLook,
+    known: Arc<Mutex<SavedGuard>>,
+}
+
+/// What an address guard knows, and keeps for later runs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct SavedGuard {
+    /// Whether the names of seeds had a private address at the first look-up.
+    pub(super) first_looks: BTreeMap<String, bool>,
+    /// The origins of seeds, also of those of earlier runs.
+    #[serde(default)]
+    pub(super) seed_origins: BTreeSet<Origin>,
 }
 
 impl AddressGuard {
     /// Makes the guard of a crawl with these seeds. For a crawl that is continued, these are the seeds of all its runs.
     pub fn new(seeds: &[CanonicalUrl]) -> Self {
-        Self::sharing(FirstLook::default(), seeds)
+        let guard = Self::default();
+        guard.lock().seed_origins = seeds.iter().map(CanonicalUrl::origin).collect();
+        guard
     }
 
-    /// Makes the guard of a crawl whose names are also looked up by others.
-    pub(super) fn sharing(first_look: FirstLook, seeds: &[CanonicalUrl]) -> Self {
-        let seed_origins: HashSet<_> = seeds.iter().map(CanonicalUrl::origin).collect();
-        Self {
-            seed_origins: Arc::new(RwLock::new(seed_origins)),
-            first_look,
-        }
+    fn lock(&self) -> MutexGuard<'_, SavedGuard> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what earlier runs knew. Their seeds stay exempt, because their pages are still queued.
     pub(super) fn restore(&self, saved: SavedGuard) {
-        let mut origins = self.seed_origins.write().unwrap_or_else(PoisonError::into_inner);
-        origins.extend(saved.seed_origins);
-        self.first_look.restore(saved.first_looks);
+        let mut known = self.lock();
+        known.seed_origins.extend(saved.seed_origins);
+        known.first_looks.extend(saved.first_looks);
     }
 
     /// Returns what a later run must know. An origin that is public anyway needs no exemption.
     pub(super) fn save(&self) -> SavedGuard {
-        let first_looks = self.first_look.all();
-        let may_be_private = |origin: &&Origin| match origin.robots_url().host() {
+        let mut saved = self.lock().clone();
+        let first_looks = &saved.first_looks;
+        saved.seed_origins.retain(|origin| match origin.robots_url().host() {
             Some(Host::Ipv4(v4)) => !is_public(v4.into()),
             Some(Host::Ipv6(v6)) => !is_public(v6.into()),
             Some(Host::Domain(name)) => first_looks.get(name) != Some(&false),
             None => false,
-        };
-        let origins = self.seed_origins.read().unwrap_or_else(PoisonError::into_inner);
-        let seed_origins = origins.iter().filter(may_be_private).cloned().collect();
-        SavedGuard {
-            first_looks,
-            seed_origins,
-        }
+        });
+        saved
     }
 
     /// Returns how many names had their first look.
     pub(super) fn first_looks(&self) -> usize {
-        self.first_look.len()
+        self.lock().first_looks.len()
     }
 
     /// Looks up the host of a URL, and returns the addresses that may be dialled, with the port of the URL. A host that is an
@@ -172,7 +170,7 @@ impl AddressGuard {
         let found = match url.host() {
             Some(Host::Ipv4(v4)) => vec![v4.into()],
             Some(Host::Ipv6(v6)) => vec![v6.into()],
-            Some(Host::Domain(name)) => look_up(resolver.resolve(name)).await.map_err(FetchError::from)?,
+            Some(Host::Domain(name)) => look_up(resolver.resolve(name)).await?,
             None => return Err(FetchError::Unresolved("the URL has no host".to_owned())),
         };
         let port = url.port_or_known_default().unwrap_or(0);
@@ -187,95 +185,60 @@ impl AddressGuard {
     /// Returns those of the addresses of a URL's host that may be dialled, in their order. `found` are all addresses that a look-up
     /// has returned; the first look-up of a seed's name decides whether it may be private.
     pub fn allowed(&self, url: &Url, found: Vec<IpAddr>) -> Vec<IpAddr> {
-        let guard = if self.exempts(url) {
-            Guard::AsAtFirst
+        let dials = if self.exempts(url) {
+            Dials::AsAtFirst
         } else {
-            Guard::PublicOnly
+            Dials::PublicOnly
         };
-        guard.allowed(&self.first_look, url.host_str().unwrap_or_default(), found)
+        self.allowed_by(dials, url.host_str().unwrap_or_default(), found)
     }
 
     /// Says whether a URL has the origin of a seed.
     pub fn exempts(&self, url: &Url) -> bool {
-        let origins = self.seed_origins.read().unwrap_or_else(PoisonError::into_inner);
-        Origin::of(url).is_some_and(|origin| origins.contains(&origin))
+        Origin::of(url).is_some_and(|origin| self.lock().seed_origins.contains(&origin))
     }
-}
 
-/// What an address guard keeps for later runs.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct SavedGuard {
-    /// Whether the names of seeds had a private address at the first look-up.
-    pub(super) first_looks: BTreeMap<String, bool>,
-    /// The origins of seeds that may be private.
-    #[serde(default)]
-    pub(super) seed_origins: BTreeSet<Origin>,
-}
-
-/// Which addresses may be dialled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guard {
-    PublicOnly,
-    /// For names of seeds: private addresses are allowed if the first look-up returned one.
-    AsAtFirst,
-    Off,
-}
-
-impl Guard {
     /// Returns those of the addresses of a name that may be dialled, in their order.
-    fn allowed(self, first_look: &FirstLook, name: &str, mut found: Vec<IpAddr>) -> Vec<IpAddr> {
-        let allows_private = match self {
-            Self::PublicOnly => false,
-            Self::AsAtFirst => first_look.was_private(name.to_owned(), &found),
-            Self::Off => true,
+    fn allowed_by(&self, dials: Dials, name: &str, mut found: Vec<IpAddr>) -> Vec<IpAddr> {
+        let allows_private = match dials {
+            Dials::PublicOnly => false,
+            Dials::AsAtFirst => {
+                let is_private = || found.iter().any(|address| !is_public(*address));
+                *self
+                    .lock()
+                    .first_looks
+                    .entry(name.to_owned())
+                    .or_insert_with(is_private)
+            }
+            Dials::All => true,
         };
         found.retain(|address| allows_private || is_public(*address));
         found
     }
 }
 
+/// Which addresses are dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dials {
+    PublicOnly,
+    /// For names of seeds: private addresses are allowed if the first look-up returned one.
+    AsAtFirst,
+    All,
+}
+
 /// Waits for a look-up, and says why there is no address.
-async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, DialError> {
+async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, FetchError> {
     let found = resolving.await.map_err(|error| {
         if is_out_of_handles(&error) || none_is_left() {
-            DialError::OutOfHandles
+            FetchError::OutOfHandles
         } else {
-            DialError::Unresolved(error.to_string())
+            FetchError::Unresolved(error.to_string())
         }
     })?;
     if found.is_empty() {
-        return Err(DialError::Unresolved("it has no address".to_owned()));
+        return Err(FetchError::Unresolved("it has no address".to_owned()));
     }
     Ok(found)
-}
-
-/// Which names had a private address at their first look-up.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FirstLook(Arc<Mutex<HashMap<String, bool>>>);
-
-impl FirstLook {
-    /// Returns all names that were looked up, and whether they had a private address. It only grows.
-    pub(super) fn all(&self) -> BTreeMap<String, bool> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.iter().map(|(name, was)| (name.clone(), *was)).collect()
-    }
-
-    /// Takes the names of an earlier run.
-    pub(super) fn restore(&self, names: BTreeMap<String, bool>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Says whether a name had a private address at its first look-up, which may be this one.
-    fn was_private(&self, name: String, found: &[IpAddr]) -> bool {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *names
-            .entry(name)
-            .or_insert_with(|| found.iter().any(|address| !is_public(*address)))
-    }
 }
 
 /// The order in which the addresses of a host are tried where requests count by address: the first is that by which they do.
@@ -288,12 +251,12 @@ pub(super) fn none_is_left() -> bool {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_err_and(|error| is_out_of_handles(&error))
 }
 
-/// A resolver that returns only addresses that may be dialled.
+/// A resolver that returns only addresses that may be dialled. Addresses in URLs are dialled without asking it.
 #[derive(Debug, Clone)]
 pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
-    pub(super) guard: Guard,
-    pub(super) first_look: FirstLook,
+    pub(super) guard: AddressGuard,
+    pub(super) dials: Dials,
     /// The host of the proxy, which may be anywhere.
     pub(super) proxy: Option<String>,
     /// Whether the addresses of a host are tried in the same [`order`] each time.
@@ -301,53 +264,30 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Looks up a name. The addresses have no port.
-    fn look_up(&self, name: &str) -> impl Future<Output = Result<Vec<SocketAddr>, DialError>> + Send + use<> {
-        let is_proxy = self.proxy.as_deref() == Some(name);
-        let guard = if is_proxy { Guard::Off } else { self.guard };
-        let in_order = self.in_order;
-        let (first_look, asked) = (self.first_look.clone(), name.to_owned());
-        let looking_up = self.resolver.resolve(name);
-        async move {
-            let mut found = look_up(looking_up).await?;
-            if in_order {
-                found.sort_by_key(order);
-            }
-            let allowed = guard.allowed(&first_look, &asked, found).into_iter();
-            let allowed: Vec<SocketAddr> = allowed.map(|ip| SocketAddr::new(ip, 0)).collect();
-            if allowed.is_empty() {
-                return Err(DialError::Forbidden);
-            }
-            Ok(allowed)
+    async fn look_up(self, name: String) -> Result<Vec<SocketAddr>, FetchError> {
+        let is_proxy = self.proxy.as_deref() == Some(&name);
+        let dials = if is_proxy { Dials::All } else { self.dials };
+        // A SOCKS proxy that looks up no names is the reason why this is asked for addresses, too.
+        let mut found = match name.trim_matches(['[', ']']).parse() {
+            Ok(address) => vec![address],
+            Err(_) => look_up(self.resolver.resolve(&name)).await?,
+        };
+        if self.in_order {
+            found.sort_by_key(order);
         }
-    }
-
-    /// Takes note that a connection to a host, or to the proxy before it, could not be made.
-    pub(super) fn not_connected(&self, host: &str) {
-        for name in self.proxy.iter().map(String::as_str).chain([host]) {
-            self.resolver.not_connected(name);
+        let allowed = self.guard.allowed_by(dials, &name, found);
+        if allowed.is_empty() {
+            return Err(FetchError::AddressForbidden);
         }
-    }
-
-    /// Looks up a name, and returns the first address that may be dialled.
-    pub(super) async fn first_address(&self, name: &str) -> Result<IpAddr, DialError> {
-        let found = self.look_up(name).await?;
-        found.first().map(SocketAddr::ip).ok_or(DialError::Forbidden)
+        // The HTTP library puts in the port.
+        Ok(allowed.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect())
     }
 }
 
-impl Service<Name> for Guarded {
-    type Response = vec::IntoIter<SocketAddr>;
-    type Error = DialError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let looking_up = self.look_up(name.as_str());
-        Box::pin(async move { Ok(looking_up.await?.into_iter()) })
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
+        let looking_up = self.clone().look_up(name.as_str().to_owned());
+        Box::pin(async move { Ok(Box::new(looking_up.await?.into_iter()) as Addrs) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hyper::header::{
+use reqwest::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
 };
 

@@ -48,17 +48,9 @@ mod tests {
 
     #[test]
     fn another_format_is_refused_with_its_number() {
-        let cookie =
-            r#"{"raw_cookie":"id=1","path":["/",true],"domain":{"HostOnly":"a.example"},"expires":"SessionEnd"}"#;
-        let text = |version: u32| {
-            format!(
-                r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[{{"origin":"http://a.example","cookies":[{cookie}]}}]}}"#
-            )
-        };
+        let text = |version: u32| format!(r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[]}}"#);
         let kept = Kept::read(text(2).as_bytes()).unwrap();
         assert_eq!(kept.guard.first_looks.get("a.example"), Some(&true));
-        assert!(kept.guard.seed_origins.is_empty());
-        assert_eq!(kept.jars.len(), 1);
         for other in [1, 3] {
             let refused = Kept::read(text(other).as_bytes()).unwrap_err();
             assert!(refused.contains(&format!("format is {other}")), "{refused}");

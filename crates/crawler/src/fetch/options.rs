@@ -49,8 +49,8 @@ pub struct HttpOptions {
     pub max_body_bytes: u64,
     /// The maximum number of headers of an answer; more than 16 384 are never read.
     pub max_headers: NonZeroUsize,
-    /// The maximum size of all headers of an answer, in bytes; HTTP/1 has a fixed limit of 400 KiB besides. What precedes the
-    /// final head, such as interim heads (1xx), may have 1 MiB more.
+    /// The maximum size of all headers of an answer, in bytes; HTTP/1 has a fixed limit of 400 KiB besides. What precedes the final head,
+    /// such as interim heads (1xx), is bounded by [`timeout`](Self::timeout) alone.
     pub max_header_bytes: usize,
     /// The maximum number of idle connections, each a file handle. A crawl of more hosts than that reconnects more often.
     pub max_idle_connections: NonZeroUsize,

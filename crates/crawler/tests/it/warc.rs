@@ -42,7 +42,7 @@ fn answer(path: &str) -> (String, Vec<u8>) {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
             encoder.write_all(b"<h1>compressed</h1>").unwrap();
             let body = encoder.finish().unwrap();
-            whole("200 Fine", &format!("{html}content-encoding: gzip\r\n"), &body)
+            whole("200 OK", &format!("{html}content-encoding: gzip\r\n"), &body)
         }
         "/chunked" => {
             let body = b"5\r\n<p>on\r\n6\r\ne</p>!\r\n0\r\n\r\n".to_vec();

@@ -304,9 +304,9 @@ pub(crate) fn table() -> Vec<Behaviour> {
         row(
             "continues-for-ever",
             "sends only 100 Continue, for ever",
-            |_| endless("", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1000)),
-            too_large,
-            2,
+            |_| Script::say("").for_ever("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), SLOW),
+            timeout,
+            REQUESTS_IF_SILENT,
         ),
         row(
             "early-hints",
