@@ -109,7 +109,7 @@ pub use page::link_graph::LinkRecord;
 pub use page::select::Field;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
-pub use repair::{RepairedState, repair};
+pub use repair::repair;
 pub use saved_crawl::SavedCrawl;
 pub use state::StateError;
 #[doc(inline)]

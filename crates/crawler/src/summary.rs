@@ -212,11 +212,6 @@ impl Summary {
         }
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
-        if report.repairs.lacks_pages() {
-            missing.push(Missing::LostInRepair {
-                pages: report.repairs.pages,
-            });
-        }
         let earlier = report.refused_earlier.iter();
         missing.extend(earlier.map(|(why, links)| Missing::RefusedEarlier {
             why: *why,

@@ -68,7 +68,6 @@ pub struct Metadata {
 
 impl Entry {
     /// About how many bytes its strings take in memory, with those that it shares with few others.
-    #[cfg(feature = "durable")]
     pub(crate) const BYTES_OF_TEXTS: usize = 200;
 
     /// Creates the entry of a link. The frontier creates its own; this one is for tests of code that takes entries.

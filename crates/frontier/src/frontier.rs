@@ -1,7 +1,6 @@
 //! The [`Frontier`]: offer, lease, settle.
 
 mod again;
-#[cfg(feature = "durable")]
 pub mod durable;
 mod inspect;
 mod lease;
@@ -22,10 +21,7 @@ use crate::hosts::{HostQueues, HostRules, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, Leasing, NotFetched};
 use crate::link::Link;
-#[cfg(feature = "durable")]
-use crate::report::RepairLosses;
 use crate::report::{LinkCounts, PageCounts};
-#[cfg(feature = "durable")]
 use crate::scope::Refusal;
 use crate::scope::Scope;
 use crate::settlement::{Settled, Settlement, Verdict};
@@ -33,10 +29,7 @@ use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops, Traps};
 use crate::url::{CanonicalUrl, HostKey};
-#[cfg(feature = "durable")]
 use durable::Seen;
-#[cfg(not(feature = "durable"))]
-use sieve::SeenSet as Seen;
 
 /// Why a call to a frontier fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,16 +101,11 @@ pub struct Frontier {
     redirects: RedirectLoops,
     hash: KeyedHash,
     in_commit: bool,
-    #[cfg(feature = "durable")]
     durable: Option<Box<durable::Durable>>,
     /// The latest time of a call.
-    #[cfg(feature = "durable")]
     latest: Time,
     records_read: RecordsRead,
-    #[cfg(feature = "durable")]
-    repairs: RepairLosses,
     /// Links that earlier runs have refused, by limits that were lifted since.
-    #[cfg(feature = "durable")]
     refused_earlier: BTreeMap<Refusal, durable::RefusedEarlier>,
 }
 
@@ -143,10 +131,6 @@ impl Frontier {
     /// # Errors
     ///
     /// An invalid pattern of the scope.
-    #[cfg_attr(
-        not(feature = "durable"),
-        expect(clippy::useless_conversion, reason = "in a directory its keys are stored")
-    )]
     pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
         let hash = KeyedHash::with_secret_of(&config.hashing);
         let queues = HostQueues::new(Self::host_rules(&config), Traps::new(&config, hash));
@@ -168,14 +152,9 @@ impl Frontier {
             redirects: RedirectLoops::default(),
             hash,
             in_commit: false,
-            #[cfg(feature = "durable")]
             durable: None,
-            #[cfg(feature = "durable")]
             latest: Time::EPOCH,
             records_read: RecordsRead::default(),
-            #[cfg(feature = "durable")]
-            repairs: RepairLosses::default(),
-            #[cfg(feature = "durable")]
             refused_earlier: BTreeMap::new(),
         })
     }
@@ -204,7 +183,6 @@ impl Frontier {
             frontier.scope.add_seed(url);
             let verdicts = frontier.offer_links(&[Link::seed(url.clone())], false, now);
             let verdict = verdicts.first().copied().unwrap_or(Verdict::Seen);
-            #[cfg(feature = "durable")]
             frontier.record_seed(url, verdict, now)?;
             Ok(verdict)
         })
@@ -223,7 +201,6 @@ impl Frontier {
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
         self.commit(|frontier| {
             let verdicts = frontier.offer_links(links, false, now);
-            #[cfg(feature = "durable")]
             frontier.record_offer(links, &verdicts, now)?;
             Ok(verdicts)
         })
@@ -238,7 +215,6 @@ impl Frontier {
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
         self.commit(|frontier| {
             let leasing = frontier.lease_ready(now, up_to);
-            #[cfg(feature = "durable")]
             frontier.record_lease(&leasing, up_to, now)?;
             Ok(leasing)
         })
@@ -250,17 +226,10 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
-        #[cfg(feature = "durable")]
         if self.is_durable() && settlements.iter().any(Settlement::has_rules_without_text) {
             return Err(FrontierError::RulesWithoutText);
         }
-        self.commit(|frontier| {
-            #[cfg(not(feature = "durable"))]
-            let settled = settlements.iter().map(|one| frontier.settle_one(one, now).0).collect();
-            #[cfg(feature = "durable")]
-            let settled = frontier.settle_and_record(settlements, now)?;
-            Ok(settled)
-        })
+        self.commit(|frontier| frontier.settle_and_record(settlements, now))
     }
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt. The host is
@@ -272,7 +241,6 @@ impl Frontier {
     pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
         self.commit(|frontier| {
             frontier.hosts().set_delay(host, delay, now);
-            #[cfg(feature = "durable")]
             frontier.record_delay(host, delay, now)?;
             Ok(())
         })
@@ -286,7 +254,6 @@ impl Frontier {
     pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
         self.commit(|frontier| {
             frontier.hosts().block(host, until, now);
-            #[cfg(feature = "durable")]
             frontier.record_block(host, until, now)?;
             Ok(())
         })
@@ -304,7 +271,6 @@ impl Frontier {
     pub fn release_leases(&mut self, now: Time) -> Result<u64, FrontierError> {
         self.commit(|frontier| {
             let released = frontier.release_all(now);
-            #[cfg(feature = "durable")]
             frontier.record_release(now)?;
             Ok(released)
         })
@@ -321,7 +287,6 @@ impl Frontier {
     pub fn give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<u64, FrontierError> {
         self.commit(|frontier| {
             let ended = frontier.release_unsent(leases, now);
-            #[cfg(feature = "durable")]
             frontier.record_give_back(leases, ended, now)?;
             Ok(ended)
         })
@@ -343,16 +308,9 @@ impl Frontier {
         }
         self.in_commit = true;
         let result = change(self)?;
-        #[cfg(feature = "durable")]
         self.check_shelf()?;
         self.in_commit = false;
         Ok(result)
-    }
-
-    /// Nothing bounds what a frontier without a directory takes.
-    #[cfg(not(feature = "durable"))]
-    fn memory_report(&self) -> Option<crate::report::MemoryReport> {
-        None
     }
 
     fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {

@@ -20,8 +20,6 @@ mod dropped;
 mod host;
 mod incidents;
 mod jitter;
-#[cfg(feature = "durable")]
-mod mending;
 mod origin_queue;
 mod outage;
 mod pace;
@@ -29,7 +27,6 @@ mod packed_entries;
 mod robots;
 mod round_robin;
 mod sieve_queue;
-#[cfg(feature = "durable")]
 mod stored;
 mod table;
 mod timers;
@@ -48,11 +45,8 @@ use origin_queue::OriginId;
 pub(crate) use packed_entries::Shelf;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
-#[cfg(feature = "durable")]
 pub(crate) use stored::HostsOnDisk;
-#[cfg(feature = "durable")]
-pub(crate) use table::{Copied, HostReader, HostsError, RowSizes, names_of};
-pub(crate) use table::{Facts, HostRef, HostTable};
+pub(crate) use table::{Facts, HostReader, HostRef, HostTable, HostsError, RowSizes};
 use timers::Timers;
 
 use crate::config::MAX_ORIGINS_PER_HOST;

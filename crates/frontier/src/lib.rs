@@ -117,8 +117,12 @@
 //! | [`notice`], [`report`] | events for the operator; counts, and what a URL waits for |
 //! | [`time`] | points in time |
 
+#![cfg_attr(
+    not(feature = "durable"),
+    allow(dead_code, reason = "only the store of the feature makes a frontier durable")
+)]
+
 pub mod answer;
-#[cfg(feature = "durable")]
 mod appended;
 pub mod canonical;
 #[cfg(test)]
@@ -140,7 +144,6 @@ pub mod rules;
 pub mod scope;
 pub mod settlement;
 mod sitemaps;
-#[cfg(feature = "durable")]
 mod store;
 pub mod time;
 mod traps;
@@ -158,7 +161,6 @@ pub use entry::{Entry, Metadata, Purpose};
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
-#[cfg(feature = "durable")]
 #[doc(inline)]
 pub use frontier::durable::{self, OpenError, Opened, PageEnd, PageRecord};
 #[doc(inline)]
@@ -177,7 +179,6 @@ pub use rules::{ParseRules, RobotsRules};
 pub use scope::{Reach, Refusal, ScopeConfig};
 #[doc(inline)]
 pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
-#[cfg(feature = "durable")]
 #[doc(inline)]
 pub use store::{LockHolder, StoreError};
 #[doc(inline)]

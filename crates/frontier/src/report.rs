@@ -1,7 +1,5 @@
 //! Numbers: what a frontier has counted, what each host was asked, and what decides about a URL.
 
-mod losses;
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +12,6 @@ use crate::settlement::Verdict;
 use crate::time::Time;
 use crate::traps::ResemblanceCounts;
 use crate::url::{HostKey, Origin};
-pub use losses::RepairLosses;
 
 /// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -119,8 +116,6 @@ pub struct Report {
     pub postponed_prefixes: u64,
     /// Path prefixes that were closed because of too many near-duplicates.
     pub closed_prefixes: u64,
-    /// What repairs of the directory have lost.
-    pub repairs: RepairLosses,
     /// Links that earlier runs over the directory have refused by a limit that a later run has lifted, by reason: what was refused is not
     /// offered again. For [`Refusal::HostBudget`], pages that were dropped are among them.
     pub refused_earlier: BTreeMap<Refusal, u64>,
@@ -201,9 +196,6 @@ impl fmt::Display for Report {
             links.queued, links.seen
         )?;
         writeln!(f, "hosts: {}, {} origins given up", self.hosts, self.origins_given_up)?;
-        if self.repairs.lacks_pages() {
-            writeln!(f, "lost in repairs of the directory: {}", self.repairs)?;
-        }
         write!(f, "seen-set: {}", self.saturation)?;
         self.memory
             .iter()

@@ -119,7 +119,6 @@ pub(crate) enum Policy {
 
 impl Policy {
     /// Parses the rules that were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn parse(&mut self, parse: &ParseRules) {
         if let Self::Rules(rules) = self
             && let Some(text) = rules.text()

@@ -193,13 +193,11 @@ impl Scope {
         self.reached.add(url);
     }
 
-    #[cfg(feature = "durable")]
     pub(crate) fn reached(&self) -> &Reached {
         &self.reached
     }
 
     /// Sets what is in reach, as it was read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn set_reached(&mut self, reached: Reached) {
         self.reached = reached;
     }

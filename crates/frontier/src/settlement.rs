@@ -213,7 +213,6 @@ impl Settlement {
     }
 
     /// Returns whether it has rules that a durable frontier cannot store.
-    #[cfg(feature = "durable")]
     pub(crate) fn has_rules_without_text(&self) -> bool {
         matches!(&self.end, End::Robots(RobotsOutcome::Known { rules, .. }) if rules.text().is_none())
     }

@@ -30,7 +30,6 @@ impl Sitemaps {
     }
 
     /// Sets the limit, after the sitemaps were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, most: usize) {
         self.most = most;
     }

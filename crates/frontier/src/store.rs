@@ -14,15 +14,18 @@ mod error;
 mod lock;
 #[cfg(test)]
 mod memory;
-mod sealed;
+#[cfg(feature = "durable")]
 mod sqlite;
+mod system_start;
 mod tests;
 
 pub use error::StoreError;
 pub use lock::LockHolder;
 #[cfg(test)]
 pub(crate) use memory::{FailingStore, Failure, MemoryStore};
-pub(crate) use sqlite::{FoundRows, Replacement, SqliteStore, has_none, salvage};
+#[cfg(feature = "durable")]
+pub(crate) use sqlite::{Readable, Repair, SqliteStore, has_none};
+pub(crate) use system_start::system_start;
 
 /// One family of blobs, ordered by a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,16 +126,6 @@ pub(crate) trait Store: fmt::Debug + Send {
 
     /// The greatest key at or below, with its value.
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
-
-    /// Takes what was found for the state to continue. Before, what cannot be read stays for a repair.
-    fn accept(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Whether a synced commit should come soon, so that the store has less to keep for a return to the one before.
-    fn wants_sync(&self) -> bool {
-        false
-    }
 
     /// The greatest key of a space. Its value is not read.
     fn last_key(&self, space: Space) -> Option<u64>;

@@ -69,7 +69,6 @@ impl Traps {
     }
 
     /// Sets the limits, after the counts were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, config: &FrontierConfig) {
         self.max_queries_per_path = most(config.max_queries_per_path);
         self.max_hosts_per_site = most(config.max_hosts_per_site);
@@ -78,7 +77,6 @@ impl Traps {
     }
 
     /// Opens what was postponed or closed under lower limits. The next near-duplicate there is counted against the new ones.
-    #[cfg(feature = "durable")]
     pub(crate) fn limits_changed(&mut self, before: &FrontierConfig, after: &FrontierConfig) {
         if most(after.max_near_duplicates) > most(before.max_near_duplicates) {
             self.near_duplicates.open_postponed();

@@ -1,36 +1,36 @@
-//! `crawler repair`: recovers what is intact of a damaged state directory, and says what was dropped.
+//! `crawler repair`: goes back to the last state of a damaged directory that is whole, or exports what can be read.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crawler::RepairedState;
-use frontier::durable::{RepairOutcome, Salvaged};
+use frontier::Purpose;
+use frontier::durable::{Exported, RepairOutcome, RepairReport};
 use serde_json::json;
 
 use super::StateFailure;
-use super::list::{RecordLine, WaitingLine, write_line};
-use super::text::{Rows, counted, grouped};
+use super::list::{words, write_line};
+use super::text::{Rows, counted};
 use crate::options::RepairArgs;
 
-/// The most hosts that are shown with lost URLs. JSON has all of them.
-const HOSTS_SHOWN: usize = 10;
-
-/// Repairs a directory. Returns whether all was recovered, and whether the crawl can be continued.
+/// Repairs a directory. Returns what was recovered.
 pub(super) fn run(args: &RepairArgs) -> Result<Recovered, StateFailure> {
     let mut lines = Lines::new(&args.dir);
-    let repaired = crawler::repair(&args.dir, &mut |salvaged| lines.add(&salvaged))?;
+    let (report, aside) = crawler::repair(&args.dir, &mut |exported| lines.add(&exported))?;
     let lines = lines.finish()?;
     let text = if args.json {
-        format!("{}\n", as_json(&repaired, lines.as_deref()))
+        let mut value = json!(report);
+        value["set_aside"] = json!(aside);
+        value["exported_to"] = json!(lines);
+        format!("{value}\n")
     } else {
-        as_text(&args.dir, &repaired, lines.as_deref()).text
+        as_text(&args.dir, &report, &aside, lines.as_deref()).text
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(match repaired.frontier.outcome {
-        RepairOutcome::NotContinued => Recovered::NotContinued,
-        _ if repaired.has_losses() => Recovered::Partly,
-        _ => Recovered::Wholly,
+    Ok(match report.outcome {
+        RepairOutcome::Whole => Recovered::Wholly,
+        RepairOutcome::Repaired => Recovered::Partly,
+        _ => Recovered::NotContinued,
     })
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Recovered {
     NotContinued,
 }
 
-/// The file for what is intact and does not belong to the repaired crawl. It is created with the first line.
+/// The file for the URLs of a crawl that cannot be continued, in a form that `--recrawl` reads. It is created with the first line.
 struct Lines {
     path: PathBuf,
     to: io::Result<Option<BufWriter<File>>>,
@@ -50,32 +50,37 @@ struct Lines {
 
 impl Lines {
     fn new(dir: &Path) -> Self {
-        let paths = (1..).map(|number| dir.join(format!("salvaged-{number}.jsonl")));
+        let paths = (1..).map(|number| dir.join(format!("export-{number}.jsonl")));
         let path = paths.into_iter().find(|path| !path.exists());
         Self {
-            path: path.unwrap_or_else(|| dir.join("salvaged.jsonl")),
+            path: path.unwrap_or_else(|| dir.join("export.jsonl")),
             to: Ok(None),
         }
     }
 
-    fn add(&mut self, salvaged: &Salvaged<'_>) {
+    fn add(&mut self, exported: &Exported<'_>) {
         let Ok(to) = &mut self.to else { return };
-        let written = Self::write(&self.path, to, salvaged);
-        if let Err(error) = written {
+        if let Err(error) = Self::write(&self.path, to, exported) {
             self.to = Err(error);
         }
     }
 
-    fn write(path: &Path, to: &mut Option<BufWriter<File>>, salvaged: &Salvaged<'_>) -> io::Result<()> {
+    fn write(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported<'_>) -> io::Result<()> {
+        let line = match exported {
+            Exported::Record(record) => json!({
+                "url": record.url, "end": words(record.end).0, "status": record.status.unwrap_or(0), "depth": record.depth,
+                "referrer": record.referrer,
+            }),
+            Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({
+                "url": entry.url, "end": "waiting", "depth": entry.depth, "referrer": entry.metadata.referrer,
+            }),
+            _ => return Ok(()),
+        };
         let to = match to {
             Some(to) => to,
             None => to.insert(BufWriter::new(File::create_new(path)?)),
         };
-        match salvaged {
-            Salvaged::Record(record) => write_line(to, &RecordLine::of(record)),
-            Salvaged::Waiting(entry) => write_line(to, &WaitingLine::of(entry)),
-            _ => Ok(()),
-        }
+        write_line(to, &line)
     }
 
     /// Returns the file, if there is one.
@@ -92,114 +97,43 @@ impl Lines {
     }
 }
 
-fn as_json(repaired: &RepairedState, lines: Option<&Path>) -> serde_json::Value {
-    let mut value = json!(repaired.frontier);
-    value["set_aside"] = json!(repaired.set_aside);
-    value["salvaged"] = json!(lines);
-    value["has_losses"] = json!(repaired.has_losses());
-    value
-}
-
-fn as_text(dir: &Path, repaired: &RepairedState, lines: Option<&Path>) -> Rows {
-    let (mut rows, report) = (Rows::default(), &repaired.frontier);
+fn as_text(dir: &Path, report: &RepairReport, aside: &[PathBuf], lines: Option<&Path>) -> Rows {
+    let mut rows = Rows::default();
     rows.add_whole("crawl", dir.display());
-    if report.was_finished {
-        rows.add("repair", "finished one that was interrupted");
-    }
-    match report.outcome {
-        RepairOutcome::Whole if report.log_commits_unread > 0 => rows.add(
-            "frontier",
-            "whole, but for the end of its log: nothing was changed, and the same command continues it",
-        ),
-        RepairOutcome::Whole if !repaired.set_aside.is_empty() => {
-            rows.add("frontier", "whole: the same command continues it");
-        }
-        RepairOutcome::Whole => rows.add("frontier", "nothing is wrong, and nothing was changed"),
-        RepairOutcome::Repaired => rows.add(
-            "frontier",
-            "repaired: crawler resume, or the same command, continues it",
-        ),
-        _ => rows.add(
-            "frontier",
-            "too much is lost to continue: start a new crawl in another directory",
-        ),
-    }
+    let outcome = match report.outcome {
+        RepairOutcome::Whole if aside.is_empty() => "nothing is wrong, and nothing was changed",
+        RepairOutcome::Whole => "whole: the same command continues it",
+        RepairOutcome::Repaired => "repaired: crawler resume, or the same command, continues it",
+        _ => "no state is whole: begin a new crawl in another directory",
+    };
+    rows.add("frontier", outcome);
     if !report.damage.is_empty() {
         rows.add("damage", &report.damage);
     }
-    for table in &report.tables {
-        let found = match table.written {
-            Some(written) => format!("{} of {} rows are intact", grouped(table.found), grouped(written)),
-            None => format!("intact rows: {}; how many there were is unknown", grouped(table.found)),
-        };
-        rows.add(&format!("table {}", table.name), found);
+    if report.commits_dropped > 0 {
+        let dropped = counted(report.commits_dropped, "commit");
+        rows.add("dropped", format!("{dropped}: what they fetched is fetched again"));
     }
-    add_losses(&mut rows, repaired);
+    let lost = match report.record_rows_lost {
+        Some(0) => None,
+        Some(lost) => Some(format!("the records of {}", counted(lost, "commit"))),
+        None => Some("perhaps records".to_owned()),
+    };
+    if let Some(lost) = lost {
+        rows.add("lost", format!("{lost}: list and why do not show these pages"));
+    }
     if let Some(lines) = lines {
-        let (records, urls) = (
-            counted(report.records_put_out, "record"),
-            counted(report.urls_put_out, "URL"),
-        );
-        rows.add("saved", format!("{records}, {urls}, as JSON lines:"));
+        let (records, urls) = (counted(report.records, "record"), counted(report.urls, "URL"));
+        rows.add("exported", format!("{records}, {urls}: give this file to --recrawl"));
         rows.add_whole("", lines.display());
     }
     if let Some(kept) = &report.kept {
         rows.add("damaged file", "kept as");
         rows.add_whole("", kept.display());
     }
-    rows
-}
-
-fn add_losses(rows: &mut Rows, repaired: &RepairedState) {
-    let report = &repaired.frontier;
-    if report.outcome == RepairOutcome::Repaired && report.journal_rows_dropped > 0 {
-        let dropped = counted(report.journal_rows_dropped, "commit");
-        let text = format!(
-            "{dropped} after number {}: what they fetched is fetched again",
-            grouped(report.last_row)
-        );
-        rows.add("dropped", text);
-    }
-    if report.log_commits_unread > 0 {
-        let unread = counted(report.log_commits_unread, "commit");
-        let text = format!(
-            "{unread} or more, behind wrong bytes of the log, as after a power cut: what they fetched and the state does not have is fetched again"
-        );
-        rows.add("not readable", text);
-    }
-    if report.record_rows_lost > 0 {
-        let rows_lost = counted(report.record_rows_lost, "row");
-        rows.add(
-            "lost",
-            format!("{rows_lost} of records: list and why do not show these pages"),
-        );
-    }
-    let mut by_pages: Vec<_> = report.urls_lost.iter().collect();
-    by_pages.sort_by_key(|(_, pages)| std::cmp::Reverse(**pages));
-    for (host, pages) in by_pages.iter().take(HOSTS_SHOWN) {
-        rows.add(
-            "lost",
-            format!("{} of {host}, marked as seen", counted(**pages, "waiting page")),
-        );
-    }
-    if by_pages.len() > HOSTS_SHOWN {
-        rows.add("", format!("and of {} more hosts", by_pages.len() - HOSTS_SHOWN));
-    }
-    if report.is_without_hosts {
-        let pages = counted(report.urls_lost_with_hosts, "waiting page");
-        rows.add(
-            "lost",
-            format!("hosts with {pages}, marked as seen; their delays and rules"),
-        );
-    }
-    if report.has_new_seen_set {
-        rows.add("seen-set", "made again, of the records and of what waits");
-    }
-    for file in &repaired.set_aside {
+    for file in aside {
         rows.add("set aside", "damaged, and the next run makes it again:");
         rows.add_whole("", file.display());
     }
-    if report.may_lack_rows() {
-        rows.add("perhaps lost", "rows at the end: how many there were cannot be read");
-    }
+    rows
 }

@@ -133,20 +133,6 @@ impl<'a> Status<'a> {
                 format!("{links}, {why}: the limit was lifted since, and a crawl in a new directory finds them"),
             );
         }
-        let repairs = report.repairs;
-        if repairs.lacks_pages() {
-            rows.add(
-                "lost in repairs",
-                format!("{repairs}, and what only they lead to: a crawl in a new directory finds them"),
-            );
-        }
-        if repairs.record_rows > 0 {
-            let lost = counted(repairs.record_rows, "row");
-            rows.add(
-                "lost in repairs",
-                format!("{lost} of records: list and why do not show these pages"),
-            );
-        }
     }
 
     fn run_state(&self) -> String {
@@ -216,7 +202,6 @@ impl<'a> Status<'a> {
             "in_flight": report.leased,
             "hosts": report.hosts,
             "origins_given_up": report.origins_given_up,
-            "lost_in_repairs": report.repairs,
             "refused_earlier": report.refused_earlier,
             "away": away.collect::<Vec<_>>(),
             "links_offered": report.links.offered(),

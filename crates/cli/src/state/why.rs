@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
-use frontier::report::RepairLosses;
 use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
 use serde::Serialize;
 
@@ -24,7 +23,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     let why = crawl.frontier.why(&url, now());
     let place = crawl.frontier.place_in_queue(&url);
     let report = crawl.frontier.report();
-    let (repairs, was_refused) = (report.repairs, !report.refused_earlier.is_empty());
+    let was_refused = !report.refused_earlier.is_empty();
     let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
@@ -34,12 +33,6 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
     answer.place = place;
-    if answer.state == "seen" && repairs != RepairLosses::default() {
-        answer.explanation += "; its record, or its place in a queue, may be lost: this crawl was repaired";
-    }
-    if answer.state == "unknown" && repairs.lacks_pages() {
-        answer.explanation += "; pages that lead to it may be lost: this crawl was repaired";
-    }
     if answer.state == "unknown" && was_refused {
         answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
     }

@@ -129,29 +129,18 @@ impl<S: Fetcher> Crawl<S> {
             return Err(StateError::OtherRules.into());
         }
         go_back_if_outputs_are_lost(state)?;
-        let (mut unread_commits, mut for_new_links) = (0, Vec::new());
+        let mut for_new_links = Vec::new();
         let last_name = Frontier::stored_config(state)?.map(|config| config.robots_name);
         if let Some(last_name) = last_name.filter(|last| last != config.product_token()) {
             // The calls of the journal can be made again by the name of the last run only. A checkpoint ends the journal.
             let mut opened = open(&last_name)?;
-            (unread_commits, for_new_links) = (opened.unread_commits, opened.for_new_links);
+            for_new_links = opened.for_new_links;
             let attachment = opened.attachment.unwrap_or_default();
             let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
             ended.map_err(OpenError::from)?;
         }
         let opened = open(config.product_token())?;
-        unread_commits += opened.unread_commits;
         for_new_links.extend(opened.for_new_links);
-        if unread_commits > 0 {
-            let shown = state.display();
-            // Now: if the crawl does not start after all, the next one does not know.
-            log::warn!(
-                target: "crawler::state",
-                state:% = shown, unread_commits;
-                "commits of the last run in {shown} cannot be read, at least {unread_commits}: bytes before them are wrong, as after a power \
-                 cut. What they fetched and the state does not have is fetched again"
-            );
-        }
         // An empty one is from a run that ended before its first commit.
         let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
         let saved = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;

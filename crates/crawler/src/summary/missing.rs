@@ -46,12 +46,6 @@ pub enum Missing {
         /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
     },
-    /// Repairs of the state directory have lost URLs that waited (`repair`, with the feature `durable`). Pages that only they link to are
-    /// missing, too.
-    LostInRepair {
-        /// The number of pages.
-        pages: u64,
-    },
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
     RefusedEarlier {
@@ -120,13 +114,6 @@ impl Missing {
                 }
                 let capacity = name("capacity");
                 write!(f, ", and what only they link to is missing (set {capacity} {enough})")
-            }
-            Self::LostInRepair { pages } => {
-                let pages = Counted(*pages, "page");
-                write!(
-                    f,
-                    "lost in a repair of the state directory: {pages} that waited, and what only they lead to (a crawl in a new directory finds them)"
-                )
             }
             Self::RefusedEarlier { why, links } => {
                 let links = Counted(*links, "link");

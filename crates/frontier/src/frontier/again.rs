@@ -28,7 +28,6 @@ pub(super) struct Place {
     pub(super) records: u64,
 }
 
-#[cfg(feature = "durable")]
 impl Place {
     pub(super) fn after_row(row: u64) -> Self {
         Self {
@@ -93,7 +92,6 @@ impl Frontier {
                 .map(|(page, end)| frontier.queue_one_again(page, *end, shut, now))
                 .collect();
             frontier.records_read = read;
-            #[cfg(feature = "durable")]
             frontier.record_queue_again(pages, ends, shut, &verdicts, now)?;
             Ok(verdicts)
         })

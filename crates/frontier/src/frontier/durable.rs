@@ -6,7 +6,7 @@
 //! * the **journal**: the calls since, one row for each [`persist`](Frontier::persist);
 //! * **records**: what became of each page, for people and tools.
 //!
-//! [`Frontier::open`] reads the checkpoint and makes the calls of the journal again. Requests that were in flight when the process ended
+//! `Frontier::open` reads the checkpoint and makes the calls of the journal again. Requests that were in flight when the process ended
 //! are then queued again, and count as ended at that moment, so that no host is asked too soon.
 //!
 //! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
@@ -15,6 +15,8 @@
 
 mod calls;
 mod checkpoint;
+#[cfg(feature = "durable")]
+mod directory;
 mod due;
 mod error;
 #[cfg(fuzzing)]
@@ -31,6 +33,7 @@ mod record;
 mod recording;
 mod refresh;
 mod removal;
+#[cfg(feature = "durable")]
 mod repair;
 mod replay;
 mod restore;
@@ -45,7 +48,6 @@ mod state;
 mod tests;
 mod unsynced;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,18 +60,18 @@ pub(super) use lifted::RefusedEarlier;
 pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
 pub use refresh::Refreshed;
-pub use repair::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
+#[cfg(feature = "durable")]
+pub use repair::{Exported, RepairOutcome, RepairReport};
 use retry::LastRecords;
 pub use retry::Retried;
 pub(super) use seen::Seen;
 use shelf::{SharedStore, StoreShelf};
-use sizes::{SIZES, Sizes};
+use sizes::Sizes;
 pub use unsynced::Unsynced;
 
 use super::{Frontier, FrontierError};
 use crate::appended::append;
 use crate::config::FrontierConfig;
-use crate::rules::ParseRules;
 use crate::time::Time;
 
 /// Default of [`Frontier::set_sync_interval`].
@@ -127,7 +129,7 @@ impl Durable {
     }
 
     fn is_sync_due(&self, now: Time) -> bool {
-        now >= self.next_sync() || self.store.lock().wants_sync()
+        now >= self.next_sync() || self.checkpointer.waits_for_sync()
     }
 
     fn next_sync(&self) -> Time {
@@ -142,7 +144,7 @@ impl Durable {
 
 /// Returns why a segment of a queue, a host, or a part of the keys could not be read, if so.
 fn read_error(shelf: &StoreShelf, seen: &Seen) -> Option<StoreError> {
-    shelf.error().or_else(|| seen.keys()?.lock().error())
+    shelf.take_error().or_else(|| seen.keys()?.lock().error())
 }
 
 impl From<StoreError> for FrontierError {
@@ -169,8 +171,8 @@ impl Frontier {
         }
     }
 
-    /// Returns whether the next [`persist`](Self::persist) will sync the store. Sync what belongs to the attachment first: after a power cut,
-    /// [`discard_unsynced`](Self::discard_unsynced) goes back to such a commit.
+    /// Returns whether the next [`persist`](Self::persist) will sync the store: the interval has passed, or a checkpoint waits for it. Sync what
+    /// belongs to the attachment first: after a power cut, `discard_unsynced` goes back to such a commit.
     pub fn is_sync_due(&self, now: Time) -> bool {
         self.durable.as_ref().is_some_and(|durable| durable.is_sync_due(now))
     }
@@ -180,7 +182,7 @@ impl Frontier {
         self.durable.as_ref().map(|durable| durable.next_sync())
     }
 
-    /// Returns whether the frontier was [opened](Self::open) from a directory.
+    /// Returns whether the frontier was opened from a directory.
     pub fn is_durable(&self) -> bool {
         self.durable.is_some()
     }
@@ -188,111 +190,6 @@ impl Frontier {
     /// Returns whether something has changed since the last [`persist`](Self::persist).
     pub fn has_unsaved(&self) -> bool {
         self.durable.as_ref().is_some_and(|durable| durable.has_unsaved)
-    }
-
-    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again.
-    ///
-    /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
-    /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
-    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
-    /// [`stored_config`](Self::stored_config) has the name for it. To read them by another name, open the directory by the stored one first,
-    /// and make a [`checkpoint`](Self::checkpoint).
-    ///
-    /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
-    /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
-    /// [`max_queued`](FrontierConfig::max_queued), or out of a smaller scope.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, RobotsRules, Time};
-    ///
-    /// #[derive(Debug)]
-    /// struct AllowAll;
-    /// impl RobotsRules for AllowAll {
-    ///     fn allows(&self, _path: &str) -> bool { true }
-    ///     fn text(&self) -> Option<&[u8]> { Some(b"") }
-    /// }
-    ///
-    /// let dir = std::env::temp_dir().join(format!("crawl-{}", std::process::id()));
-    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(|_: &[u8]| Arc::new(AllowAll) as _));
-    ///
-    /// let now = Time::from_millis(1_700_000_000_000);
-    /// let mut frontier = open(now)?.frontier;
-    /// frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
-    /// frontier.persist(b"my own state", now)?;
-    /// drop(frontier); // or the process is killed
-    ///
-    /// let opened = open(now)?;
-    /// assert_eq!(opened.attachment.as_deref(), Some(&b"my own state"[..]));
-    /// assert_eq!(opened.frontier.report().queued_pages, 1);
-    /// # std::fs::remove_dir_all(&dir)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: on Unix, that signal ends the program by default.
-    ///
-    /// # Errors
-    ///
-    /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
-    pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
-        let store = crate::store::SqliteStore::open(dir)?;
-        let unread_commits = store.unread_commits();
-        open::may_begin(&store, unread_commits)?;
-        let opened = open::open(Box::new(store), config, now, &parse, SIZES)?;
-        Ok(Opened {
-            unread_commits,
-            ..opened
-        })
-    }
-
-    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Self::persist). The copy is in
-    /// memory: nothing that is done to it reaches the directory.
-    ///
-    /// # Errors
-    ///
-    /// A directory without a frontier, or one that cannot be read or is damaged; [`OpenError::NotBegun`] before the first is saved.
-    pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
-        let store = crate::store::SqliteStore::open_read_only(dir)?;
-        open::read(Box::new(store), &parse).map_err(|error| open::unless_log_is_damaged(error, dir))
-    }
-
-    /// Reads the configuration of the last run from a directory, without the rest of the state; `None` if there is no frontier.
-    ///
-    /// # Errors
-    ///
-    /// A directory that cannot be read or is damaged.
-    pub fn stored_config(dir: &Path) -> Result<Option<FrontierConfig>, OpenError> {
-        match crate::store::SqliteStore::open_read_only(dir) {
-            Ok(store) => Ok(restore::manifest(&store)?.map(|(_, config)| config)),
-            Err(StoreError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`open`](Self::open) begins one there.
-    pub fn is_missing(dir: &Path) -> bool {
-        crate::store::has_none(dir)
-    }
-
-    /// Says whether a process has a directory open. It is the state of this moment: the next moment may be different.
-    ///
-    /// A process that opens the directory at the very instant of this call may be told that it is in use.
-    ///
-    /// # Errors
-    ///
-    /// A lock that cannot be read.
-    pub fn lock_holder(dir: &Path) -> Result<LockHolder, OpenError> {
-        Ok(LockHolder::of(dir)?)
-    }
-
-    /// Visits what became of each page, in order.
-    ///
-    /// # Errors
-    ///
-    /// A directory without a frontier, or one that cannot be read or is damaged.
-    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
-        let store = crate::store::SqliteStore::open_read_only(dir)?;
-        record::visit(&store, visit)
     }
 
     /// Fails if a segment of a queue, a host, or a part of the keys could not be read.

@@ -1,7 +1,5 @@
 //! Looks at a frontier: its numbers, and why a URL was or was not fetched.
 
-#[cfg(not(feature = "durable"))]
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,8 +7,6 @@ use super::{Frontier, FrontierError};
 use crate::entry::Entry;
 use crate::hosts::Facts;
 use crate::link::Link;
-#[cfg(not(feature = "durable"))]
-use crate::report::RepairLosses;
 use crate::report::{AwayReport, HostReport, QueuePlace, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
@@ -94,7 +90,6 @@ impl Frontier {
             resemblance: self.clusters.counts(),
             postponed_prefixes,
             closed_prefixes,
-            repairs: self.repairs(),
             refused_earlier: self.refused_earlier(),
             saturation: self.sieve.saturation(),
             memory: self.memory_report(),
@@ -152,23 +147,5 @@ impl Frontier {
             return Err(FrontierError::NotRead);
         }
         Ok(())
-    }
-}
-
-#[cfg(not(feature = "durable"))]
-impl Frontier {
-    /// The limits of a frontier in memory never change.
-    fn refused_earlier(&self) -> BTreeMap<Refusal, u64> {
-        BTreeMap::new()
-    }
-
-    /// Nothing that is in memory is repaired.
-    fn repairs(&self) -> RepairLosses {
-        RepairLosses::default()
-    }
-
-    /// Returns the chance that the seen-set knows a key that it never met.
-    fn chance_of_mistake(&self, _key: &str) -> f64 {
-        self.sieve.saturation().rate
     }
 }

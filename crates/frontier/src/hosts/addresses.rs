@@ -63,13 +63,11 @@ impl Addresses {
     }
 
     /// Sets the rules, after the addresses were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, most: u32, delay: Duration) {
         (self.most, self.delay) = (most, delay);
     }
 
     /// Replaces each name of a waiting host.
-    #[cfg(feature = "durable")]
     pub(crate) fn replace_names(&mut self, replace: impl Fn(&mut HostKey)) {
         for shared in self.shared.values_mut() {
             shared.waiting.iter_mut().for_each(&replace);
@@ -77,7 +75,6 @@ impl Addresses {
     }
 
     /// Removes all hosts that wait or were admitted, and the timers. Returns those that wait, by address and in order.
-    #[cfg(feature = "durable")]
     pub(crate) fn take_waiting(&mut self) -> Vec<HostKey> {
         self.timers.clear();
         let mut shared: Vec<_> = self.shared.iter_mut().collect();

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use super::HostQueues;
 use super::host::budget::{Leaving, TakenOut};
-#[cfg(feature = "durable")]
-use super::mending::LostPages;
 use super::origin_queue::OriginId;
 use super::packed_entries::{OriginRef, Shelf};
 use crate::entry::Entry;
@@ -114,6 +112,11 @@ impl HostQueues {
         self.dropped_len() > 0
     }
 
+    /// Visits the entries that were dropped and not returned yet.
+    pub(crate) fn visit_dropped(&self, visit: &mut dyn FnMut(Entry)) {
+        self.dropped.visit(self.rules.shelf(), visit);
+    }
+
     /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
     pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
         let single = self.dropped.single.iter().find(|one| one.entry.key() == key);
@@ -127,7 +130,6 @@ impl HostQueues {
     }
 }
 
-#[cfg(feature = "durable")]
 impl DroppedEntries {
     /// Visits all entries. Cost: a copy of each.
     pub(super) fn visit(&self, shelf: Option<&dyn Shelf>, visit: &mut dyn FnMut(Entry)) {
@@ -142,35 +144,6 @@ impl DroppedEntries {
             packed
                 .chain(queue.taken_out.entries.iter().cloned())
                 .for_each(&mut *visit);
-        }
-    }
-
-    /// Visits the numbers of all segments that lie on the shelf.
-    pub(super) fn visit_segments(&self, visit: &mut dyn FnMut(u64)) {
-        let packed = self.queues.iter().flat_map(|queue| &queue.taken_out.packed);
-        packed.for_each(|packed| packed.visit_segments(visit));
-    }
-
-    /// Drops the segments that are missing on the shelf, and adds what that costs to a list.
-    pub(super) fn drop_segments(
-        &mut self,
-        is_missing: &dyn Fn(u64) -> bool,
-        shelf: Option<&dyn Shelf>,
-        lost: &mut Vec<LostPages>,
-    ) {
-        for queue in &mut self.queues {
-            let origin_ref = OriginRef {
-                host: &queue.host,
-                origin: &queue.origin,
-                shelf,
-            };
-            let packed = queue.taken_out.packed.iter_mut();
-            let pages = packed.map(|packed| packed.drop_segments(is_missing, origin_ref)).sum();
-            self.in_queues = self.in_queues.saturating_sub(pages);
-            if pages > 0 {
-                let host = queue.host.clone();
-                lost.push(LostPages { host, pages });
-            }
         }
     }
 }

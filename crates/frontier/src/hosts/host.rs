@@ -1,10 +1,8 @@
 //! One host: its origins, its times, its budget.
 
 pub(super) mod budget;
-#[cfg(feature = "durable")]
 mod copied;
 mod delayed;
-#[cfg(feature = "durable")]
 mod memory;
 mod origins;
 mod politeness;

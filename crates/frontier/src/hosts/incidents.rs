@@ -7,7 +7,6 @@ use super::host::budget::Leaving;
 use super::jitter::jitter_thousandths;
 use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
-#[cfg(feature = "durable")]
 use super::table::Facts;
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
@@ -184,7 +183,6 @@ impl HostQueues {
     }
 
     /// Does the same for all such origins. Cost: a look at all hosts, and at the evicted ones with such an origin.
-    #[cfg(feature = "durable")]
     pub(crate) fn reopen_all(&mut self, now: Time) {
         let mut shut = Vec::new();
         for (key, host) in self.hosts.iter_if(Facts::is_shut) {

@@ -105,7 +105,6 @@ struct Rare {
     health: OriginHealth,
 }
 
-#[cfg(feature = "durable")]
 impl Rare {
     /// Returns about how many bytes it takes.
     fn bytes(&self) -> usize {
@@ -265,14 +264,12 @@ impl OriginQueue {
     }
 
     /// Visits the packed queues: pages, then postponed ones.
-    #[cfg(feature = "durable")]
     pub(crate) fn packed(&self) -> impl Iterator<Item = &PackedEntries> {
         let postponed = self.rare.as_deref().map(|rare| &rare.postponed);
         std::iter::once(&self.pages).chain(postponed)
     }
 
     /// Returns the packed queues: of pages, and of postponed ones, if there are any.
-    #[cfg(feature = "durable")]
     pub(crate) fn packed_mut(&mut self) -> (&mut PackedEntries, Option<&mut PackedEntries>) {
         let postponed = self.rare.as_deref_mut().map(|rare| &mut rare.postponed);
         (&mut self.pages, postponed)
@@ -290,7 +287,6 @@ impl OriginQueue {
     }
 
     /// Returns about how many bytes it takes on the heap.
-    #[cfg(feature = "durable")]
     pub(crate) fn heap_bytes(&self) -> usize {
         let rules = self.known.as_ref().map_or(0, |known| known.policy.bytes());
         self.pages.heap_bytes() + rules + self.rare.as_deref().map_or(0, Rare::bytes)

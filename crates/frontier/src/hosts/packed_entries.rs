@@ -13,7 +13,6 @@
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod closed;
-#[cfg(feature = "durable")]
 mod copied;
 mod record;
 mod refreshes;
@@ -74,7 +73,6 @@ impl PackedEntries {
     }
 
     /// Returns about how many bytes it takes on the heap, if its closed segments lie on a shelf.
-    #[cfg(feature = "durable")]
     pub(crate) fn heap_bytes(&self) -> usize {
         self.open.capacity() + self.closed.as_ref().map_or(0, |closed| closed.heap_bytes())
     }
@@ -186,38 +184,6 @@ impl PackedEntries {
                 std::iter::from_fn(|| reader.entry()).collect()
             })
         })
-    }
-
-    /// Visits the numbers of the segments that lie on the shelf.
-    #[cfg(feature = "durable")]
-    pub(crate) fn visit_segments(&self, visit: &mut dyn FnMut(u64)) {
-        if let Some(closed) = &self.closed {
-            closed.visit_numbers(visit);
-        }
-    }
-
-    /// Drops the segments that are missing on the shelf. Returns how many pages they had. Cost: if there are any, a look at all others.
-    #[cfg(feature = "durable")]
-    pub(crate) fn drop_segments(&mut self, is_missing: &dyn Fn(u64) -> bool, origin_ref: OriginRef<'_>) -> u64 {
-        let Some(closed) = &mut self.closed else { return 0 };
-        let (were_any, was_oldest) = closed.drop_missing(is_missing);
-        if !were_any {
-            return 0;
-        }
-        if was_oldest {
-            self.head = 0;
-        }
-        if closed.is_empty() {
-            self.closed = None;
-        }
-        let (mut left, mut refreshes) = (0, 0);
-        for entry in self.iter(origin_ref) {
-            left += 1;
-            refreshes += u32::from(entry.is_refresh());
-        }
-        let lost = self.len.saturating_sub(left);
-        (self.len, self.refreshes) = (left, refreshes);
-        u64::from(lost)
     }
 
     fn close(&mut self, shelf: Option<&dyn Shelf>) {

@@ -9,13 +9,11 @@ use crate::url::HostKey;
 
 impl HostQueues {
     /// Returns how many more entries may be queued.
-    #[cfg(feature = "durable")]
     pub(crate) fn room(&self) -> u64 {
         self.rules.max_queued.saturating_sub(HostQueues::len(self))
     }
 
     /// Returns how many more entries a retry may queue: the other half is for what its pages lead to.
-    #[cfg(feature = "durable")]
     pub(crate) fn room_for_retries(&self) -> u64 {
         self.rules.max_queued.div_ceil(2).saturating_sub(HostQueues::len(self))
     }

@@ -4,21 +4,12 @@
 //! A host is either **resident**, on the workbench, or **evicted**: a row on the shelf has it, with its neighbours of that time. Every
 //! access brings it back. Where a host lies decides nothing.
 
-#[cfg(feature = "durable")]
 mod copy;
-#[cfg(feature = "durable")]
 mod eviction;
 mod facts;
-#[cfg(feature = "durable")]
-mod gaps;
-#[cfg(not(feature = "durable"))]
-mod in_memory;
-#[cfg(feature = "durable")]
 mod mark;
 mod reference;
-#[cfg(feature = "durable")]
 mod rows;
-#[cfg(feature = "durable")]
 mod workbench;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,15 +19,10 @@ use indexmap::IndexMap;
 use super::HostRules;
 use super::host::{Host, HostState};
 use crate::url::HostKey;
-#[cfg(feature = "durable")]
-pub(crate) use copy::{Copied, HostReader, HostsError, names_of};
+pub(crate) use copy::{HostReader, HostsError};
 pub(crate) use facts::Facts;
-#[cfg(not(feature = "durable"))]
-use in_memory::{CopyMark, Evicted, HostCopy, Resident, Rows, Workbench};
 pub(crate) use reference::HostRef;
-#[cfg(feature = "durable")]
 pub(crate) use rows::RowSizes;
-#[cfg(feature = "durable")]
 use {copy::HostCopy, mark::CopyMark, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
@@ -54,7 +40,6 @@ pub(crate) struct HostTable {
 
 /// Where a host is.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "no host is evicted"))]
 enum Slot {
     // Boxed, because a table of large values wastes memory in its free slots.
     Resident(Box<Resident>),
@@ -245,7 +230,6 @@ impl Slot {
         }
     }
 
-    #[cfg(feature = "durable")]
     fn mark_mut(&mut self) -> &mut CopyMark {
         match self {
             Self::Resident(resident) => &mut resident.mark,
@@ -253,7 +237,6 @@ impl Slot {
         }
     }
 
-    #[cfg(feature = "durable")]
     fn evicted(&self) -> Option<&Evicted> {
         match self {
             Self::Resident(_) => None,

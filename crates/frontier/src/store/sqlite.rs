@@ -8,43 +8,31 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
-use self::checkpointer::Checkpointer;
-use self::end_of_log::empty_log_at_end;
+use self::backfill::Backfill;
 use self::errors::store_error;
 use self::summary::Summary;
-use self::synced::SyncedView;
-use self::writing::Syncing;
 use super::lock::DirectoryLock;
-use super::sealed;
 use super::{Batch, MAX_KEY, Space, Store, StoreError};
 
-mod checkpointer;
-mod end_of_log;
+mod backfill;
 mod errors;
 mod format;
-mod log;
-mod replacing;
-pub(in crate::store) mod salvage;
-mod status;
+mod repair;
+mod sealed;
 mod summary;
-pub(in crate::store) mod synced;
-mod turns;
 mod writing;
 
-pub(crate) use replacing::{Replacement, has_none};
-pub(crate) use salvage::{FoundRows, salvage};
+pub(crate) use repair::{Readable, Repair, has_none};
 
 const KIB: i64 = 1024;
 /// Pages of the database in memory.
 const CACHE_KIB: i64 = 8 * KIB;
-/// When commits may have made the log longer by this many bytes, and the thread has not counted its pages meanwhile, it is taken for long. A log that begins
-/// anew is cut off there.
-const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// When the log has this many bytes, it is long: the commit after the next synced one writes at its start again.
-const LONG_LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// When the log has more bytes, the commit after the next one writes at its start again.
+const LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a commit waits for another program that writes: nobody should.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// More than all statements that are ever prepared.
@@ -55,7 +43,6 @@ const STATEMENTS: usize = 64;
 pub(super) struct Sizes {
     pub(super) page_bytes: u32,
     pub(super) log_bytes: u64,
-    pub(super) long_log_bytes: u64,
 }
 
 /// Pages of 2 KiB would make the log of short commits shorter, but a segment of a queue would take half as much room again.
@@ -64,7 +51,6 @@ const PAGE_BYTES: u32 = 4096;
 pub(super) const SIZES: Sizes = Sizes {
     page_bytes: PAGE_BYTES,
     log_bytes: LOG_BYTES,
-    long_log_bytes: LONG_LOG_BYTES,
 };
 
 /// A store in a directory, open for writing or for reading.
@@ -72,27 +58,16 @@ pub(super) const SIZES: Sizes = Sizes {
 pub(crate) struct SqliteStore {
     path: PathBuf,
     // Dropped in this order: the last connection to close empties the log, still under the lock.
-    checkpointer: Option<Checkpointer>,
-    synced: Option<SyncedView>,
+    backfill: Option<Backfill>,
     connection: Connection,
     _lock: Option<DirectoryLock>,
-    unread_commits: u64,
     summaries: [Summary; Space::ALL.len()],
     failed: bool,
-    syncing: Syncing,
-    /// Whether the next commit is the first one of a new database, with a new log.
-    is_first: bool,
-    /// Whether the last commit was synced, and whether nothing in the log is left for a repair.
-    is_synced: bool,
-    is_accepted: bool,
-    wants_sync: bool,
+    /// Whether SQLite syncs each commit.
+    syncs: bool,
     log_limit: u64,
-    long_log_pages: u64,
-    /// The pages of the log when they were counted last, and those that it had when a reader held it.
-    log_pages: u64,
-    held_pages: u64,
-    /// About how many bytes commits have made the log longer by since.
-    uncounted: u64,
+    /// A log with more bytes is moved by the commit that makes it so long.
+    long_log: u64,
     may_shrink: bool,
     sealed: Vec<u8>,
 }
@@ -101,8 +76,7 @@ impl SqliteStore {
     /// Opens the store of a directory; makes both if they are not there. O(rows).
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are. If a second
-    /// connection cannot be opened, or the name of a new database cannot be synced, a commit says so: the first synced one at the latest.
+    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_sized(dir, SIZES)
     }
@@ -110,47 +84,30 @@ impl SqliteStore {
     pub(super) fn open_sized(dir: &Path, sizes: Sizes) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(|error| StoreError::io(dir, error))?;
         let lock = DirectoryLock::take(dir)?;
-        replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             check_no_log(&path)?;
             format::create(dir, sizes.page_bytes)?;
         }
-        let unread_commits = log::unread_commits(&path, sizes.page_bytes)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags)?;
         let summaries = format::check(&connection, &path)?;
+        let sqlite = |error| store_error(&path, error);
         // SQLite reads a file of an unknown version, and fails with the first commit.
-        let is_readonly = connection.is_readonly("main");
-        if is_readonly.map_err(|error| store_error(&path, error))? {
+        if connection.is_readonly("main").map_err(sqlite)? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
-        // Until the first commit, an earlier run may have ended before it has synced the names. The thread may begin when the program
-        // has changed its folder.
-        let is_new = summaries.iter().all(|summary| summary.commit == 0);
-        let absolute = std::path::absolute(dir).map_err(|error| StoreError::io(dir, error))?;
-        let checkpointer = Checkpointer::start(&absolute.join(format::FILE), move |database| {
-            if is_new {
-                format::sync_new_names(&absolute)?;
-            }
-            Ok((connect(database, flags)?, SyncedView::connect(database)?))
-        })?;
-        let uncounted = log_bytes(&path);
-        let mut store = Self {
-            checkpointer: Some(checkpointer),
+        let limit = connection.pragma_update(None, "journal_size_limit", sizes.log_bytes.cast_signed());
+        limit.map_err(sqlite)?;
+        move_log_at_close(&connection, true).map_err(sqlite)?;
+        Ok(Self {
+            backfill: Some(Backfill::start(connect(&path, flags)?, &path)?),
             _lock: Some(lock),
-            unread_commits,
-            is_accepted: unread_commits == 0,
             log_limit: sizes.log_bytes,
-            long_log_pages: sizes.long_log_bytes / u64::from(sizes.page_bytes),
+            long_log: sizes.log_bytes,
             may_shrink: true,
-            is_first: is_new && uncounted == 0,
-            uncounted,
             ..Self::of(path, connection, summaries)
-        };
-        store.is_synced = store.unsynced_commits()?.count == 0;
-        store.set_end_of_log().map_err(|error| store.error(error))?;
-        Ok(store)
+        })
     }
 
     /// Opens the store of a directory for reading, also beside a running crawl: it shows the state at this moment, for as long as it is
@@ -163,7 +120,7 @@ impl SqliteStore {
     }
 
     /// Opens a store for reading without looking at its rows. What its tables hold is only what their lines say.
-    fn open_unchecked(dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open_unchecked(dir: &Path) -> Result<Self, StoreError> {
         Self::open_reader(dir, format::check_head)
     }
 
@@ -171,7 +128,6 @@ impl SqliteStore {
         dir: &Path,
         check: impl FnOnce(&Connection, &Path) -> Result<[Summary; Space::ALL.len()], StoreError>,
     ) -> Result<Self, StoreError> {
-        replacing::is_complete(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             check_no_log(&path)?;
@@ -188,36 +144,17 @@ impl SqliteStore {
     fn of(path: PathBuf, connection: Connection, summaries: [Summary; Space::ALL.len()]) -> Self {
         Self {
             path,
-            checkpointer: None,
-            synced: None,
+            backfill: None,
             connection,
             _lock: None,
-            unread_commits: 0,
             summaries,
             failed: false,
-            syncing: Syncing::Normal,
-            is_first: false,
-            is_synced: false,
-            is_accepted: false,
-            wants_sync: false,
+            syncs: false,
             log_limit: LOG_BYTES,
-            long_log_pages: LONG_LOG_BYTES / u64::from(PAGE_BYTES),
-            log_pages: 0,
-            held_pages: 0,
-            uncounted: 0,
+            long_log: LOG_BYTES,
             may_shrink: false,
             sealed: Vec::new(),
         }
-    }
-
-    /// Counts the commits in the log of a directory that are intact, but follow wrong bytes, so that nobody reads them.
-    pub(crate) fn unread_commits_in(dir: &Path) -> Result<u64, StoreError> {
-        log::unread_commits(&dir.join(format::FILE), SIZES.page_bytes)
-    }
-
-    /// Returns how many commits were found behind wrong bytes of the log when it was opened for writing.
-    pub(crate) fn unread_commits(&self) -> u64 {
-        self.unread_commits
     }
 
     /// The number of the last commit.
@@ -304,14 +241,6 @@ impl Store for SqliteStore {
         row.map(|row| self.value(space, row)).transpose()
     }
 
-    fn accept(&mut self) -> Result<(), StoreError> {
-        self.accept_log()
-    }
-
-    fn wants_sync(&self) -> bool {
-        self.wants_sync
-    }
-
     fn last_key(&self, space: Space) -> Option<u64> {
         self.summaries[space as usize].last.map(i64::cast_unsigned)
     }
@@ -378,7 +307,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let connect = || {
         let connection = Connection::open_with_flags(path, flags)?;
         // Until all was found to be whole, its end changes nothing.
-        empty_log_at_end(&connection, false)?;
+        move_log_at_close(&connection, false)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -391,4 +320,10 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         Ok(connection)
     };
     connect().map_err(|error| store_error(path, error))
+}
+
+/// Sets whether the end of a connection, if it is the last one, moves the log into the database and removes it.
+fn move_log_at_close(connection: &Connection, does: bool) -> rusqlite::Result<()> {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
+    set.map(drop)
 }

@@ -1,6 +1,6 @@
 //! The store against a model, beside other processes, on a full disk. `damage`: damaged files; `files`: their sizes.
 
-#![cfg(test)]
+#![cfg(all(test, feature = "durable"))]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,6 @@ use super::{Batch, Change, FailingStore, Failure, MemoryStore, Space, SqliteStor
 
 mod damage;
 mod files;
-mod salvage;
 
 /// A folder that is removed at the end.
 pub(super) struct Folder(PathBuf);
@@ -288,7 +287,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 11,
+                supported: 12,
                 ..
             }
         ),

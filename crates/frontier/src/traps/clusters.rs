@@ -10,7 +10,6 @@
 //! The result depends on the pages and their order only. All state is plain data that can be stored. The random seed of the hash map
 //! has no effect, because the map is used for look-ups only.
 
-#[cfg(feature = "durable")]
 mod stored;
 
 use std::collections::{HashMap, VecDeque};
@@ -111,13 +110,11 @@ impl Clusters {
     }
 
     /// Sets the number of pages that are remembered, after they were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, room: usize) {
         self.room = room.max(1);
     }
 
     /// Returns about how many bytes it takes, with URLs of 100 bytes.
-    #[cfg(feature = "durable")]
     pub(crate) fn bytes(&self) -> u64 {
         300 * (self.in_order.len() + self.leaders.len()) as u64
     }

@@ -74,7 +74,6 @@ impl RecentPlaces {
     }
 
     /// Removes all places.
-    #[cfg(feature = "durable")]
     fn clear(&mut self) {
         self.known.clear();
         self.in_order.clear();
@@ -121,19 +120,16 @@ impl NearDuplicates {
     }
 
     /// Sets the limits, after the counts were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn configure(&mut self, most: u32, most_in_all: u32) {
         (self.most, self.most_in_all) = (most, most_in_all);
     }
 
     /// Forgets which prefixes are postponed.
-    #[cfg(feature = "durable")]
     pub(crate) fn open_postponed(&mut self) {
         self.postponed.clear();
     }
 
     /// Forgets which prefixes are closed.
-    #[cfg(feature = "durable")]
     pub(crate) fn open_closed(&mut self) {
         self.closed.clear();
     }

@@ -18,7 +18,7 @@ use crate::appended::append;
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
-use crate::hosts::{HostReader, names_of};
+use crate::hosts::HostReader;
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
@@ -97,7 +97,7 @@ fn store() -> SharedStore {
     SharedStore::new(Box::new(Empty))
 }
 
-/// What lies between a state and its hosts, and between copies of hosts.
+/// What lies between a state and its hosts.
 const SEPARATOR: [u8; 16] = [0; 16];
 
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -105,14 +105,9 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..at], &bytes[at + SEPARATOR.len()..]))
 }
 
-fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
+fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
     let parse = parse();
     let mut reader = HostReader::new(&parse);
-    while let Some((copy, rest)) = split(hosts) {
-        reader.read(copy).ok()?;
-        reader.next_copy().ok()?;
-        hosts = rest;
-    }
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
     let keys = SharedKeys::new(store(), false, KEY_SIZES);
@@ -123,20 +118,12 @@ fn decode(encoded: &EncodedState, mut hosts: &[u8]) -> Option<Frontier> {
     decoded.ok().map(|(frontier, _)| frontier)
 }
 
-/// Encodes a frontier with two copies of its hosts; the second one has what changes in between.
-fn encode(frontier: &mut Frontier, change: impl FnOnce(&mut Frontier)) -> Option<(EncodedState, Vec<u8>)> {
-    let hosts = frontier.hosts().table_mut();
-    hosts.begin_copy(true);
-    let mut copied = hosts.copy_more(usize::MAX).ok()?.hosts;
-    change(frontier);
+/// Encodes a frontier and its hosts.
+fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
     let state = frontier.encode_state(0).ok()?;
     let hosts = frontier.hosts().table_mut();
-    hosts.begin_copy(false);
-    let continued = hosts.copy_more(usize::MAX).ok()?;
-    names_of(&continued.names)?;
-    copied.extend(SEPARATOR);
-    copied.extend(continued.hosts);
-    Some((state, copied))
+    hosts.begin_copy(true);
+    Some((state, hosts.copy_more(usize::MAX).ok()?.hosts))
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -193,7 +180,7 @@ pub fn read_row(row: &[u8]) -> bool {
     is_read
 }
 
-/// Reads a state and the copies of hosts after it, each behind a zero of 16 bytes. Returns whether it could.
+/// Reads a state and the hosts after it, behind 16 zeros. Returns whether it could.
 pub fn read_state(bytes: &[u8]) -> bool {
     let (state, hosts) = split(bytes).unwrap_or((bytes, &[]));
     let encoded = EncodedState {
@@ -202,21 +189,14 @@ pub fn read_state(bytes: &[u8]) -> bool {
     };
     let again = decode(&encoded, hosts).and_then(|mut frontier| {
         classify_pages(&mut frontier);
-        encode(&mut frontier, |_| {})
+        encode(&mut frontier)
     });
     again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
 }
 
-/// Changes one host, and adds another.
-fn add_two(frontier: &mut Frontier) {
-    for text in ["https://a.example/later", "https://d.example/"] {
-        url(text).map(|url| frontier.add_seed(&url, START));
-    }
-}
-
 /// Reads a seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
-    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier, add_two)) else {
+    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier)) else {
         return false;
     };
     state.seen_set = seen_set.to_vec();
@@ -233,7 +213,7 @@ pub fn read_records(records: &[u8]) -> bool {
 /// Returns rows, states, seen-sets and records that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
-    let (state, hosts) = encode(&mut frontier, add_two)?;
+    let (state, hosts) = encode(&mut frontier)?;
     let with_hosts = [&*state.state, &[0; 16], &*hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
 use fresh::Fresh;
+pub(super) use list::check;
 use list::{END_OF_RUNS, RunList};
-pub(super) use list::{check, remove_all};
 use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
 

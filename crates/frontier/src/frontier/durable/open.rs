@@ -1,7 +1,5 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
-use std::path::Path;
-
 use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
@@ -14,7 +12,7 @@ use super::{Durable, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::store::{Space, SqliteStore, Store};
+use crate::store::{Space, Store};
 use crate::time::Time;
 
 /// A frontier that was opened.
@@ -27,10 +25,6 @@ pub struct Opened {
     pub attachment: Option<Vec<u8>>,
     /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
     pub released: u64,
-    /// Commits of the last run that cannot be read, because bytes before them are wrong: at least so many, in the log of the database.
-    /// After a power cut there may be some, within the interval between two syncs. What they did and the database does not have is done
-    /// again. 0 when only [read](Frontier::read).
-    pub unread_commits: u64,
     /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again, and what was refused is not looked at again.
     pub for_new_links: Vec<&'static str>,
     /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
@@ -49,7 +43,6 @@ pub(super) fn open(
 ) -> Result<Opened, OpenError> {
     let config = config.with_shares()?;
     let store = SharedStore::new(store);
-    let opened = store.clone();
     let Some(restored) = restore(&store, parse, sizes, true)? else {
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
         let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
@@ -59,13 +52,11 @@ pub(super) fn open(
         let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
         frontier.share_memory(&config, sizes);
         frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint_first(now)?;
-        opened.lock().accept()?;
+        frontier.checkpoint_saved(now)?;
         return Ok(Opened {
             frontier,
             attachment: None,
             released: 0,
-            unread_commits: 0,
             for_new_links: Vec::new(),
             now,
             config,
@@ -112,12 +103,10 @@ pub(super) fn open(
         released = frontier.release_leases(now)?;
         frontier.persist(&restored.attachment, now)?;
     }
-    opened.lock().accept()?;
     Ok(Opened {
         frontier,
         attachment: Some(restored.attachment),
         released,
-        unread_commits: 0,
         for_new_links,
         now,
         config,
@@ -133,7 +122,6 @@ pub(super) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opened, 
         frontier: restored.frontier,
         attachment: Some(restored.attachment),
         released: 0,
-        unread_commits: 0,
         for_new_links: Vec::new(),
         config: restored.config,
     })
@@ -146,30 +134,6 @@ pub(super) fn no_checkpoint(store: &SharedStore) -> OpenError {
     } else {
         OpenError::Damaged("it has no checkpoint".to_owned())
     }
-}
-
-/// Refuses to begin a crawl in a store that is empty only because its log cannot be read.
-pub(super) fn may_begin(store: &dyn Store, unread_commits: u64) -> Result<(), OpenError> {
-    if unread_commits > 0 && is_empty(store) {
-        return Err(log_is_damaged());
-    }
-    Ok(())
-}
-
-/// A store is also empty if all of it is in a log that cannot be read.
-pub(super) fn unless_log_is_damaged(error: OpenError, dir: &Path) -> OpenError {
-    if !matches!(error, OpenError::NotBegun) {
-        return error;
-    }
-    match SqliteStore::unread_commits_in(dir) {
-        Ok(0) => error,
-        Ok(_) => log_is_damaged(),
-        Err(unread) => unread.into(),
-    }
-}
-
-fn log_is_damaged() -> OpenError {
-    OpenError::Damaged("the log of its database begins with wrong bytes".to_owned())
 }
 
 fn is_empty(store: &dyn Store) -> bool {

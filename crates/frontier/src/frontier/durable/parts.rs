@@ -3,16 +3,9 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::checkpoint::Manifest;
 use super::error::{OpenError, StateError};
 use crate::hosts::HostsError;
 use crate::store::{Space, Store};
-
-/// Joins parts of a checkpoint.
-pub(super) fn parts(store: &dyn Store, manifest: &Manifest, first: u64, count: u64) -> Result<Vec<u8>, OpenError> {
-    let keys = Manifest::key(manifest.generation, first)..Manifest::key(manifest.generation, first + count);
-    joined(store, keys)
-}
 
 /// Joins the parts with these keys.
 pub(super) fn joined(store: &dyn Store, keys: Range<u64>) -> Result<Vec<u8>, OpenError> {

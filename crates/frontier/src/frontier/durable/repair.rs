@@ -1,162 +1,167 @@
-//! Repair of a damaged directory: every intact record is kept, and what is lost is named.
+//! Repair of a damaged directory: it goes back to the last state that is whole, or all that can be read is exported.
 //!
-//! All rows with a right seal are copied into a new store. There the frontier is restored as far as that is possible:
-//!
-//! 1. The checkpoint is whole: the calls of the journal are made again, up to the first row that is missing. This is the state of an
-//!    earlier [`persist`](Frontier::persist). Segments of queues that are missing are dropped. Digests of keys that are missing are made of
-//!    records and queues, which have all keys.
-//! 2. Only hosts of the checkpoint are missing: it is the state at the checkpoint, without them.
-//! 3. Only the seen-set is missing, and all records are there: it is the state at the checkpoint, with a seen-set that is made of records and
-//!    queues.
-//! 4. The rest of the state is missing: nothing can be continued. Records and URLs that wait are handed to the caller.
-//!
-//! The new store then replaces the damaged one, which is kept under another name.
+//! The rows that SQLite can still read are copied into a new database. If the checkpoint is whole there, and all segments and digests that it
+//! needs are, the calls of the journal are made again up to the first row that is missing or wrong. This is the state of an earlier
+//! [`persist`](Frontier::persist): the new database takes the place of the damaged one, which is kept under another name. Nothing is made
+//! up: where more is missing, the caller gets the records and the URLs that wait, to begin a new crawl with.
 
-mod journal;
-mod partial;
-mod rebuilt;
-mod report;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use serde::Serialize;
 
-use super::super::Frontier;
-use super::checkpoint::Manifest;
+use super::super::{Frontier, bloom_filter};
+use super::calls::{self, Call, StoredLinks};
 use super::error::OpenError;
-use super::open::{self, no_checkpoint};
-use super::restore::{self, Restored};
+use super::open::no_checkpoint;
+use super::restore::{self, Restored, rows_from};
 use super::shelf::SharedStore;
-use super::sizes::{SIZES, Sizes};
-use super::{Durable, keys, record};
-use crate::report::RepairLosses;
+use super::sizes::SIZES;
+use super::{keys, record, unsynced};
+use crate::entry::Entry;
+use crate::frontier::durable::PageRecord;
+use crate::link::Link;
 use crate::rules::ParseRules;
-use crate::store::{Batch, MAX_KEY, Replacement, Space, SqliteStore, Store as _, StoreError, salvage};
-use journal::{put_rest_out, restore_rows};
-pub use report::{RepairOutcome, RepairReport, RepairedTable, Salvaged};
+use crate::store::{Batch, MAX_KEY, Readable, Repair, Space, SqliteStore, Store, StoreError};
 
-/// Takes what does not belong to the repaired state, but was intact.
-type PutOut<'v> = dyn FnMut(Salvaged<'_>) + 'v;
+/// How a repair ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RepairOutcome {
+    /// Nothing is wrong, and nothing was changed.
+    Whole,
+    /// The directory can be opened again, as of an earlier commit.
+    Repaired,
+    /// No state is whole. The directory is as it was, and what can be read was handed to the caller.
+    Exported,
+}
+
+/// What a repair found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// How it ended.
+    pub outcome: RepairOutcome,
+    /// What was wrong first; empty if nothing was.
+    pub damage: String,
+    /// Commits that can be read, but come after the state that is whole. What they fetched is fetched again.
+    pub commits_dropped: u64,
+    /// Commits of which the records are lost; `None` if that cannot be known.
+    pub record_rows_lost: Option<u64>,
+    /// Records that were handed to the caller.
+    pub records: u64,
+    /// URLs that were handed to the caller.
+    pub urls: u64,
+    /// The file in which the damaged database is kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// Something that can be read of a frontier that cannot be continued.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Exported<'r> {
+    /// What became of a page.
+    Record(PageRecord<'r>),
+    /// A URL that waits, or was offered.
+    Waiting(Entry),
+}
+
+type Export<'v> = dyn FnMut(Exported<'_>) + 'v;
 
 impl Frontier {
-    /// Repairs the frontier of a directory: recovers what is intact, and reports what was dropped. A directory that is whole stays as it
-    /// is. The damaged database is kept beside the repaired one, under the name in the report.
-    ///
-    /// `put_out` gets what is intact, but does not belong to the state that can be continued: records of pages that will be fetched again,
-    /// URLs that were offered in calls that are dropped, and, if nothing can be continued, all records and all URLs that wait.
+    /// Repairs the frontier of a directory: it goes back to the last state that is whole. If there is none, `export` gets all that can be
+    /// read: records of pages, and URLs that wait or were offered. A directory that is whole stays as it is.
     ///
     /// `parse` gets the stored [`robots_name`](crate::FrontierConfig::robots_name), or an empty one if it is lost, and returns how the texts of
-    /// robots.txt files are read.
+    /// robots.txt files are read. The next [`open`](Self::open) returns the attachment of the state. Cut back to it what belongs to it.
     ///
-    /// The next [`open`](Self::open) returns the attachment of the last [`persist`](Self::persist) that was recovered. Cut back to it what
-    /// belongs to it.
-    ///
-    /// Cost: reads all pages of the database, and writes all rows to a new one beside it, which takes as much room. Memory: that of the
-    /// frontier, and some 50 bytes for each row.
+    /// Cost: reads all of the database, and writes as much beside it. Memory: that of the frontier.
     ///
     /// # Errors
     ///
-    /// A directory without a database, in which nothing was saved, in use, of another version, or on a disk that is full or cannot be read. It is then as
-    /// it was, or the next call finishes what was begun.
+    /// A directory without a frontier, in use, of another version, of which nothing can be read, or on a disk that is full or cannot be read.
     pub fn repair(
         dir: &Path,
         parse: &dyn Fn(&str) -> ParseRules,
-        put_out: &mut PutOut<'_>,
+        export: &mut Export<'_>,
     ) -> Result<RepairReport, OpenError> {
-        let replacement = Replacement::begin(dir)?;
-        // Where the log cannot be read, the check says so.
-        let log_commits_unread = SqliteStore::unread_commits_in(dir).unwrap_or_default();
-        let head = replacement.check_head().map_err(OpenError::from);
-        let checked = head.and_then(|()| check(dir, parse));
-        let why = match checked.map_err(|error| open::unless_log_is_damaged(error, dir)) {
-            Ok(()) => {
-                return Ok(RepairReport {
-                    log_commits_unread,
-                    ..RepairReport::whole(replacement.was_finished)
-                });
-            }
+        let repair = Repair::begin(dir)?;
+        let mut report = RepairReport {
+            outcome: RepairOutcome::Whole,
+            damage: String::new(),
+            commits_dropped: 0,
+            record_rows_lost: Some(0),
+            records: 0,
+            urls: 0,
+            kept: None,
+        };
+        let why = match check(&repair, dir, parse) {
+            Ok(()) => return Ok(report),
             Err(why) if is_damage(&why) => why,
             Err(other) => return Err(other),
         };
-        let mut store = replacement.new_store()?;
-        let found = salvage(dir, &mut store)?;
-        let mut report = RepairReport::new(what_is_wrong(&why), &found);
-        if found.iter().all(|table| table.found == 0) {
-            drop(store);
-            replacement.remove_folder()?;
-            replacement.check_is_ours()?;
-            return Ok(report);
+        report.damage = why.to_string();
+        for readable in repair.readable() {
+            let (store, lost) = copy(&repair, &readable)?;
+            report.record_rows_lost = lost;
+            let parse = parse(&stored_name(&store)?);
+            if readable.is_one_state()
+                && let Some(dropped) = go_back(&store, &parse)?
+            {
+                report.commits_dropped = dropped;
+                report.outcome = RepairOutcome::Repaired;
+                drop(store);
+                report.kept = Some(repair.finish()?);
+                return Ok(report);
+            }
         }
-        let shared = SharedStore::new(Box::new(store));
-        let parse = parse(&stored_name(&shared)?);
-        mend(&shared, &parse, SIZES, &mut report, put_out)?;
-        drop(shared);
-        if report.outcome == RepairOutcome::Repaired {
-            report.kept = Some(replacement.finish()?);
-        } else {
-            replacement.remove_folder()?;
+        for readable in repair.readable() {
+            let (store, lost) = copy(&repair, &readable)?;
+            let parse = parse(&stored_name(&store)?);
+            report.record_rows_lost = lost;
+            export_all(&store, &parse, &mut |exported| {
+                match exported {
+                    Exported::Record(_) => report.records += 1,
+                    Exported::Waiting(_) => report.urls += 1,
+                }
+                export(exported);
+            })?;
+            if report.records + report.urls > 0 {
+                report.outcome = RepairOutcome::Exported;
+                break;
+            }
         }
-        Ok(report)
-    }
-}
-
-impl Frontier {
-    /// Returns what all repairs together have lost.
-    pub(in super::super) fn repairs(&self) -> RepairLosses {
-        self.repairs
-    }
-
-    fn add_losses(&mut self, losses: RepairLosses) {
-        self.repairs.pages = self.repairs.pages.saturating_add(losses.pages);
-        self.repairs.record_rows = self.repairs.record_rows.saturating_add(losses.record_rows);
+        repair.remove_copy()?;
+        match report.outcome {
+            RepairOutcome::Exported => Ok(report),
+            _ => Err(why),
+        }
     }
 }
 
 /// Reads all of a directory.
-fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
+fn check(repair: &Repair, dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
+    repair.check_head()?;
     let store = SqliteStore::open_read_only(dir)?;
-    let mut segments = HashSet::new();
     for space in Space::ALL {
-        store.range(space, 0..=MAX_KEY, &mut |key, _| {
-            if space == Space::Segment {
-                segments.insert(key);
-            }
-            Ok(())
-        })?;
+        store.range(space, 0..=MAX_KEY, &mut |_, _| Ok(()))?;
     }
     record::visit(&store, &mut |_| {})?;
-    let damaged = |what: &str| OpenError::Damaged(what.to_owned());
     let store = SharedStore::new(Box::new(store));
     keys::check(&store)?;
-    let stored = restore::manifest(&**store.lock())?;
-    let (_, config) = stored.ok_or_else(|| no_checkpoint(&store))?;
+    let manifest = restore::manifest(&**store.lock())?;
+    let (_, config) = manifest.ok_or_else(|| no_checkpoint(&store))?;
     let restored = restore::restore(&store, &parse(&config.robots_name), SIZES, false)?;
-    let mut restored = restored.ok_or_else(|| no_checkpoint(&store))?;
-    let mut is_missing = false;
-    let shelf = &restored.shelf;
-    restored.frontier.sieve.queue_mut().visit_segments(&mut |number| {
-        is_missing |= !segments.contains(&number) && !shelf.has(number).unwrap_or(false);
-    });
-    if is_missing {
-        return Err(damaged("a segment of a queue is missing"));
-    }
-    Ok(())
+    check_queues(&mut restored.ok_or_else(|| no_checkpoint(&store))?)
 }
 
-/// Returns the name by which robots.txt files are read; empty if it is lost.
-fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
-    let stored = found(restore::manifest(&**store.lock()))?.flatten();
-    Ok(stored.map(|(_, config)| config.robots_name).unwrap_or_default())
-}
-
-/// Says what was found, without what to do: that is done.
-fn what_is_wrong(error: &OpenError) -> String {
-    match error {
-        OpenError::Damaged(what) => what.clone(),
-        OpenError::Store(StoreError::Damaged { path, what }) => format!("{}: {what}", path.display()),
-        OpenError::Store(StoreError::Io { path, source }) => format!("{}: {source}", path.display()),
-        OpenError::Store(StoreError::NotAStore { path }) => format!("{}: the head is wrong", path.display()),
-        other => other.to_string(),
-    }
+/// Reads all segments of queues and all hosts.
+fn check_queues(restored: &mut Restored) -> Result<(), OpenError> {
+    // It returns whether all could be read, and the shelf says what could not.
+    let _ = restored.frontier.visit_waiting(&mut |_| ControlFlow::Continue(()));
+    restored.frontier.hosts().visit_dropped(&mut |_| {});
+    restored.shelf.take_error().map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Returns whether a repair may help.
@@ -170,74 +175,8 @@ fn is_damage(error: &OpenError) -> bool {
                     | StoreError::Missing { .. }
                     | StoreError::Io { .. }
             )
+            | OpenError::Frontier(_)
     )
-}
-
-/// Restores the frontier of a store with gaps, and makes the store whole.
-pub(super) fn mend(
-    store: &SharedStore,
-    parse: &ParseRules,
-    sizes: Sizes,
-    report: &mut RepairReport,
-    put_out: &mut PutOut<'_>,
-) -> Result<(), OpenError> {
-    report.note_missing_records();
-    let Some(mut restored) = restore(store, parse, sizes, report)? else {
-        return partial::put_all_out(store, parse, sizes, report, put_out);
-    };
-    restored.frontier.sieve.set_silent(false);
-    let now = restored.frontier.latest;
-    let missing = missing_segments(&mut restored)?;
-    let hosts = restored.frontier.hosts();
-    report.is_without_hosts |= hosts.drop_rows(&|number| missing.contains(&number)) > 0;
-    let lost = hosts.drop_segments(&|number| missing.contains(&number));
-    let lost_in_all = hosts.sum_up();
-    let lost_in_queues: u64 = lost.iter().map(|lost| lost.pages).sum();
-    if report.is_without_hosts {
-        report.urls_lost_with_hosts = lost_in_all.saturating_sub(lost_in_queues);
-    }
-    if report.is_without_hosts || !lost.is_empty() {
-        let config = restored.config.clone();
-        restored.frontier.hosts().ask_for_robots_again();
-        restored.frontier.hosts().place_anew(&config, &config, now);
-    }
-    for lost in lost {
-        *report.urls_lost.entry(lost.host.as_str().to_owned()).or_default() += lost.pages;
-    }
-    report.last_row = restored.next_row - 1;
-    report.outcome = RepairOutcome::Repaired;
-    put_rest_out(store, restored.next_row, report, put_out)?;
-    let losses = report.losses();
-    restored.frontier.add_losses(losses);
-    write(store, restored, sizes)
-}
-
-/// Restores as much of the frontier as possible; `None` if it cannot be continued.
-fn restore(
-    store: &SharedStore,
-    parse: &ParseRules,
-    sizes: Sizes,
-    report: &mut RepairReport,
-) -> Result<Option<Restored>, OpenError> {
-    let has_records = report.has_all_records();
-    if found(keys::check(store).map_err(OpenError::from))?.is_none() {
-        let at_checkpoint = || rebuilt::with_new_keys(store, parse, sizes, has_records);
-        return match at_checkpoint()? {
-            Some(restored) => restore_rows(store, parse, restored, at_checkpoint),
-            None => Ok(None),
-        };
-    }
-    let at_checkpoint = || found(restore::restore_checkpoint(store, parse, sizes)).map(Option::flatten);
-    if let Some(restored) = at_checkpoint()? {
-        return restore_rows(store, parse, restored, at_checkpoint);
-    }
-    if let Some(restored) = partial::restore_hosts(store, parse, sizes)? {
-        report.is_without_hosts = true;
-        return Ok(Some(restored));
-    }
-    let restored = rebuilt::with_new_seen_set(store, parse, sizes, has_records)?;
-    report.has_new_seen_set = restored.is_some();
-    Ok(restored)
 }
 
 /// Turns damage into `None`.
@@ -249,56 +188,130 @@ fn found<T>(result: Result<T, OpenError>) -> Result<Option<T>, OpenError> {
     }
 }
 
-/// Returns the segments, and the rows of hosts, that are needed and that the store lacks.
-fn missing_segments(restored: &mut Restored) -> Result<HashSet<u64>, OpenError> {
-    let mut needed = BTreeSet::new();
-    restored.frontier.hosts().visit_segments(&mut |number| {
-        needed.insert(number);
-    });
-    let mut missing = HashSet::new();
-    for number in needed {
-        if !restored.shelf.has(number)? {
-            missing.insert(number);
-        }
-    }
-    // A row that is missing has been noted now.
-    let _ = restored.shelf.error();
-    Ok(missing)
+/// Copies what can be read into a new store. Returns how many rows of records are lost, if that can be known.
+fn copy(repair: &Repair, readable: &Readable) -> Result<(SharedStore, Option<u64>), OpenError> {
+    let mut store = repair.new_store()?;
+    let lost = readable.copy_to(&mut store)?;
+    Ok((SharedStore::new(Box::new(store)), lost))
 }
 
-/// Writes a checkpoint of the state, and removes everything else but the records up to it.
-fn write(store: &SharedStore, restored: Restored, sizes: Sizes) -> Result<(), OpenError> {
-    let Restored {
-        mut frontier,
-        shelf,
-        config,
-        manifest,
-        attachment,
-        next_row,
-        ..
-    } = restored;
-    let now = frontier.latest;
-    let last_part = store.lock().last_key(Space::Checkpoint);
+/// Returns the name by which robots.txt files are read; empty if it is lost.
+fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
+    let stored = found(restore::manifest(&**store.lock()))?.flatten();
+    Ok(stored.map(|(_, config)| config.robots_name).unwrap_or_default())
+}
+
+/// Removes the rows after the last state that is whole. Returns how many there were; `None` if no state is whole.
+pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<u64>, OpenError> {
+    if found(keys::check(store).map_err(OpenError::from))?.is_none() {
+        return Ok(None);
+    }
+    let Some(mut restored) = restore_rows(store, parse, MAX_KEY)? else {
+        return Ok(None);
+    };
+    if found(check_queues(&mut restored))?.is_none() {
+        return Ok(None);
+    }
+    let last = restored.next_row - 1;
+    let mut store = store.lock();
+    let last_stored = store.last_key(Space::Journal).unwrap_or(0).max(last);
     let mut batch = Batch::default();
-    batch.delete(Space::Journal, 0..=MAX_KEY);
-    batch.delete(Space::Checkpoint, Manifest::key(manifest.generation + 1, 0)..=MAX_KEY);
-    batch.delete(Space::Record, next_row..=MAX_KEY);
-    let mut needed = HashSet::new();
-    frontier.hosts().visit_segments(&mut |number| {
-        needed.insert(number);
-    });
-    store.lock().range(Space::Segment, 0..=MAX_KEY, &mut |number, _| {
-        if !needed.contains(&number) {
-            batch.delete(Space::Segment, number..=number);
+    for space in [Space::Journal, Space::Record] {
+        batch.delete(space, last + 1..=MAX_KEY);
+    }
+    unsynced::state_last_row(&mut batch, last).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    store.commit(&batch, true)?;
+    Ok(Some(last_stored - last))
+}
+
+/// Makes the calls of the journal again, up to the first row that is missing or has another result; `None` if there is no whole checkpoint.
+fn restore_rows(store: &SharedStore, parse: &ParseRules, last: u64) -> Result<Option<Restored>, OpenError> {
+    let Some(mut restored) = found(restore::restore_checkpoint(store, parse, SIZES))?.flatten() else {
+        return Ok(None);
+    };
+    restored.frontier.sieve.set_silent(true);
+    while restored.next_row <= last {
+        for (key, row) in rows_from(store, restored.next_row)? {
+            if key != restored.next_row || key > last {
+                return Ok(Some(restored));
+            }
+            if found(restored.make_calls(key, &row, parse))?.is_none() {
+                // A part of its calls was made.
+                return restore_rows(store, parse, key - 1);
+            }
         }
+        if store
+            .lock()
+            .last_key(Space::Journal)
+            .is_none_or(|last| last < restored.next_row)
+        {
+            break;
+        }
+    }
+    Ok(Some(restored))
+}
+
+/// Hands out all records, and all URLs that wait or that calls of the journal have offered.
+fn export_all(store: &SharedStore, parse: &ParseRules, export: &mut Export<'_>) -> Result<(), OpenError> {
+    let mut rows = Vec::new();
+    store.lock().range(Space::Record, 0..=MAX_KEY, &mut |_, row| {
+        // What follows a record that cannot be read is lost with it.
+        let _ = record::visit_row(&row, &mut |record| export(Exported::Record(record)));
         Ok(())
     })?;
-    shelf.write(&mut batch);
-    store.lock().commit(&batch, false)?;
-    let mut durable = Durable::new(store.clone(), shelf, config, now, sizes);
-    durable.next_row = next_row;
-    durable.attachment = attachment;
-    durable.checkpointer.resume(&manifest, 0, last_part);
-    frontier.write_checkpoint(&mut durable, now, true)?;
+    if let Some(frontier) = found(of_checkpoint(store, parse))?.flatten() {
+        let waiting = &mut |entry| {
+            rows.push(entry);
+            ControlFlow::Continue(())
+        };
+        // A segment that is missing is no obstacle here.
+        let _ = frontier.visit_waiting(waiting);
+        rows.extend(frontier.leases.into_values().map(|leased| leased.entry));
+    }
+    store.lock().range(Space::Journal, 0..=MAX_KEY, &mut |_, row| {
+        rows.extend(links_of(&row).iter().map(Entry::of));
+        Ok(())
+    })?;
+    rows.into_iter().for_each(|entry| export(Exported::Waiting(entry)));
     Ok(())
+}
+
+/// Returns a frontier with the hosts of the checkpoint that can be read, good enough to see what waits.
+fn of_checkpoint(store: &SharedStore, parse: &ParseRules) -> Result<Option<Frontier>, OpenError> {
+    let guard = store.lock();
+    let Some((manifest, config)) = restore::manifest(&**guard)? else {
+        return Ok(None);
+    };
+    let hosts = || restore::readable_hosts(&**store.lock(), &manifest, parse);
+    let state = found(restore::state(&**guard, &manifest))?;
+    drop(guard);
+    let decode = |state: &[u8]| -> Result<_, OpenError> {
+        let seen_set = bloom_filter(&config)?.into();
+        let (frontier, _) = Frontier::decode_state(state, seen_set, hosts(), &config, parse, store, SIZES)?;
+        Ok(frontier)
+    };
+    if let Some(frontier) = state.and_then(|state| decode(&state).ok()) {
+        return Ok(Some(frontier));
+    }
+    let nothing = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
+    decode(&nothing.encode_without_seen_set(u64::MAX / 2)?).map(Some)
+}
+
+/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+fn links_of(row: &[u8]) -> Vec<Link> {
+    let mut found = Vec::new();
+    let Ok((_, mut rest)) = calls::split(row) else {
+        return found;
+    };
+    while let Ok((call, after)) = postcard::take_from_bytes::<Call<'_>>(rest) {
+        rest = after;
+        let mut add = |links: &StoredLinks<'_>| found.extend(links.read().into_iter().flat_map(|(links, _)| links));
+        match &call {
+            Call::AddSeed { url, is_new: true, .. } => found.extend(url.read().map(Link::seed)),
+            Call::Offer { links, .. } => add(links),
+            Call::Settle { settlements, .. } => settlements.iter().for_each(|one| add(&one.links)),
+            _ => {}
+        }
+    }
+    found
 }

@@ -8,7 +8,7 @@ use super::super::Frontier;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
 use super::error::{OpenError, StateError};
 use super::keys::SharedKeys;
-use super::parts::{PartsReader, parts, visit_parts};
+use super::parts::{PartsReader, joined, visit_parts};
 use super::seen_set::{read_seen_set, with_keys};
 use super::shelf::{SharedStore, StoreShelf};
 use super::sizes::Sizes;
@@ -42,7 +42,6 @@ pub(super) fn restore(
         return Ok(None);
     };
     if may_write {
-        restored.shelf.continue_removal()?;
         restored.frontier.share_memory(&restored.config, sizes);
     }
     restored.frontier.sieve.set_silent(true);
@@ -85,7 +84,7 @@ pub(super) fn restore_checkpoint(
     let Some((manifest, config)) = manifest(&**store)? else {
         return Ok(None);
     };
-    let state = parts(&**store, &manifest, 0, manifest.state_parts)?;
+    let state = state(&**store, &manifest)?;
     let seen_set = seen_set(&**store, &manifest, &config, sizes)?;
     let hosts = hosts(&**store, &manifest, parse)?;
     // The calls of the journal read segments and keys.
@@ -170,20 +169,8 @@ impl Manifest {
     fn has_possible_numbers(&self) -> bool {
         let parts = self.state_parts.checked_add(self.seen_set_parts);
         let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
-        let parts = parts.and_then(|parts| parts.checked_add(self.name_parts));
         let longest = u64::from(u32::MAX >> 1);
-        let mut after = 0;
-        let earlier_are_possible = self.earlier.iter().all(|hosts| {
-            let end = hosts.first.checked_add(hosts.count);
-            let end = end.and_then(|end| end.checked_add(hosts.names));
-            let is_next = (after..self.generation).contains(&hosts.generation);
-            after = hosts.generation.saturating_add(1);
-            is_next && end.is_some_and(|end| end <= longest)
-        });
-        self.covered < MAX_KEY
-            && self.generation <= LAST_GENERATION
-            && parts.is_some_and(|parts| parts <= longest)
-            && earlier_are_possible
+        self.covered < MAX_KEY && self.generation <= LAST_GENERATION && parts.is_some_and(|parts| parts <= longest)
     }
 }
 
@@ -213,16 +200,23 @@ pub(super) fn seen_set(
     reader.end(read)
 }
 
+/// Reads the state of a checkpoint, but for the seen-set and the hosts.
+pub(super) fn state(store: &dyn Store, manifest: &Manifest) -> Result<Vec<u8>, OpenError> {
+    joined(store, manifest.keys_of_state())
+}
+
 /// Reads the hosts of a checkpoint.
 pub(super) fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
     let mut reader = HostReader::new(parse);
-    for (at, copy) in manifest.hosts().enumerate() {
-        if at > 0 {
-            reader.next_copy().map_err(StateError::from)?;
-        }
-        visit_parts(store, copy.keys(), &mut |part| reader.read(part))?;
-    }
+    visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part))?;
     Ok(reader.finish().map_err(StateError::from)?)
+}
+
+/// Reads the hosts of a checkpoint up to the first part that is missing.
+pub(super) fn readable_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> HostTable {
+    let mut reader = HostReader::new(parse);
+    let _ = visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part));
+    reader.finish_anyway()
 }
 
 #[cfg(fuzzing)]
@@ -237,8 +231,6 @@ impl Restored {
             state_parts: 0,
             seen_set_parts: 0,
             host_parts: 0,
-            name_parts: 0,
-            earlier: Vec::new(),
             attachment: Vec::new(),
         };
         Self {

@@ -1,12 +1,23 @@
 //! What each commit writes: a row of the journal, and a slice of a checkpoint.
 
 use super::super::{Frontier, FrontierError};
-use super::{Durable, calls};
+use super::{Durable, calls, unsynced};
 use crate::store::{Batch, Space};
 use crate::time::Time;
 
 /// The bytes that are reserved for the records of the next row, at most.
 const MOST_RESERVED: usize = 64 << 10;
+
+impl Durable {
+    /// Commits a batch that has the last row, if any, and syncs it with all earlier ones.
+    fn commit_synced(&mut self, mut batch: Batch, now: Time) -> Result<(), FrontierError> {
+        let stated = unsynced::state_last_row(&mut batch, self.next_row - 1);
+        stated.map_err(|error| FrontierError::not_saved(&error))?;
+        self.store.lock().commit(&batch, true)?;
+        self.last_sync = now;
+        Ok(())
+    }
+}
 
 impl Frontier {
     /// Makes all changes since the last call survive the end of this process, together with a text of the caller's own, in one step:
@@ -14,7 +25,7 @@ impl Frontier {
     ///
     /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
     /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
-    /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or the log of the store has become long, the changes survive a
+    /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or a checkpoint waits for it, the changes survive a
     /// power cut, too: ask [`is_sync_due`](Self::is_sync_due) before. In memory it does nothing.
     ///
     /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
@@ -91,13 +102,13 @@ impl Frontier {
         if durable.checkpointer.is_due() {
             self.begin_checkpoint(durable)?;
         }
-        self.write_slice(durable, &mut batch)?;
+        self.write_slice(durable, &mut batch, sync)?;
         if sync {
             self.set_status(&mut batch, now);
             batch.set_status("store_bytes", durable.store.lock().bytes());
-            durable.last_sync = now;
+            return durable.commit_synced(batch, now);
         }
-        durable.store.lock().commit(&batch, sync)?;
+        durable.store.lock().commit(&batch, false)?;
         Ok(())
     }
 
@@ -112,8 +123,8 @@ impl Frontier {
     }
 
     /// Writes a checkpoint as [`checkpoint`](Self::checkpoint) does, but syncs it only after `is_synced`, which is called once,
-    /// when there is nothing else left to do, or much of it is written: wait there for another thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the
-    /// directory has all changes, but not synced, and the frontier is poisoned.
+    /// when there is nothing else left to do: wait there for another thread that syncs what belongs to the attachment. Returns its answer.
+    /// If that is `false`, the directory has all changes, but not synced, and the frontier is poisoned.
     ///
     /// # Errors
     ///
@@ -131,18 +142,14 @@ impl Frontier {
         if self.durable.is_none() {
             return Ok(is_synced());
         }
-        let (mut is_synced, mut has_synced) = (Some(is_synced), false);
+        let mut has_synced = false;
         self.save_with(|frontier, durable| {
-            let may_sync = &mut || {
-                has_synced = is_synced.take().map_or(has_synced, |is_synced| is_synced());
-                has_synced
-            };
-            let batch = frontier.encode_checkpoint(durable, now, may_sync)?;
-            if may_sync() {
-                durable.store.lock().commit(&batch, true)?;
-                durable.last_sync = now;
+            let batch = frontier.encode_checkpoint(durable, now)?;
+            has_synced = is_synced();
+            match has_synced {
+                true => durable.commit_synced(batch, now),
+                false => Ok(()),
             }
-            Ok(())
         })?;
         self.in_commit |= !has_synced;
         Ok(has_synced)
@@ -150,49 +157,28 @@ impl Frontier {
 
     /// Writes a checkpoint. All calls must have been saved, or belong to no row.
     pub(super) fn checkpoint_saved(&mut self, now: Time) -> Result<(), FrontierError> {
-        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, true))
+        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now))
     }
 
-    /// Writes the checkpoint of a new frontier. It is small, and costs nothing if it is lost: so the next sync will do.
-    pub(super) fn checkpoint_first(&mut self, now: Time) -> Result<(), FrontierError> {
-        self.save_with(|frontier, durable| frontier.write_checkpoint(durable, now, false))
+    pub(super) fn write_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<(), FrontierError> {
+        let batch = self.encode_checkpoint(durable, now)?;
+        durable.commit_synced(batch, now)
     }
 
-    pub(super) fn write_checkpoint(
-        &mut self,
-        durable: &mut Durable,
-        now: Time,
-        sync: bool,
-    ) -> Result<(), FrontierError> {
-        let batch = self.encode_checkpoint(durable, now, &mut || sync)?;
-        durable.store.lock().commit(&batch, sync)?;
-        durable.last_sync = now;
-        Ok(())
-    }
-
-    /// Begins a checkpoint, and writes all of it but the last commit, which it returns. `may_sync` is asked when the log has become long.
-    fn encode_checkpoint(
-        &mut self,
-        durable: &mut Durable,
-        now: Time,
-        may_sync: &mut dyn FnMut() -> bool,
-    ) -> Result<Batch, FrontierError> {
+    /// Begins a checkpoint, and writes all of it but the last commit, which it returns and which must be synced.
+    fn encode_checkpoint(&mut self, durable: &mut Durable, now: Time) -> Result<Batch, FrontierError> {
         self.begin_checkpoint(durable)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
         durable.shelf.write(&mut batch);
         while durable.checkpointer.is_writing() {
-            self.write_slice(durable, &mut batch)?;
+            self.write_slice(durable, &mut batch, true)?;
             // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
             // is there wholly or not at all. The last slice is committed with the removal of what it replaces.
             if durable.checkpointer.has_finished() && durable.checkpointer.is_writing() {
-                let mut store = durable.store.lock();
-                let sync = store.wants_sync() && may_sync();
-                store.commit(&std::mem::take(&mut batch), sync)?;
+                durable.store.lock().commit(&std::mem::take(&mut batch), false)?;
             }
         }
-        durable.checkpointer.remove_all(&mut batch);
-        durable.shelf.remove_all(&mut batch);
         self.set_status(&mut batch, now);
         Ok(batch)
     }
@@ -218,8 +204,14 @@ impl Frontier {
         Ok(())
     }
 
-    /// Adds the next slice of the checkpoint that is being written, if any, to a batch, and what is to be written of the keys.
-    pub(super) fn write_slice(&mut self, durable: &mut Durable, batch: &mut Batch) -> Result<(), FrontierError> {
+    /// Adds the next slice of the checkpoint that is being written, if any, to a batch, and what is to be written of the keys. A checkpoint
+    /// is finished by a batch that is synced.
+    pub(super) fn write_slice(
+        &mut self,
+        durable: &mut Durable,
+        batch: &mut Batch,
+        sync: bool,
+    ) -> Result<(), FrontierError> {
         let mut has_keys = true;
         if let Some(keys) = self.sieve.filter().keys() {
             let mut keys = keys.lock();
@@ -227,10 +219,9 @@ impl Frontier {
             has_keys = keys.are_written();
         }
         let hosts = self.hosts().table_mut();
-        let is_last = durable.checkpointer.write_slice(batch, hosts, has_keys);
+        let is_last = durable.checkpointer.write_slice(batch, hosts, has_keys, sync);
         if is_last.map_err(|error| FrontierError::not_saved(&error))? {
-            let done = durable.shelf.checkpoint_finished(batch);
-            done.map_err(|error| FrontierError::not_saved(&error))?;
+            durable.shelf.checkpoint_finished(batch);
             if let Some(keys) = self.sieve.filter().keys() {
                 keys.lock().checkpoint_finished();
             }

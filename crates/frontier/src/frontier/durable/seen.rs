@@ -41,13 +41,6 @@ impl Seen {
         }
     }
 
-    /// Sets the digests of its keys.
-    pub(super) fn set_keys(&mut self, keys: SharedKeys, config: &FrontierConfig) {
-        self.accepted = keys.lock().len();
-        self.keys = Some(keys);
-        self.is_exact = config.exact;
-    }
-
     /// Returns the filter.
     pub(super) fn filter(&self) -> &SeenSet {
         &self.filter

@@ -1,13 +1,11 @@
 //! Closed segments of queues and rows of evicted hosts, in the store.
 //!
 //! A segment is written with the row of the call that closed it. Its number is the next one. It is discarded when its last entry is taken,
-//! and removed when no checkpoint needs it any more: soon, with some others, if it is younger than the last checkpoint that was begun, because the
-//! journal makes it again; else after the first checkpoint that is begun after it was discarded, in slices. The numbers of those are stored beside
-//! the manifest, so that a crash in between leaves none behind.
+//! and removed when no checkpoint needs it any more: soon, with some others, if it is younger than the last checkpoint that was begun, because
+//! the journal makes it again; else with the first checkpoint that is begun after it was discarded.
 //!
 //! A run that continues after a crash may evict other hosts, so its segments are others. It removes the young segments of the run before,
-//! which nothing needs, but gives their numbers to none of its own: what is left of them in free pages must not be taken for these when the
-//! store is repaired.
+//! which nothing needs, but gives their numbers to none of its own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hosts::Shelf;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
-
-/// The key of the segments that the last checkpoint has replaced, in [`Space::Meta`].
-const REPLACED: u64 = 2;
-
-/// The segments that are removed with one row, at least.
-const REMOVED_AT_ONCE: usize = 512;
 
 /// A store that the frontier writes and the shelf reads.
 #[derive(Debug, Clone)]
@@ -58,10 +50,6 @@ struct Segments {
     discarded_old: Vec<u64>,
     /// Those that are not needed once the checkpoint is finished that is being written.
     replaced: Vec<u64>,
-    /// Those that no checkpoint needs, the next one last.
-    removing: Vec<u64>,
-    /// How many of them are removed with one row.
-    at_once: usize,
     /// The greatest number in the store.
     last_stored: Option<u64>,
     /// What is in the store from this number on is of a run that has ended, and of no use.
@@ -113,17 +101,8 @@ impl StoreShelf {
     }
 
     /// Returns why a segment could not be read, if so.
-    pub(super) fn error(&self) -> Option<StoreError> {
+    pub(super) fn take_error(&self) -> Option<StoreError> {
         self.segments().error.take()
-    }
-
-    /// Returns whether a segment can be read.
-    pub(super) fn has(&self, number: u64) -> Result<bool, StoreError> {
-        if self.segments().fresh.contains_key(&number) {
-            return Ok(true);
-        }
-        let found = self.store.lock().last(Space::Segment, number)?;
-        Ok(found.is_some_and(|(at, _)| at == number))
     }
 
     /// Adds new segments to a batch, and the removal of young ones that were discarded, if there are enough.
@@ -147,29 +126,6 @@ impl StoreShelf {
             batch.put(Space::Segment, number, segment);
         }
         remove(young, batch);
-        segments.remove_some(batch);
-    }
-
-    /// Continues to remove what the last checkpoint has replaced.
-    ///
-    /// # Errors
-    ///
-    /// The numbers cannot be read.
-    pub(super) fn continue_removal(&self) -> Result<(), StoreError> {
-        let found = self.store.lock().last(Space::Meta, REPLACED)?;
-        let Some((REPLACED, numbers)) = found else {
-            return Ok(());
-        };
-        let damaged = || StoreError::damaged(Path::new("the store"), "the list of replaced segments cannot be read");
-        let gaps: Vec<u64> = postcard::from_bytes(&numbers).map_err(|_| damaged())?;
-        let numbers = gaps.into_iter().scan(0_u64, |number, gap| {
-            *number = number.checked_add(gap)?;
-            Some(*number)
-        });
-        let mut segments = self.segments();
-        let first_young = segments.first_young;
-        segments.remove_later(numbers.filter(|number| *number < first_young).collect());
-        Ok(())
     }
 
     /// Records that a checkpoint was begun. It needs what was not discarded until now.
@@ -180,40 +136,16 @@ impl StoreShelf {
         segments.replaced.extend(discarded);
     }
 
-    /// Records that the checkpoint is finished with this batch. What no checkpoint needs any more is removed with later rows.
-    ///
-    /// # Errors
-    ///
-    /// The numbers cannot be written as bytes, which never happens.
-    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) -> Result<(), postcard::Error> {
+    /// Records that the checkpoint is finished with this batch, which removes what no checkpoint needs any more.
+    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) {
         let mut segments = self.segments();
         // The checkpoint has the number that was the next one when it was begun.
         segments.remove_useless(batch);
         let next = segments.first_young;
-        let held: Vec<_> = segments
-            .discarded_young
-            .extract_if(.., |number| *number < next)
-            .collect();
-        remove(held, batch);
-        let replaced = std::mem::take(&mut segments.replaced);
-        segments.remove_later(replaced);
-        let mut before = 0;
-        let gaps = segments.removing.iter().rev().map(|number| {
-            let gap = number - before;
-            before = *number;
-            gap
-        });
-        let gaps: Vec<u64> = gaps.collect();
-        batch.put(Space::Meta, REPLACED, postcard::to_allocvec(&gaps)?);
-        Ok(())
-    }
-
-    /// Adds the removal of all that no checkpoint needs to a batch: the one that finishes the last, or a later one.
-    pub(super) fn remove_all(&self, batch: &mut Batch) {
-        let mut segments = self.segments();
-        remove(std::mem::take(&mut segments.removing), batch);
-        remove(std::mem::take(&mut segments.discarded_young), batch);
-        batch.delete(Space::Meta, REPLACED..=REPLACED);
+        let held = segments.discarded_young.extract_if(.., |number| *number < next);
+        let mut removed: Vec<_> = held.collect();
+        removed.append(&mut segments.replaced);
+        remove(removed, batch);
     }
 }
 
@@ -228,22 +160,10 @@ fn remove(mut numbers: Vec<u64>, batch: &mut Batch) {
 }
 
 impl Segments {
-    /// Adds segments to those that are removed, enough with each row that they are gone before the next checkpoint.
-    fn remove_later(&mut self, numbers: Vec<u64>) {
-        self.removing.extend(numbers);
-        self.removing.sort_unstable_by(|one, other| other.cmp(one));
-        self.at_once = (self.removing.len() / 16).max(REMOVED_AT_ONCE);
-    }
-
     fn remove_useless(&mut self, batch: &mut Batch) {
         if let Some(first) = self.useless_from.take() {
             batch.delete(Space::Segment, first..=MAX_KEY);
         }
-    }
-
-    fn remove_some(&mut self, batch: &mut Batch) {
-        let left = self.removing.len().saturating_sub(self.at_once);
-        remove(self.removing.split_off(left), batch);
     }
 
     fn discard(&mut self, number: u64) {

@@ -12,8 +12,6 @@ pub(super) struct Sizes {
     /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
     /// again than a checkpoint of the same length takes to read.
     pub(super) journal_share: u64,
-    /// The copies that opening reads, at most. A caller may make many small ones.
-    pub(super) most_copies: usize,
     /// The size of a part, in bytes.
     pub(super) part_bytes: usize,
     /// The parts that are written with one row.
@@ -33,8 +31,7 @@ pub(super) struct Sizes {
 
 pub(super) const SIZES: Sizes = Sizes {
     min_journal_bytes: 20 << 20,
-    journal_share: 4,
-    most_copies: 256,
+    journal_share: 1,
     part_bytes: 256 << 10,
     parts_at_once: 8,
     keys: KEY_SIZES,

@@ -21,7 +21,7 @@ use crate::config::FrontierConfig;
 use crate::hosts::{HostQueues, HostTable, HostsOnDisk, LeasedEntry, Shelf};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
-use crate::report::{LinkCounts, PageCounts, RepairLosses};
+use crate::report::{LinkCounts, PageCounts};
 use crate::rules::ParseRules;
 use crate::scope::{Reached, Refusal};
 use crate::sitemaps::Sitemaps;
@@ -60,7 +60,6 @@ struct StateRef<'a> {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    repairs: RepairLosses,
     refused_earlier: &'a BTreeMap<Refusal, RefusedEarlier>,
 }
 
@@ -83,7 +82,6 @@ struct State {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    repairs: RepairLosses,
     refused_earlier: BTreeMap<Refusal, RefusedEarlier>,
 }
 
@@ -116,7 +114,6 @@ impl Frontier {
             next_segment,
             latest: self.latest,
             records_read: self.records_read,
-            repairs: self.repairs,
             refused_earlier: &self.refused_earlier,
         })?;
         Ok(state)
@@ -165,7 +162,6 @@ impl Frontier {
         frontier.hash = state.hash;
         frontier.latest = state.latest;
         frontier.records_read = state.records_read;
-        frontier.repairs = state.repairs;
         frontier.refused_earlier = state.refused_earlier;
         Ok((frontier, shelf))
     }

@@ -5,7 +5,6 @@
 mod between;
 mod changed_options;
 mod common;
-mod continued;
 mod crash_images;
 mod damage;
 mod each_option;
@@ -16,9 +15,6 @@ mod keys;
 mod numbers;
 mod refresh;
 mod refresh_budgets;
-mod removal;
-mod repair;
-mod repaired_rules;
 mod retry;
 mod retry_kills;
 mod retry_limits;
@@ -26,6 +22,7 @@ mod run;
 mod segments;
 mod stored_seen_set;
 mod stores;
+mod unsynced;
 
 #[path = "../../../tests/it/call_sequences/calls.rs"]
 #[expect(dead_code, reason = "some calls are of another test only")]

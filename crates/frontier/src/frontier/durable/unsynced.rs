@@ -1,18 +1,30 @@
 //! What a power cut may take from a program's outputs, though not from the directory: the way back to the last sync.
+//!
+//! Each synced commit states the last row that it has. A checkpoint counts from a synced commit on, so that checkpoint and journal make the
+//! state of this row again, whatever has come since: to go back to it, later rows are removed.
 
-use std::path::Path;
+use serde::{Deserialize, Serialize};
 
-use super::super::Frontier;
 use super::calls;
 use super::error::OpenError;
 use super::restore::manifest;
-use crate::store::{MAX_KEY, Space, SqliteStore, Store};
+use crate::store::{Batch, MAX_KEY, Space, Store, system_start};
+
+/// The key of the last row that was synced, in [`Space::Meta`].
+const SYNCED: u64 = 3;
+
+/// What a synced commit states.
+#[derive(Debug, Serialize, Deserialize)]
+struct Synced {
+    row: u64,
+    system_start: Option<String>,
+}
 
 /// The commits since the last synced one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsynced {
-    /// How many there are.
+    /// How many rows they have.
     pub commits: u64,
     /// The caller's own text of the last one.
     pub attachment: Vec<u8>,
@@ -21,45 +33,53 @@ pub struct Unsynced {
     pub is_system_restarted: bool,
 }
 
-impl Frontier {
-    /// Returns the commits of a directory since the last synced one; `None` if there are none, or there is no frontier.
-    ///
-    /// After a power cut, the directory may have commits whose outputs are lost: the system writes what was not synced in any order. Compare the
-    /// outputs with the attachment. If they lack something, [`discard_unsynced`](Self::discard_unsynced) goes back to the last sync, before
-    /// which the outputs were synced. If they do not, sync them before [`open`](Self::open): opening may sync the directory.
-    ///
-    /// # Errors
-    ///
-    /// A directory that cannot be read or is damaged.
-    pub fn unsynced(dir: &Path) -> Result<Option<Unsynced>, OpenError> {
-        let Some(store) = SqliteStore::open_with_log(dir)? else {
-            return Ok(None);
-        };
-        let unsynced = store.unsynced_commits()?;
-        let Some((manifest, _)) = manifest(&store)?.filter(|_| unsynced.count > 0) else {
-            return Ok(None);
-        };
-        let attachment = match store.last(Space::Journal, MAX_KEY)? {
-            Some((key, row)) if key > manifest.covered => {
-                let split = calls::split(&row);
-                split.map_err(|error| OpenError::Damaged(error.to_string()))?.0.to_vec()
-            }
-            _ => manifest.attachment,
-        };
-        Ok(Some(Unsynced {
-            commits: unsynced.count,
-            attachment,
-            is_system_restarted: unsynced.is_system_restarted,
-        }))
-    }
+/// Adds to a batch that is going to be synced that this row is the last one.
+pub(super) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard::Error> {
+    let synced = Synced {
+        row,
+        system_start: system_start().map(str::to_owned),
+    };
+    batch.put(Space::Meta, SYNCED, postcard::to_allocvec(&synced)?);
+    Ok(())
+}
 
-    /// Removes the commits of a directory since the last synced one, so that it is as it was then. Returns how many there were; 0, and leaves it
-    /// as it is, if they cannot be removed, because an earlier version has moved them.
-    ///
-    /// # Errors
-    ///
-    /// A directory that is open, cannot be read or written, or is damaged.
-    pub fn discard_unsynced(dir: &Path) -> Result<u64, OpenError> {
-        Ok(SqliteStore::discard_unsynced(dir)?)
+/// Returns the commits since the last synced one; `None` if there are none, or there is no frontier.
+pub(super) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError> {
+    let Some((manifest, _)) = manifest(store)? else {
+        return Ok(None);
+    };
+    let damaged = |error: postcard::Error| OpenError::Damaged(error.to_string());
+    let synced = match store.last(Space::Meta, SYNCED)? {
+        Some((SYNCED, synced)) => postcard::from_bytes::<Synced>(&synced).map_err(damaged)?,
+        _ => return Err(OpenError::Damaged("it does not say what was synced".to_owned())),
+    };
+    if synced.row < manifest.covered {
+        return Err(OpenError::Damaged("its checkpoint was not synced".to_owned()));
     }
+    let row = store.last(Space::Journal, MAX_KEY)?;
+    let Some((last, row)) = row.filter(|(last, _)| *last > synced.row) else {
+        return Ok(None);
+    };
+    let (attachment, _) = calls::split(&row).map_err(damaged)?;
+    Ok(Some(Unsynced {
+        commits: last - synced.row,
+        attachment: attachment.to_vec(),
+        is_system_restarted: synced
+            .system_start
+            .is_some_and(|then| system_start().is_some_and(|now| then != now)),
+    }))
+}
+
+/// Removes the rows since the last synced commit. Returns how many there were.
+pub(super) fn discard(store: &mut dyn Store) -> Result<u64, OpenError> {
+    let Some(unsynced) = unsynced(store)? else {
+        return Ok(0);
+    };
+    let last = store.last_key(Space::Journal).unwrap_or_default();
+    let mut batch = Batch::default();
+    for space in [Space::Journal, Space::Record] {
+        batch.delete(space, last - unsynced.commits + 1..=MAX_KEY);
+    }
+    store.commit(&batch, true)?;
+    Ok(unsynced.commits)
 }

@@ -90,17 +90,6 @@ impl Host {
         (self.queued_pages() + self.postponed()).saturating_sub(refreshes + delayed)
     }
 
-    /// Counts pages that were lost, and postponed ones.
-    #[cfg(feature = "durable")]
-    pub(crate) fn lost(&mut self, pages: u64, postponed: u64) {
-        let less = |count: u32, by: u64| u32::try_from(u64::from(count).saturating_sub(by)).unwrap_or_default();
-        self.queued = less(self.queued, pages);
-        self.queued_pages = less(self.queued_pages, pages);
-        if let Some(rare) = &mut self.rare {
-            rare.postponed = less(rare.postponed, postponed);
-        }
-    }
-
     /// Returns its origins.
     pub(crate) fn origin_ids(&self) -> Vec<OriginId> {
         self.origins.iter().map(|origin| origin.id).collect()

@@ -35,14 +35,12 @@ impl Host {
     }
 
     /// Parses the rules of its origins that were read from a store.
-    #[cfg(feature = "durable")]
     pub(crate) fn parse_rules(&mut self, parse: &crate::rules::ParseRules) {
         let known = self.origins.iter_mut().filter_map(|origin| origin.known.as_mut());
         known.for_each(|known| known.policy.parse(parse));
     }
 
     /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
-    #[cfg(feature = "durable")]
     pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostRules) {
         self.set_admitted_by(None);
         self.update_crawl_delay(rules.max_crawl_delay);

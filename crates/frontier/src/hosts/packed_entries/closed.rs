@@ -74,37 +74,15 @@ impl Closed {
     }
 }
 
-#[cfg(feature = "durable")]
 impl Closed {
     /// Returns about how many bytes it takes on the heap, if its segments lie on a shelf.
     pub(super) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest
     }
-
-    /// Visits the numbers of the segments that lie on the shelf.
-    pub(super) fn visit_numbers(&self, visit: &mut dyn FnMut(u64)) {
-        for segment in &self.segments {
-            if let Segment::OnShelf(number) = segment {
-                visit(*number);
-            }
-        }
-    }
-
-    /// Drops the segments that are missing on the shelf. Returns whether there were any, and whether the oldest segment was one.
-    pub(super) fn drop_missing(&mut self, is_missing: &dyn Fn(u64) -> bool) -> (bool, bool) {
-        let is_missing = |segment: &Segment| matches!(segment, Segment::OnShelf(number) if is_missing(*number));
-        let (before, is_oldest) = (self.segments.len(), self.segments.front().is_some_and(is_missing));
-        self.segments.retain(|segment| !is_missing(segment));
-        if is_oldest {
-            self.oldest = None;
-        }
-        (self.segments.len() < before, is_oldest)
-    }
 }
 
 #[cfg(test)]
-#[cfg(feature = "durable")]
 mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
@@ -168,17 +146,12 @@ mod tests {
         (0..3).for_each(|_| assert!(packed.pop(origin_ref).is_some()));
         // It is read from a store, and the oldest segment is missing there.
         let copy = postcard::to_allocvec(&packed).unwrap();
-        let mut packed: PackedEntries = postcard::from_bytes(&copy).unwrap();
+        let packed: PackedEntries = postcard::from_bytes(&copy).unwrap();
         shelf.0.lock().unwrap().remove(&0);
         let met: Vec<_> = packed.iter(origin_ref).map(|entry| entry.url).collect();
         let expected = |n: usize| format!("{ORIGIN}/{n}/{:060}", n * 7);
         assert_eq!(met.len(), 300 - of_first);
         assert!(met.iter().zip(of_first..).all(|(url, n)| **url == expected(n)));
-        assert_eq!(
-            packed.drop_segments(&|number| number == 0, origin_ref),
-            of_first as u64 - 3
-        );
-        assert_eq!(*packed.pop(origin_ref).unwrap().url, expected(of_first));
     }
 
     #[test]

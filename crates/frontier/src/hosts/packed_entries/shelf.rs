@@ -6,7 +6,6 @@ use std::fmt;
 /// is a segment, too.
 ///
 /// It never fails: what cannot be read is `None`, and the owner of the shelf learns the reason.
-#[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "nothing is on a shelf"))]
 pub(crate) trait Shelf: fmt::Debug + Send + Sync {
     /// Puts a segment on the shelf and returns its number.
     fn put(&self, segment: Box<[u8]>) -> u64;

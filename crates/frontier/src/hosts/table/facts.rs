@@ -53,7 +53,6 @@ impl Facts {
     }
 
     /// Whether one of its origins was given up, or closed because its robots.txt could not be fetched.
-    #[cfg(feature = "durable")]
     pub(crate) fn is_shut(self) -> bool {
         self.0 & IS_SHUT != 0
     }

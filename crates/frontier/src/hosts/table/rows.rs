@@ -4,8 +4,6 @@
 //! the other, so their turns come one after the other, too, and one read serves them all. A host that is brought back leaves a hole. A row
 //! of holes is removed; [`eviction`](super::eviction) moves the last hosts of others.
 
-mod gaps;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
 
 use super::errors::store_error;
-use super::status::{set_status, synced_lines};
 use super::summary::Summary;
 use super::{is_log_cut_off, log_bytes};
 use crate::store::{Space, StoreError};
@@ -57,8 +56,7 @@ fn tables() -> Vec<(String, String)> {
     spaces.chain(own).collect()
 }
 
-/// Makes an empty store under another name, then renames it: a database that is there is complete. [`sync_new_names`] makes sure that it
-/// stays there.
+/// Makes an empty store under another name, then renames it: a database that is there is complete.
 pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), StoreError> {
     let path = dir.join(UNFINISHED);
     let io = |error| StoreError::io(&path, error);
@@ -81,13 +79,13 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
     }
     file.sync_all().map_err(io)?;
     let database = dir.join(FILE);
-    fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))
-}
-
-/// Syncs the name of a new database, and that of its directory, which may be new, too.
-pub(super) fn sync_new_names(dir: &Path) -> std::result::Result<(), StoreError> {
+    fs::rename(&path, &database).map_err(|error| StoreError::io(&database, error))?;
     sync_names(dir)?;
-    dir.parent().map_or(Ok(()), sync_names)
+    // The directory may be new, too.
+    std::path::absolute(dir)
+        .map_err(|error| StoreError::io(dir, error))?
+        .parent()
+        .map_or(Ok(()), sync_names)
 }
 
 /// Creates a file that only its owner may read: the secret of the hash is in it. SQLite gives its log the same mode.
@@ -129,7 +127,6 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
         let sql = "INSERT INTO spaces(space, rows, seals, \"commit\") VALUES (?1, 0, 0, 0)";
         transaction.execute(sql, [space.name()])?;
     }
-    set_status(&transaction, &synced_lines(0))?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
@@ -226,13 +223,6 @@ pub(super) fn check_head(
 pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
     let head = head(path)?;
     Ok(head.get(18..20) == Some(&[2, 2]))
-}
-
-/// Whether the file has the head of another program's database, or is no database. A head of zeros is what a power cut may leave of any.
-pub(super) fn is_foreign(path: &Path) -> std::result::Result<bool, StoreError> {
-    let head = head(path)?;
-    let is_empty = head.iter().all(|byte| *byte == 0);
-    Ok(!is_empty && head.get(68..72).is_some_and(|id| id != APPLICATION_ID.to_be_bytes()))
 }
 
 /// Returns the first 100 bytes of a file, or fewer if it is shorter.

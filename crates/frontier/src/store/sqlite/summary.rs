@@ -26,11 +26,6 @@ impl Summary {
         self.last = Some(self.last.map_or(key, |last| last.max(key)));
     }
 
-    /// Returns whether rows were found that are not among these: then the line and the rows are not of the same commit.
-    pub(super) fn is_contradicted_by(&self, found: &Self) -> bool {
-        found.last > self.last || found.rows >= self.rows && found.seals != self.seals
-    }
-
     /// A row is removed; its key may remain the first or last until [`bound`](Self::bound).
     pub(super) fn remove(&mut self, seal: i64) {
         self.rows -= 1;

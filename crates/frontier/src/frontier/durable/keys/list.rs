@@ -76,9 +76,3 @@ pub(in crate::frontier::durable) fn check(store: &SharedStore) -> Result<(), Sto
     }
     Ok(())
 }
-
-/// Adds the removal of all runs to a batch.
-pub(in crate::frontier::durable) fn remove_all(batch: &mut Batch) {
-    batch.delete(Space::Digest, 0..=MAX_KEY);
-    batch.delete(Space::Meta, LIST..=LIST);
-}

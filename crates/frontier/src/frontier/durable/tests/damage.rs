@@ -1,6 +1,6 @@
 //! Stores from which something is missing, or in which something is at a wrong place or has wrong bytes.
 
-use super::super::checkpoint::{HostParts, LOGIC, MANIFEST, Manifest};
+use super::super::checkpoint::{LOGIC, MANIFEST, Manifest};
 use super::common::START;
 use super::pair::picture;
 use super::run::{self, Run, steps_of};
@@ -93,10 +93,7 @@ fn parts_of_an_unfinished_checkpoint_do_no_harm() {
     opened.frontier.checkpoint(b"after", run.time(STEPS)).unwrap();
     let parts = recorder.image().space(Space::Checkpoint).len() as u64;
     let last = manifest(&recorder.image());
-    assert_eq!(
-        parts,
-        last.state_parts + last.seen_set_parts + last.host_parts + last.name_parts
-    );
+    assert_eq!(parts, last.state_parts + last.seen_set_parts + last.host_parts);
 }
 
 #[test]
@@ -105,9 +102,7 @@ fn a_missing_part_is_an_error() {
     let manifest = manifest(&image);
     let parts = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
     assert!(parts > 2);
-    let own = (0..parts).map(|part| Manifest::key(manifest.generation, part));
-    let earlier = manifest.earlier.iter().flat_map(|hosts| hosts.keys());
-    for key in own.chain(earlier) {
+    for key in (0..parts).map(|part| Manifest::key(manifest.generation, part)) {
         let missing = changed_by(&image, |batch| batch.delete(Space::Checkpoint, key..=key));
         is_damaged(open(&missing), "a part of the checkpoint is missing");
     }
@@ -198,19 +193,10 @@ fn wrong_bytes_are_an_error_or_another_state_and_never_a_panic() {
     assert!(refused > 20 && read > 5, "{refused} refused, {read} read");
 }
 
-fn earlier(generation: u64, count: u64) -> HostParts {
-    HostParts {
-        generation,
-        first: 1,
-        count,
-        names: 1,
-    }
-}
-
 #[test]
 fn numbers_of_a_manifest_that_cannot_be_are_an_error() {
     let (_, image) = image();
-    let changes: [fn(&mut Manifest); 10] = [
+    let changes: [fn(&mut Manifest); 7] = [
         |manifest| manifest.covered = u64::MAX,
         |manifest| manifest.generation = u64::MAX,
         |manifest| manifest.generation = 1 << 31,
@@ -218,9 +204,6 @@ fn numbers_of_a_manifest_that_cannot_be_are_an_error() {
         |manifest| manifest.seen_set_parts = u64::MAX,
         |manifest| manifest.host_parts = u64::MAX,
         |manifest| (manifest.state_parts, manifest.seen_set_parts) = (1 << 32, 0),
-        |manifest| manifest.name_parts = u64::MAX,
-        |manifest| manifest.earlier.push(earlier(0, u64::MAX)),
-        |manifest| manifest.earlier.push(earlier(manifest.generation, 1)),
     ];
     for (at, change) in changes.into_iter().enumerate() {
         let error = open(&with_manifest(&image, change)).err();

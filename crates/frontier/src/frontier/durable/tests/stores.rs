@@ -18,7 +18,6 @@ use crate::{OpenError, Opened, Time};
 pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
     journal_share: 1,
-    most_copies: 16,
     part_bytes: 500,
     parts_at_once: 1,
     keys: KeySizes {
@@ -73,6 +72,8 @@ struct Recorded {
     now: MemoryStore,
     keeps_images: bool,
     images: Vec<MemoryStore>,
+    /// Whether each of these commits was synced.
+    syncs: Vec<bool>,
 }
 
 impl Recorder {
@@ -89,6 +90,11 @@ impl Recorder {
     /// The store as a crash at this moment would leave it.
     pub(super) fn image(&self) -> MemoryStore {
         self.0.lock().unwrap().now.clone()
+    }
+
+    /// Whether each commit was synced, of those that have an image.
+    pub(super) fn syncs(&self) -> Vec<bool> {
+        self.0.lock().unwrap().syncs.clone()
     }
 
     /// The stores after each commit.
@@ -114,6 +120,7 @@ impl Store for Recorder {
         if recorded.keeps_images {
             let image = recorded.now.clone();
             recorded.images.push(image);
+            recorded.syncs.push(sync);
         }
         Ok(())
     }

@@ -149,4 +149,11 @@ impl<'p> HostReader<'p> {
             Err(HostsError::Disagree)
         }
     }
+
+    /// Returns the hosts that were read, of a copy that is not complete.
+    pub(crate) fn finish_anyway(mut self) -> HostTable {
+        let HostTable { slots, rows, .. } = &mut self.hosts;
+        slots.retain(|_, slot| slot.evicted().is_none_or(|evicted| rows.count(evicted)));
+        self.hosts
+    }
 }

@@ -315,22 +315,3 @@ fn hosts_that_are_read_take_no_more_memory_than_they_did() {
     let after = read(&[whole, next], &shelf).unwrap().memory().residents;
     assert!(after <= before, "{after} bytes instead of {before}");
 }
-
-#[test]
-fn hosts_that_were_read_with_gaps_are_all_in_the_next_copy() {
-    let shelf = Arc::new(TestShelf::default());
-    let mut table = configured(HostTable::default(), &shelf, u64::MAX);
-    for n in 0..5 {
-        table.change(&name(n), |host| host.block(Time::from_millis(1)));
-    }
-    let copy = |table: &mut HostTable| {
-        assert!(table.begin_copy(false), "there is none to continue");
-        table.copy_more(usize::MAX).unwrap().hosts
-    };
-    let parse: ParseRules = Arc::new(|_| unreachable!());
-    let mut reader = HostReader::new(&parse);
-    assert!(reader.read_between_gaps(&copy(&mut table)));
-    let mut mended = configured(reader.finish_with_gaps(), &shelf, u64::MAX);
-    let again = copy(&mut mended);
-    assert_eq!(read(&[again], &shelf).unwrap().len(), 5);
-}

@@ -12,7 +12,7 @@
 use lz4_flex::block::{compress_into, decompress, get_maximum_output_size};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Space;
+use crate::store::Space;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;

@@ -1,0 +1,203 @@
+//! Another database takes the place of a damaged one, with the rows of it that SQLite can still read.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, Row};
+
+use super::format::{self, BESIDE, FILE};
+use super::summary::Summary;
+use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, sealed};
+use crate::store::lock::DirectoryLock;
+use crate::store::{Batch, Space, Store as _, StoreError};
+
+/// The folder in which the new database is made.
+const FOLDER: &str = "repair";
+/// The bytes that are written in one commit.
+const BYTES_AT_ONCE: usize = 8 << 20;
+
+/// The right to repair a directory.
+#[derive(Debug)]
+pub(crate) struct Repair {
+    dir: PathBuf,
+    _lock: DirectoryLock,
+}
+
+/// One way to read a damaged database: with its log, or as it is without.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    connection: Connection,
+    /// Whether all rows are of the same commit.
+    is_one_state: bool,
+}
+
+impl Repair {
+    /// # Errors
+    /// [`StoreError::Missing`] without a database; a directory that is in use.
+    pub(crate) fn begin(dir: &Path) -> Result<Self, StoreError> {
+        if has_none(dir) {
+            return Err(StoreError::Missing { dir: dir.to_owned() });
+        }
+        let repair = Self {
+            dir: dir.to_owned(),
+            _lock: DirectoryLock::take(dir)?,
+        };
+        repair.remove_copy()?;
+        Ok(repair)
+    }
+
+    /// Checks what reading does not need, but writing. No connection to the database may be open.
+    pub(crate) fn check_head(&self) -> Result<(), StoreError> {
+        let path = self.dir.join(FILE);
+        if path.exists() && !format::is_writable(&path)? {
+            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        }
+        Ok(())
+    }
+
+    /// Returns the ways to read the database, the better one first. With a log that has lost its end, rows of several commits come together.
+    pub(crate) fn readable(&self) -> Vec<Readable> {
+        let path = self.dir.join(FILE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let with_log = connect(&path, flags)
+            .ok()
+            .filter(|_| path.metadata().is_ok_and(|file| file.len() > 0));
+        let with_log = with_log.map(|connection| Readable {
+            is_one_state: !is_log_cut_off(&connection, &path),
+            connection,
+        });
+        let without_log = connect_without_log(&path).map(|connection| Readable {
+            connection,
+            is_one_state: true,
+        });
+        let mut all: Vec<_> = with_log.into_iter().chain(without_log).collect();
+        all.sort_by_key(|readable| !readable.is_one_state);
+        all
+    }
+
+    /// Makes an empty store, for what takes the place of the database.
+    pub(crate) fn new_store(&self) -> Result<SqliteStore, StoreError> {
+        self.remove_copy()?;
+        SqliteStore::open(&self.dir.join(FOLDER))
+    }
+
+    /// Puts the new store, which must be closed, in the place of the database. Returns the file in which the damaged one is kept.
+    ///
+    /// The log goes first: beside another database it would be read as its own. What a crash in between leaves is refused, or a whole state.
+    pub(crate) fn finish(&self) -> Result<PathBuf, StoreError> {
+        let database = self.dir.join(FILE);
+        let kept = (1..).map(|number| self.dir.join(format!("{FILE}.damaged-{number}")));
+        let kept = kept
+            .into_iter()
+            .find(|kept| !kept.exists())
+            .unwrap_or_else(|| database.clone());
+        match fs::hard_link(&database, &kept) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(StoreError::io(&kept, error)),
+            _ => {}
+        }
+        for end in BESIDE {
+            let file = format::beside(&database, end);
+            match fs::rename(&file, format::beside(&kept, end)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(StoreError::io(&file, error)),
+                _ => {}
+            }
+        }
+        format::sync_names(&self.dir)?;
+        let made = self.dir.join(FOLDER).join(FILE);
+        fs::rename(&made, &database).map_err(|error| StoreError::io(&made, error))?;
+        format::sync_names(&self.dir)?;
+        self.remove_copy()?;
+        Ok(kept)
+    }
+
+    /// Removes the new store.
+    pub(crate) fn remove_copy(&self) -> Result<(), StoreError> {
+        let folder = self.dir.join(FOLDER);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io(&folder, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Readable {
+    /// Whether all rows are of the same commit.
+    pub(crate) fn is_one_state(&self) -> bool {
+        self.is_one_state
+    }
+
+    /// Copies all rows with a right seal that can be read. Returns how many rows of records are lost, if that can be known.
+    pub(crate) fn copy_to(&self, to: &mut SqliteStore) -> Result<Option<u64>, StoreError> {
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        let mut records = 0;
+        for space in Space::ALL {
+            self.visit_rows(space, &mut |key, value| {
+                records += u64::from(space == Space::Record);
+                bytes += value.len();
+                batch.put(space, key, value);
+                if bytes >= BYTES_AT_ONCE {
+                    bytes = 0;
+                    to.commit(&std::mem::take(&mut batch), false)?;
+                }
+                Ok(())
+            })?;
+        }
+        to.commit(&batch, true)?;
+        let stored = Summary::stored(&self.connection, Space::Record).ok().flatten();
+        Ok(stored.and_then(|stored| u64::try_from(stored.rows).ok()?.checked_sub(records)))
+    }
+
+    /// Visits the rows that can be read. Behind a wrong page, the next rows are looked for in steps that double.
+    fn visit_rows(
+        &self,
+        space: Space,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = format!(
+            "SELECT key, seal, value FROM {} WHERE key >= ?1 ORDER BY key",
+            space.name()
+        );
+        let Ok(mut statement) = self.connection.prepare_cached(&sql) else {
+            return Ok(());
+        };
+        let (mut first, mut step) = (0_i64, 1_i64);
+        loop {
+            let Ok(mut rows) = statement.query([first]) else {
+                return Ok(());
+            };
+            loop {
+                let row = match rows.next() {
+                    Ok(Some(row)) => row,
+                    Ok(None) => return Ok(()),
+                    Err(_) => break,
+                };
+                // In a damaged tree, keys may come in any order.
+                let key = row.get::<_, i64>(0).ok().filter(|key| *key >= first);
+                let Some(key) = key.filter(|key| *key < i64::MAX) else {
+                    break;
+                };
+                (first, step) = (key + 1, 1);
+                if let Some(value) = value_of(space, key, row) {
+                    visit(key.cast_unsigned(), value)?;
+                }
+            }
+            let Some(next) = first.checked_add(step) else {
+                return Ok(());
+            };
+            (first, step) = (next, step.saturating_mul(2));
+        }
+    }
+}
+
+/// Returns the value of a row, if its seal is right.
+fn value_of(space: Space, key: i64, row: &Row<'_>) -> Option<Vec<u8>> {
+    let seal: i64 = row.get(1).ok()?;
+    let value = row.get_ref(2).ok()?;
+    sealed::unseal(space, key.cast_unsigned(), value.as_blob().ok()?, seal.cast_unsigned()).ok()
+}
+
+/// Returns whether a directory has no database, nor what is left of one.
+pub(crate) fn has_none(dir: &Path) -> bool {
+    !dir.join(FILE).exists() && !format::beside(&dir.join(FILE), "-wal").exists()
+}
