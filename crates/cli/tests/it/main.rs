@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod architecture_page;
 mod arguments;
 mod command;
 mod demo_site;
