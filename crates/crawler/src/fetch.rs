@@ -7,17 +7,14 @@
 mod address_cache;
 pub mod address_guard;
 mod body;
-mod capture;
 mod client;
 mod connections;
 mod cookie_file;
 mod cookies;
-mod decoding;
 mod error;
 mod exchange;
 mod guard;
 mod headers;
-mod kept;
 mod options;
 mod own_headers;
 mod proxy;
@@ -31,13 +28,11 @@ use frontier::Validators;
 use url::Url;
 
 pub use address_cache::CachedResolver;
-pub use capture::Capture;
 pub use client::HttpFetcher;
 pub use connections::ClientError;
 pub use cookie_file::{CookieFile, CookieFileError};
-pub(crate) use decoding::gunzip_file;
 pub use error::FetchError;
-pub use exchange::{Exchange, Header, HttpVersion};
+pub use exchange::{Capture, Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub use options::{

@@ -77,6 +77,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod decoding;
 mod engine;
 mod error;
 pub mod event;

@@ -109,7 +109,7 @@ fn each_library_is_used_in_its_own_modules_only() {
         ],
     );
     only("crawler", "hyper", &[]);
-    only("crawler", "flate2::", &["fetch/decoding.rs", "output/warc/file.rs"]);
+    only("crawler", "flate2::", &["decoding.rs", "output/warc/file.rs"]);
     only("crawler", "rustix::", &["output/save/sync.rs"]);
     only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
     only("cli", "toml::", &["config_file.rs"]);
@@ -121,9 +121,9 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/closest.rs"]);
     only("cli", "terminal_size::", &["options/command_line.rs"]);
-    only("crawler", "brotli_decompressor::", &["fetch/decoding.rs"]);
-    only("crawler", "zstd_safe::", &["fetch/decoding.rs"]);
-    only("crawler", "libdeflater::", &["fetch/decoding.rs"]);
+    only("crawler", "brotli_decompressor::", &["decoding.rs"]);
+    only("crawler", "zstd_safe::", &["decoding.rs"]);
+    only("crawler", "libdeflater::", &["decoding.rs"]);
     only(
         "crawler",
         "scraper::",

@@ -9,9 +9,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::decoding::{self, Coding, End};
 use super::error::{BrokenBody, classify_body};
 use super::{BodyExtent, Response, TruncationReason};
+use crate::decoding::{self, Coding, End};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.
 const MOST_SET_ASIDE: u64 = 1024 * 1024;
@@ -41,8 +41,8 @@ pub(super) async fn read(
 ) {
     let encodings = from.headers().get_all(CONTENT_ENCODING).iter();
     let codings = decoding::codings(encodings.map(HeaderValue::as_bytes));
-    let Ok(codings) = codings.inspect_err(|why| answer.truncation = Some(*why)) else {
-        answer.extent = BodyExtent::Truncated;
+    let Some(codings) = codings else {
+        (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
         return;
     };
     let (received, end) = receive(&mut from, cap, deadline).await;

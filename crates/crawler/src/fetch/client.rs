@@ -10,17 +10,16 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
 };
 use reqwest::{Method, Response as Answer};
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
 use super::address_cache::CachedResolver;
 use super::body;
 use super::connections::{ClientError, Connections, Settings};
-use super::cookies::Jars;
-use super::decoding::ACCEPTED;
-use super::guard::{AddressGuard, Dials, Resolver, SystemResolver, is_localhost, none_is_left, order};
+use super::cookies::{Jars, SavedJar};
+use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, none_is_left, order};
 use super::headers::{self, is_css, is_html};
-use super::kept::Kept;
 use super::options::{HttpOptions, HttpOptionsError};
 use super::own_headers::OwnHeaders;
 use super::{
@@ -28,6 +27,7 @@ use super::{
     error,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
+use crate::decoding::ACCEPTED;
 use crate::fetch::address_guard::is_public;
 
 /// The `Accept` header, for servers that can choose.
@@ -35,6 +35,18 @@ const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,applicat
 
 /// After the last file handle was used, failed connections are not the host's fault for this long.
 const EXHAUSTION_LASTS: Duration = Duration::from_secs(2);
+
+/// What is kept for a later run of a crawl with a state directory.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    #[serde(flatten)]
+    guard: SavedGuard,
+    jars: Vec<SavedJar>,
+}
+
+/// The version of its format.
+const KEPT_VERSION: u32 = 2;
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -223,11 +235,25 @@ impl Fetcher for HttpFetcher {
         let looks = self.guard.first_looks();
         let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
         let has_cookies = self.jars.take_changed();
-        (has_looked || has_cookies).then(|| Kept::new(self.guard.save(), self.jars.save()).write())
+        if !has_looked && !has_cookies {
+            return None;
+        }
+        let kept = Kept {
+            version: KEPT_VERSION,
+            guard: self.guard.save(),
+            jars: self.jars.save(),
+        };
+        serde_json::to_vec(&kept).ok()
     }
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
-        let mut kept = Kept::read(saved)?;
+        let mut kept: Kept = serde_json::from_slice(saved).map_err(|error| error.to_string())?;
+        if kept.version != KEPT_VERSION {
+            return Err(format!(
+                "its format is {}, and this program reads format {KEPT_VERSION}",
+                kept.version
+            ));
+        }
         if self.http.untrusted_seeds {
             kept.guard.seed_origins.clear();
         }
@@ -288,5 +314,27 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     let bytes = text.and_then(|text| text.chars().map(|c| u8::try_from(c).ok()).collect::<Option<Vec<u8>>>());
     if let Some(value) = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()) {
         headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_in_another_format_is_refused_with_its_number() {
+        let options = CrawlOptions {
+            seeds: vec!["http://a.example/".to_owned()],
+            ..CrawlOptions::default()
+        };
+        let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &HttpOptions::default()).unwrap();
+        let text = |version: u32| format!(r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[]}}"#);
+        fetcher.restore(text(KEPT_VERSION).as_bytes()).unwrap();
+        assert_eq!(fetcher.guard.save().first_looks.get("a.example"), Some(&true));
+        for other in [KEPT_VERSION - 1, KEPT_VERSION + 1] {
+            let refused = fetcher.restore(text(other).as_bytes()).unwrap_err();
+            assert!(refused.contains(&format!("format is {other}")), "{refused}");
+        }
+        assert!(fetcher.restore(b"{").is_err());
     }
 }

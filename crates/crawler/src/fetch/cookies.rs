@@ -137,7 +137,8 @@ impl Jars {
                 dropped += 1;
             }
         }
-        drop_expired(jar);
+        // The store keeps what has run out.
+        *jar = store_of(jar.iter_unexpired().cloned());
         self.is_changed.store(true, Ordering::Relaxed);
         dropped
     }
@@ -161,10 +162,8 @@ impl Jars {
     pub(super) fn restore(&self, saved: Vec<SavedJar>) {
         let mut jars = self.lock();
         for saved in saved.into_iter().take(MAX_JARS) {
-            let cookies = saved.cookies.into_iter().map(Ok::<_, Infallible>);
-            let Ok(cookies) = CookieStore::from_cookies(cookies, false);
             let mut jar = Jar {
-                cookies,
+                cookies: store_of(saved.cookies.into_iter()),
                 from_file: saved.from_file,
             };
             if self.set_those_of_file(&mut jar, &saved.origin.robots_url()) {
@@ -196,6 +195,11 @@ fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
+fn store_of(cookies: impl Iterator<Item = Cookie<'static>>) -> CookieStore {
+    let Ok(store) = CookieStore::from_cookies(cookies.map(Ok::<_, Infallible>), false);
+    store
+}
+
 fn read(value: &HeaderValue) -> Option<RawCookie<'static>> {
     RawCookie::parse(value.to_str().ok()?.to_owned()).ok()
 }
@@ -216,24 +220,8 @@ fn bytes_of(cookie: &Cookie<'_>) -> usize {
     cookie.name().len() + cookie.value().len()
 }
 
-/// Takes out what has run out, which the store keeps.
-fn drop_expired(jar: &mut CookieStore) {
-    let is_expired = |cookie: &&Cookie<'static>| cookie.is_expired();
-    let owned = |(domain, path, name): (String, &str, &str)| (domain, path.to_owned(), name.to_owned());
-    let expired: Vec<_> = jar
-        .iter_any()
-        .filter(is_expired)
-        .map(|cookie| owned(name_of(cookie)))
-        .collect();
-    for (domain, path, name) in expired {
-        jar.remove(&domain, &path, &name);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::guard::SavedGuard;
-    use super::super::kept::Kept;
     use super::*;
 
     fn url(text: &str) -> Url {
@@ -268,10 +256,9 @@ mod tests {
         set(&jars, "https://www.example.com/x/y", &set_cookies.map(str::to_owned));
         set(&jars, "http://other.example:81/", &["d=4; Path=/".to_owned()]);
         assert!(jars.take_changed() && !jars.take_changed());
-        let text = Kept::new(SavedGuard::default(), jars.save()).write();
-        let kept = Kept::read(&text).unwrap();
+        let text = serde_json::to_vec(&jars.save()).unwrap();
         let again = Jars::default();
-        again.restore(kept.jars);
+        again.restore(serde_json::from_slice(&text).unwrap());
         for to in [
             "https://www.example.com/x/z",
             "https://www.example.com/",
@@ -281,7 +268,6 @@ mod tests {
             assert_eq!(sent(&again, to), sent(&jars, to), "{to}");
         }
         assert_eq!(sent(&again, "https://www.example.com/x/z"), ["a=1", "b=2"]);
-        assert!(Kept::read(&text[..text.len() - 1]).is_err());
     }
 
     #[test]
@@ -343,6 +329,13 @@ mod tests {
         assert_eq!(header.unwrap().to_str().unwrap(), expected);
     }
 
+    /// How many cookies a jar holds, and the bytes of their names and values.
+    fn held(jars: &Jars, at: &str) -> (usize, usize) {
+        let jars = jars.lock();
+        let jar = &jars[&Origin::of(&url(at)).unwrap()].cookies;
+        (jar.iter_any().count(), jar.iter_any().map(bytes_of).sum())
+    }
+
     #[test]
     fn a_flood_fills_no_more_than_the_jar_and_what_is_over_is_counted() {
         let jars = Jars::default();
@@ -355,67 +348,38 @@ mod tests {
         let giant = format!("n={}", "x".repeat(MAX_COOKIE_BYTES));
         assert_eq!(set(&jars, "http://giant.example/", &[giant]), 1);
         assert_eq!(sent(&jars, "http://giant.example/").len(), 0);
-        let deletion = [
-            "a=; Max-Age=0".to_owned(),
-            "junk".to_owned(),
-            "b=c; Domain=other.example".to_owned(),
-        ];
+        for page in 0..20 {
+            let paths = (0..MAX_COOKIES).map(|n| format!("id={}; Path=/{page}/{n}", "x".repeat(4000)));
+            set(&jars, "http://paths.example/", &paths.collect::<Vec<_>>());
+        }
+        let (cookies, bytes) = held(&jars, "http://paths.example/");
+        assert!(
+            cookies <= MAX_COOKIES && bytes <= MAX_JAR_BYTES,
+            "{cookies} of {bytes} bytes"
+        );
+    }
+
+    #[test]
+    fn what_is_no_cookie_or_has_run_out_takes_the_place_of_none() {
+        let (jars, site) = (Jars::default(), "http://site.example/");
+        let junk = std::iter::repeat_n("junk".to_owned(), 3 * MAX_COOKIES);
+        let cookies: Vec<String> = junk.chain(["a=b".to_owned()]).collect();
+        assert_eq!(set(&jars, site, &cookies), 0);
+        assert_eq!(sent(&jars, site), ["a=b"]);
+        for page in 0..3 {
+            for end in ["", "; Max-Age=0"] {
+                let cookies = (0..MAX_COOKIES).map(|n| format!("p{page}n{n}=x{end}"));
+                set(&jars, "http://short.example/", &cookies.collect::<Vec<_>>());
+                let kept = if end.is_empty() { MAX_COOKIES } else { 0 };
+                assert_eq!(held(&jars, "http://short.example/").0, kept, "page {page}{end}");
+            }
+        }
         for n in 0..MAX_JARS {
             assert_eq!(set(&jars, &format!("http://junk{n}.example/"), &["junk".to_owned()]), 0);
         }
         let dropped = |n| set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
-        assert_eq!((0..MAX_JARS + 10).map(dropped).sum::<usize>(), 12);
-        assert_eq!(jars.lock().len(), MAX_JARS);
-        assert_eq!(
-            set(&jars, "http://late.example/", &deletion),
-            0,
-            "nothing is lost by those"
-        );
-    }
-
-    #[test]
-    fn what_is_no_cookie_takes_the_place_of_none() {
-        let (jars, site) = (Jars::default(), "http://site.example/");
-        let junk = std::iter::repeat_n("junk".to_owned(), 3 * MAX_COOKIES);
-        let cookies: Vec<String> = junk.chain(["a=b".to_owned()]).collect();
-        assert_eq!(
-            (set(&jars, site, &cookies), sent(&jars, site)),
-            (0, vec!["a=b".to_owned()])
-        );
-    }
-
-    /// How many cookies a jar holds, and the bytes of their names and values.
-    fn held(jars: &Jars, at: &str) -> (usize, usize) {
-        let jars = jars.lock();
-        let jar = &jars[&Origin::of(&url(at)).unwrap()].cookies;
-        let bytes = |cookie: &cookie_store::Cookie<'_>| cookie.name().len() + cookie.value().len();
-        (jar.iter_any().count(), jar.iter_any().map(bytes).sum())
-    }
-
-    #[test]
-    fn a_flood_of_one_name_for_many_paths_fills_no_more_than_the_jar() {
-        let (jars, site) = (Jars::default(), "http://many.example/");
-        for page in 0..20 {
-            let cookies = (0..MAX_COOKIES).map(|n| format!("id={}; Path=/{page}/{n}", "x".repeat(4000)));
-            set(&jars, site, &cookies.collect::<Vec<_>>());
-        }
-        let (cookies, bytes) = held(&jars, site);
-        assert!(
-            cookies <= MAX_COOKIES && bytes <= MAX_JAR_BYTES,
-            "{cookies} cookies of {bytes} bytes for one origin"
-        );
-    }
-
-    #[test]
-    fn cookies_that_have_run_out_leave_the_jar() {
-        let (jars, site) = (Jars::default(), "http://short.example/");
-        for page in 0..3 {
-            for end in ["", "; Max-Age=0"] {
-                let cookies = (0..MAX_COOKIES).map(|n| format!("p{page}n{n}=x{end}"));
-                set(&jars, site, &cookies.collect::<Vec<_>>());
-                let kept = if end.is_empty() { MAX_COOKIES } else { 0 };
-                assert_eq!(held(&jars, site).0, kept, "page {page}{end}");
-            }
-        }
+        assert_eq!((0..MAX_JARS).map(dropped).sum::<usize>(), 2, "two sites have a jar");
+        let deletion = ["a=; Max-Age=0", "b=c; Domain=other.example"].map(str::to_owned);
+        assert_eq!(set(&jars, "http://late.example/", &deletion), 0);
     }
 }

@@ -84,16 +84,12 @@ pub(super) fn is_localhost(name: &str) -> bool {
 ///             .no_proxy()
 ///             .redirect(reqwest::redirect::Policy::none())
 ///             .resolve_to_addrs(request.url.host_str().unwrap_or_default(), &addresses)
-///             .build()
-///             .map_err(|error| FetchError::Broken(error.to_string()))?;
-///         let answer = client.get(request.url).send().await;
-///         let answer = answer.map_err(|error| FetchError::Connect(error.to_string()))?;
-///         let header = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+///             .build();
+///         let broken = |error: reqwest::Error| FetchError::Broken(error.to_string());
+///         let answer = client.map_err(broken)?.get(request.url).send().await.map_err(broken)?;
 ///         Ok(Response {
 ///             status: answer.status().as_u16(),
-///             content_type: header("content-type"),
-///             location: header("location"),
-///             body: answer.bytes().await.map_err(|error| FetchError::Broken(error.to_string()))?.into(),
+///             body: answer.bytes().await.map_err(broken)?.into(),
 ///             ..Response::default()
 ///         })
 ///     }

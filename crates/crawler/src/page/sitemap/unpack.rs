@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Chain, Cursor, Read, Take};
 
 use encoding_rs::{CoderResult, Decoder};
 
-use crate::fetch::gunzip_file;
+use crate::decoding::gunzip_file;
 use crate::page::charset;
 
 /// How many layers of gzip are removed. Some servers compress a compressed file again without saying so.
