@@ -1,13 +1,11 @@
 //! The log records of a crawl: their targets and fields, as docs/logs.md lists them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use crawler::{Crawl, Ending, FailureKind, PageRecord, Progress, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
 use log::Level;
-use serde::Serialize;
 
 use crate::flag;
 use crate::logging;
@@ -208,122 +206,5 @@ pub(crate) fn omitted(lines: u64, about: &str) {
 /// Writes the summary as one JSON line. No filter hides it, because it is a result of the command.
 pub(crate) fn summary(summary: &Summary) {
     let message = format!("{} after {:.1} s", summary.ending, summary.elapsed.as_secs_f64());
-    logging::write_json(Level::Info, "crawler::summary", &message, &SummaryFields::of(summary));
-}
-
-/// The numbers of a [`Summary`], with the names and units of the log.
-#[derive(Serialize)]
-struct SummaryFields<'a> {
-    ending: crawler::Ending,
-    complete: bool,
-    missing: Vec<String>,
-    elapsed_seconds: f64,
-    pages: u64,
-    pages_per_second: f64,
-    by_status: &'a BTreeMap<u16, u64>,
-    redirects: u64,
-    bytes: u64,
-    failed: u64,
-    failed_by_kind: &'a BTreeMap<FailureKind, u64>,
-    retries: u64,
-    retried_by_kind: &'a BTreeMap<FailureKind, u64>,
-    not_fetched: &'a BTreeMap<NotFetched, u64>,
-    bodies_truncated: BTreeMap<&'static str, u64>,
-    bodies_skipped: u64,
-    refreshed: u64,
-    refreshed_unchanged: u64,
-    refreshed_gone: u64,
-    refreshed_failed: u64,
-    links_offered: u64,
-    links_queued: u64,
-    links_seen: u64,
-    links_refused: BTreeMap<&'static str, u64>,
-    links_nofollow: u64,
-    links_dropped: u64,
-    links_other_scheme: u64,
-    links_unresolvable: u64,
-    sitemaps: u64,
-    sitemaps_failed: u64,
-    sitemap_urls: u64,
-    queued: u64,
-    cut_short: u64,
-    hosts: u64,
-    origins_given_up: u64,
-    duplicates: u64,
-    near_duplicates: u64,
-    prefixes_postponed: u64,
-    prefixes_closed: u64,
-    cookies_dropped: u64,
-    saturation_level: String,
-    estimated: f64,
-    capacity: Option<u64>,
-    accepted: u64,
-    fill: f64,
-    rate: f64,
-    lost: f64,
-    layers: u32,
-    memory_bytes: u64,
-    peak_memory_bytes: Option<u64>,
-}
-
-impl<'a> SummaryFields<'a> {
-    fn of(summary: &'a Summary) -> Self {
-        let report = &summary.report;
-        let saturation = &report.saturation;
-        let missing = summary.missing();
-        let truncated = summary.bodies_truncated.iter();
-        let refused = report.links.refused.iter();
-        Self {
-            ending: summary.ending,
-            complete: missing.is_empty(),
-            missing: missing.iter().map(|one| one.with_names(flag::of).to_string()).collect(),
-            elapsed_seconds: summary.elapsed.as_secs_f64(),
-            pages: summary.pages,
-            pages_per_second: summary.pages_per_second(),
-            by_status: &summary.by_status,
-            redirects: report.pages.redirected,
-            bytes: summary.bytes,
-            failed: summary.failed_pages(),
-            failed_by_kind: &summary.failed,
-            retries: report.pages.retries,
-            retried_by_kind: &summary.retried,
-            not_fetched: &report.not_fetched,
-            bodies_truncated: truncated.map(|(why, count)| (why.name(), *count)).collect(),
-            bodies_skipped: summary.bodies_skipped,
-            refreshed: summary.refreshed.pages,
-            refreshed_unchanged: summary.refreshed.unchanged,
-            refreshed_gone: summary.refreshed.gone,
-            refreshed_failed: summary.refreshed.failed,
-            links_offered: report.links.offered(),
-            links_queued: report.links.queued,
-            links_seen: report.links.seen,
-            links_refused: refused.map(|(why, count)| (why.name(), *count)).collect(),
-            links_nofollow: summary.links_nofollow,
-            links_dropped: summary.links_dropped,
-            links_other_scheme: summary.links_other_scheme,
-            links_unresolvable: summary.links_unresolvable,
-            sitemaps: summary.sitemaps.read,
-            sitemaps_failed: summary.sitemaps.failed,
-            sitemap_urls: summary.sitemaps.urls,
-            queued: report.queued_pages,
-            cut_short: summary.cut_short,
-            hosts: report.hosts,
-            origins_given_up: report.origins_given_up,
-            duplicates: report.resemblance.exact,
-            near_duplicates: report.resemblance.near,
-            prefixes_postponed: report.postponed_prefixes,
-            prefixes_closed: report.closed_prefixes,
-            cookies_dropped: summary.cookies_dropped,
-            saturation_level: saturation.level.to_string(),
-            estimated: saturation.estimated,
-            capacity: saturation.capacity,
-            accepted: saturation.accepted,
-            fill: saturation.fill,
-            rate: saturation.rate,
-            lost: saturation.lost,
-            layers: saturation.layers,
-            memory_bytes: saturation.memory_bytes,
-            peak_memory_bytes: summary.peak_memory_bytes,
-        }
-    }
+    logging::write_json(Level::Info, "crawler::summary", &message, &summary.to_json(flag::of));
 }

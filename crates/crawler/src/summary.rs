@@ -21,9 +21,9 @@
 //! counts as redirected and as failed.
 
 mod counts;
-mod grouped;
 mod missing;
 mod remedy;
+mod rows;
 mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,10 +34,10 @@ use frontier::report::LinkCounts;
 use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
 
 pub(crate) use counts::Counts;
-use grouped::rounded_up;
 pub use missing::Missing;
+use missing::rounded_up;
 pub use remedy::remedy;
-pub use shown::seen_set;
+pub use rows::{Rows, counted, grouped, listed};
 
 use crate::fetch::TruncationReason;
 

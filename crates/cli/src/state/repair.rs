@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crawler::summary::{Rows, counted};
 use frontier::Purpose;
 use frontier::durable::{Exported, RepairOutcome, RepairReport};
 use serde_json::json;
 
 use super::StateFailure;
 use super::list::{words, write_line};
-use super::text::{Rows, counted};
 use crate::options::RepairArgs;
 
 /// Repairs a directory. Returns what was recovered.
@@ -24,7 +24,7 @@ pub(super) fn run(args: &RepairArgs) -> Result<Recovered, StateFailure> {
         value["exported_to"] = json!(lines);
         format!("{value}\n")
     } else {
-        as_text(&args.dir, &report, &aside, lines.as_deref()).text
+        as_text(&args.dir, &report, &aside, lines.as_deref()).to_string()
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(match report.outcome {

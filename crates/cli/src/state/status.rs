@@ -5,12 +5,14 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use bytesize::ByteSize;
+use crawler::summary::{Rows, counted, grouped};
 use crawler::{Ending, SavedCrawl};
-use frontier::{AwayReport, Frontier, LockHolder, MemoryReport, Time};
+use frontier::{AwayReport, Frontier, LockHolder, Time};
 use serde_json::{Value, json};
 
-use super::text::{Rows, counted, duration, grouped, listed, rfc3339};
+use super::text::{duration, rfc3339};
 use super::{StateFailure, now};
+use crate::flag;
 use crate::options::StatusArgs;
 
 /// The most origins that are shown as away, those with the most waiting entries first. JSON has all of them.
@@ -37,7 +39,12 @@ struct Status<'a> {
 
 impl<'a> Status<'a> {
     fn read(dir: &'a Path) -> Result<Self, StateFailure> {
-        let crawl = SavedCrawl::read(dir)?;
+        let mut crawl = SavedCrawl::read(dir)?;
+        crawl.summary.peak_memory_bytes = None;
+        // What the frontier takes; a crawl that runs may have other hosts in memory.
+        if let Some(memory) = &mut crawl.summary.report.memory {
+            memory.bound = crawl.config.max_memory;
+        }
         let mut away: Vec<_> = crawl.frontier.away().collect();
         away.sort_by_key(|away| (std::cmp::Reverse(away.waiting), away.since));
         Ok(Self {
@@ -58,56 +65,22 @@ impl<'a> Status<'a> {
         let mut rows = Rows::default();
         let summary = &self.crawl.summary;
         let report = &summary.report;
-        rows.add("crawl", self.dir.display());
+        rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
-        let pace = summary.pages_per_second();
-        rows.add("pages", format!("{} ({pace:.1} per second)", grouped(summary.pages)));
-        rows.add("by status", listed(&summary.by_status));
-        let refreshed = &summary.refreshed;
-        if refreshed.pages > 0 {
-            let (pages, unchanged) = (counted(refreshed.pages, "page"), grouped(refreshed.unchanged));
-            let (gone, failed) = (grouped(refreshed.gone), grouped(refreshed.failed));
-            rows.add(
-                "refreshed",
-                format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status"),
-            );
-        }
-        rows.add("redirects", grouped(report.pages.redirected));
-        rows.add("failed", counted(summary.failed_pages(), "page"));
-        rows.add("failed by reason", listed(&summary.failed));
-        rows.add("not fetched", listed(&self.not_fetched()));
         let (waiting, postponed) = (counted(report.queued_pages, "page"), grouped(report.postponed));
         rows.add("waiting", format!("{waiting}, {postponed} of them postponed"));
-        let after = if !self.is_running() && report.leased > 0 {
-            ", to be fetched again"
-        } else {
-            ""
+        let after = match report.leased {
+            1.. if !self.is_running() => ", to be fetched again",
+            _ => "",
         };
         rows.add("in flight", format!("{}{after}", grouped(report.leased)));
-        let given_up = counted(report.origins_given_up, "origin");
-        rows.add("hosts", format!("{}, {given_up} given up", grouped(report.hosts)));
         self.add_away(&mut rows);
         self.add_losses(&mut rows);
-        for (at, part) in crawler::summary::seen_set(report).iter().enumerate() {
-            rows.add(if at == 0 { "seen-set" } else { "" }, part);
-        }
-        rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
-        if let Some(memory) = self.memory() {
-            for (at, part) in memory.to_string().split("; ").enumerate() {
-                rows.add(if at == 0 { "memory" } else { "" }, part);
-            }
-        }
         rows.add("disk", ByteSize(self.disk_bytes));
-        rows.text
-    }
-
-    /// What the frontier takes; a crawl that runs may have other hosts in memory.
-    fn memory(&self) -> Option<MemoryReport> {
-        let mut memory = self.crawl.summary.report.memory?;
-        memory.bound = self.crawl.config.max_memory;
-        Some(memory)
+        summary.add_rows(&mut rows, &flag::of);
+        rows.to_string()
     }
 
     fn add_away(&self, rows: &mut Rows) {
@@ -154,16 +127,10 @@ impl<'a> Status<'a> {
         }
     }
 
-    fn not_fetched(&self) -> std::collections::BTreeMap<&'static str, u64> {
-        let reasons = self.crawl.summary.report.not_fetched.iter();
-        reasons.map(|(why, pages)| (why.name(), *pages)).collect()
-    }
-
     /// The names and units are those of the log.
     fn json(&self) -> Value {
         let summary = &self.crawl.summary;
         let report = &summary.report;
-        let saturation = &report.saturation;
         let process = match self.holder {
             LockHolder::Process(process) => process,
             _ => None,
@@ -178,43 +145,27 @@ impl<'a> Status<'a> {
                 "waiting": away.waiting,
             })
         });
-        json!({
+        let mut status = json!({
             "running": self.is_running(),
             "process": process,
             "drained": summary.ending == Ending::Drained,
             "saved_at": self.crawl.saved_at.map(rfc3339),
-            "elapsed_seconds": summary.elapsed.as_secs_f64(),
-            "pages": summary.pages,
-            "pages_per_second": summary.pages_per_second(),
-            "by_status": summary.by_status,
-            "refreshed": summary.refreshed,
-            "bytes": summary.bytes,
             "done": report.pages.done,
-            "redirects": report.pages.redirected,
             "rejected": report.pages.rejected,
             "gave_up": report.pages.gave_up,
-            "failed": summary.failed_pages(),
-            "failed_by_kind": summary.failed,
-            "retries": report.pages.retries,
-            "not_fetched": self.not_fetched(),
-            "queued": report.queued_pages,
             "postponed": report.postponed,
             "in_flight": report.leased,
-            "hosts": report.hosts,
-            "origins_given_up": report.origins_given_up,
             "refused_earlier": report.refused_earlier,
             "away": away.collect::<Vec<_>>(),
-            "links_offered": report.links.offered(),
-            "links_queued": report.links.queued,
-            "saturation_level": saturation.level.to_string(),
-            "estimated": saturation.estimated,
-            "capacity": saturation.capacity,
-            "rate": saturation.rate,
-            "lost": saturation.lost,
-            "memory_bytes": saturation.memory_bytes,
-            "memory": self.memory(),
+            "memory": report.memory,
             "disk_bytes": self.disk_bytes,
-        })
+        });
+        if let (Value::Object(status), Value::Object(summary)) = (&mut status, summary.to_json(flag::of)) {
+            status.extend(summary);
+            // Those of the process that reads the directory.
+            status.remove("peak_memory_bytes");
+        }
+        status
     }
 }
 

@@ -4,11 +4,12 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
+use crawler::summary::{Rows, counted, grouped};
 use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
-use super::text::{Rows, counted, grouped, rfc3339};
+use super::text::rfc3339;
 use super::{StateFailure, now};
 use crate::options::{WhyArgs, check_seed};
 
@@ -39,7 +40,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     let text = if args.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
     } else {
-        answer.rows().text
+        answer.rows().to_string()
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(!matches!(why, Why::Refused(_) | Why::NeverOffered))

@@ -109,9 +109,14 @@ fn pairs(expected: &[(&str, Value)]) -> Vec<(String, Value)> {
 
 /// The fields that `docs/state-json.md` has under a heading.
 fn documented(heading: &str) -> BTreeSet<String> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-json.md")).unwrap();
-    let (_, below) = text.split_once(&format!("\n## `{heading}`\n")).unwrap();
-    let section = below.split("\n## ").next().unwrap();
+    documented_in("state-json.md", &format!("## `{heading}`"))
+}
+
+fn documented_in(file: &str, heading: &str) -> BTreeSet<String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let text = fs::read_to_string(docs.join(file)).unwrap();
+    let (_, below) = text.split_once(&format!("\n{heading}\n")).unwrap();
+    let section = below.split("\n##").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     let firsts = rows.map(|row| row.split(" |").next().unwrap());
     firsts
@@ -126,7 +131,10 @@ fn fields_of<'v>(values: impl IntoIterator<Item = &'v Value>) -> BTreeSet<String
 
 /// Checks that the documentation has all fields of these answers.
 fn check_fields(state: &str, whys: &[Value]) {
-    assert_eq!(fields_of([&status(state)]), documented("status"));
+    let mut of_summary = documented_in("logs.md", "### `crawler::summary`");
+    assert!(of_summary.remove("peak_memory_bytes"));
+    of_summary.extend(documented("status"));
+    assert_eq!(fields_of([&status(state)]), of_summary);
     let whys = fields_of(whys);
     assert!(whys.is_subset(&documented("why")), "{whys:?}");
     let all: BTreeSet<_> = whys

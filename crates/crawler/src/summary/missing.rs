@@ -5,7 +5,7 @@ use std::fmt;
 
 use frontier::{FailureKind, Refusal};
 
-use super::grouped::{Counted, rounded_down};
+use super::rows::counted;
 use super::{Ending, remedy};
 
 /// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
@@ -81,7 +81,7 @@ impl Missing {
     fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
         match self {
             Self::Interrupted { ending, left } => {
-                write!(f, "{ending}: {} left", Counted(*left, "page"))?;
+                write!(f, "{ending}: {} left", counted(*left, "page"))?;
                 match ending {
                     Ending::BudgetSpent => write!(f, " (raise {})", name("max_pages")),
                     Ending::TimeUp => write!(f, " (raise {})", name("max_time")),
@@ -89,7 +89,7 @@ impl Missing {
                 }
             }
             Self::GivenUp { pages, origins, causes } => {
-                let (pages, origins) = (Counted(*pages, "page"), Counted(*origins, "origin"));
+                let (pages, origins) = (counted(*pages, "page"), counted(*origins, "origin"));
                 let remedies: BTreeSet<_> = causes.iter().map(|cause| remedy(*cause, name)).collect();
                 let remedies: Vec<_> = remedies.into_iter().collect();
                 write!(f, "given up: {pages} of {origins}")?;
@@ -99,32 +99,57 @@ impl Missing {
                 }
             }
             Self::Failed { pages } => {
-                let pages = Counted(*pages, "page");
+                let pages = counted(*pages, "page");
                 let (attempts, timeout) = (name("max_attempts"), name("timeout"));
                 write!(f, "no whole answer: {pages} (raise {attempts} or {timeout})")
             }
             Self::RobotsUnreachable { pages } => {
-                write!(f, "robots.txt could not be fetched: {}", Counted(*pages, "page"))
+                write!(f, "robots.txt could not be fetched: {}", counted(*pages, "page"))
             }
             Self::Dropped { at_least, enough } => {
                 f.write_str("seen-set: ")?;
                 match at_least {
                     0 => f.write_str("one or a few URLs may be dropped")?,
-                    _ => write!(f, "at least {} dropped", Counted(rounded_down(*at_least), "URL"))?,
+                    _ => write!(f, "at least {} dropped", counted(rounded_down(*at_least), "URL"))?,
                 }
                 let capacity = name("capacity");
                 write!(f, ", and what only they link to is missing (set {capacity} {enough})")
             }
             Self::RefusedEarlier { why, links } => {
-                let links = Counted(*links, "link");
+                let links = counted(*links, "link");
                 write!(
                     f,
                     "refused in an earlier run, by a limit that was lifted since: {links}, {why} (a crawl in a new directory finds them)"
                 )
             }
             Self::Refused { why, links, option } => {
-                write!(f, "{why}: {} refused (raise {})", Counted(*links, "link"), name(option))
+                write!(f, "{why}: {} refused (raise {})", counted(*links, "link"), name(option))
             }
         }
+    }
+}
+
+/// Rounds down to three digits, so a lower bound stays a lower bound.
+fn rounded_down(number: u64) -> u64 {
+    let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
+    number / step * step
+}
+
+/// Rounds up to two digits, so an upper bound stays an upper bound.
+pub(super) fn rounded_up(number: u64) -> u64 {
+    let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number.div_ceil(step).saturating_mul(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lower_bounds_are_rounded_down_and_upper_bounds_up() {
+        assert_eq!([0, 7, 999, 1_999, 93_499].map(rounded_down), [0, 7, 999, 1_990, 93_400]);
+        let up = [0, 7, 101, 200_001, u64::MAX].map(rounded_up);
+        assert_eq!(up[..4], [0, 7, 110, 210_000]);
+        assert!(up[4] >= 18_000_000_000_000_000_000);
     }
 }

@@ -1,271 +1,235 @@
-//! The summary as rows of text.
+//! The summary as rows of text, and as one JSON object.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use bytesize::ByteSize;
-use frontier::{HostReport, NotFetched, Report};
+use frontier::{HostReport, NotFetched};
+use serde_json::{Value, json};
 
-use super::grouped::{Counted, Grouped};
+use super::rows::{Rows, counted, grouped, listed};
 use super::{SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
-
-/// The columns of a value: those of a terminal of 80 beside the name.
-const VALUE_COLUMNS: usize = 60;
-
-/// Describes the seen-set, in parts for a row each.
-pub fn seen_set(report: &Report) -> Vec<String> {
-    let text = report.saturation.to_string().replace(" dropped, ", " dropped; ");
-    text.split("; ").map(str::to_owned).collect()
-}
 
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &str::to_owned)
+        fmt::Display::fmt(&self.with_names(str::to_owned), f)
     }
 }
 
 impl Summary {
     /// Returns the same text with other names for the options: `name` returns that of a field, such as `--max-pages` of `max_pages`.
     pub fn with_names<'a>(&'a self, name: impl Fn(&str) -> String + 'a) -> impl fmt::Display + 'a {
-        fmt::from_fn(move |f| self.write(f, &name))
+        fmt::from_fn(move |f| {
+            let mut rows = Rows::default();
+            let seconds = self.elapsed.as_secs_f64();
+            rows.add("ended", format!("{} after {seconds:.1} s", self.ending));
+            let missing = self.missing();
+            if missing.is_empty() {
+                rows.add("complete", "yes");
+            }
+            rows.add_all("INCOMPLETE", missing.iter().map(|one| one.with_names(&name)));
+            self.add_rows(&mut rows, &name);
+            fmt::Display::fmt(&rows, f)
+        })
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
+    /// Adds the rows of all numbers: the text without the ending and what is missing. `name` returns the name of an option by its field.
+    pub fn add_rows(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
         let report = &self.report;
-        let seconds = self.elapsed.as_secs_f64();
-        row(f, "ended", format_args!("{} after {seconds:.1} s", self.ending))?;
-        let missing = self.missing();
-        if missing.is_empty() {
-            row(f, "complete", format_args!("yes"))?;
-        }
-        for (at, reason) in missing.iter().enumerate() {
-            let reason = reason.with_names(name);
-            row(f, if at == 0 { "INCOMPLETE" } else { "" }, format_args!("{reason}"))?;
-        }
         if !self.given_up_origins.is_empty() {
             let more = more_than(report.origins_given_up, &self.given_up_origins);
-            let names = self.given_up_origins.join(", ");
-            row(f, "given up", format_args!("{names}{more}"))?;
+            rows.add("given up", format!("{}{more}", self.given_up_origins.join(", ")));
         }
-        let (pages, pace) = (Grouped(self.pages), self.pages_per_second());
+        let pages = format!("{} answered 2xx", grouped(self.pages));
         match self.refreshed.pages {
-            0 => row(f, "pages", format_args!("{pages} answered 2xx, {pace:.1} per second"))?,
+            0 => rows.add("pages", format!("{pages}, {:.1} per second", self.pages_per_second())),
             // The time has gone to others, too.
-            _ => row(f, "pages", format_args!("{pages} answered 2xx"))?,
+            _ => rows.add("pages", pages),
         }
-        row(f, "by status", format_args!("{}", Listed(&self.by_status)))?;
+        rows.add("by status", listed(&self.by_status));
         let refreshed = &self.refreshed;
         if refreshed.pages > 0 {
-            let (pages, unchanged) = (Counted(refreshed.pages, "page"), Grouped(refreshed.unchanged));
-            let (gone, failed) = (Grouped(refreshed.gone), Grouped(refreshed.failed));
-            row(
-                f,
-                "refreshed",
-                format_args!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status"),
-            )?;
+            let pages = counted(refreshed.pages, "page");
+            let [unchanged, gone, failed] = [refreshed.unchanged, refreshed.gone, refreshed.failed].map(grouped);
+            let text =
+                format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status");
+            rows.add("refreshed", text);
         }
-        row(f, "redirects", format_args!("{}", Grouped(report.pages.redirected)))?;
-        row(f, "bytes", format_args!("{}", ByteSize(self.bytes)))?;
-        let truncated = named(&self.bodies_truncated, TruncationReason::name);
-        row_of_counts(f, "bodies truncated", &truncated)?;
-        if self.bodies_skipped > 0 {
-            row(f, "bodies skipped", format_args!("{}", Grouped(self.bodies_skipped)))?;
-        }
-        row(f, "failed", format_args!("{}", Counted(self.failed_pages(), "page")))?;
-        row_of_counts(f, "failed by reason", &self.failed)?;
+        rows.add("redirects", grouped(report.pages.redirected));
+        rows.add("bytes", ByteSize(self.bytes));
+        rows.add_counts(
+            "bodies truncated",
+            &named(&self.bodies_truncated, TruncationReason::name),
+        );
+        rows.add_number("bodies skipped", self.bodies_skipped);
+        rows.add("failed", counted(self.failed_pages(), "page"));
+        rows.add_counts("failed by reason", &self.failed);
         if report.pages.retries > 0 {
-            let requests = Counted(report.pages.retries, "request");
-            row(f, "retries", format_args!("{requests}"))?;
+            rows.add("retries", counted(report.pages.retries, "request"));
         }
-        row_of_counts(f, "retried because", &self.retried)?;
-        self.show_not_fetched(f)?;
-        self.show_links(f)?;
-        self.show_sitemaps(f)?;
+        rows.add_counts("retried because", &self.retried);
+        rows.add_counts("not fetched", &named(&report.not_fetched, |why| why.name()));
+        if report.not_fetched.contains_key(&NotFetched::AddressForbidden) {
+            let option = name("allow_private_addresses");
+            rows.add("", format!("({option} also fetches from forbidden addresses)"));
+        }
+        self.add_links(rows);
         if self.selected_cut + self.selected_incomplete > 0 {
             let (cut, incomplete) = (
-                Counted(self.selected_cut, "value"),
-                Counted(self.selected_incomplete, "page"),
+                counted(self.selected_cut, "value"),
+                counted(self.selected_incomplete, "page"),
             );
-            row(f, "selected", format_args!("{cut} cut, {incomplete} too costly"))?;
+            rows.add("selected", format!("{cut} cut, {incomplete} too costly"));
         }
-        if self.cookies_dropped > 0 {
-            row(f, "cookies refused", format_args!("{}", Grouped(self.cookies_dropped)))?;
-        }
-        self.show_duplicates(f)?;
-        let left = Counted(self.pages_left(), "page");
-        if self.cut_short > 0 {
-            let in_flight = Grouped(self.cut_short);
-            row(
-                f,
-                "left in queue",
-                format_args!("{left}, {in_flight} of them stopped in flight"),
-            )?;
-        } else {
-            row(f, "left in queue", format_args!("{left}"))?;
-        }
-        row(
-            f,
+        rows.add_number("cookies refused", self.cookies_dropped);
+        self.add_duplicates(rows, name);
+        let stopped = match self.cut_short {
+            0 => String::new(),
+            pages => format!(", {} of them stopped in flight", grouped(pages)),
+        };
+        rows.add(
+            "left in queue",
+            format!("{}{stopped}", counted(self.pages_left(), "page")),
+        );
+        rows.add(
             "hosts",
-            format_args!("{}{}", Grouped(report.hosts), ShortestPause(&self.hosts)),
-        )?;
-        for (at, part) in seen_set(report).iter().enumerate() {
-            row(f, if at == 0 { "seen-set" } else { "" }, format_args!("{part}"))?;
-        }
-        row(
-            f,
-            "seen-set memory",
-            format_args!("{}", ByteSize(report.saturation.memory_bytes)),
-        )?;
+            format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
+        );
+        let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
+        rows.add_all("seen-set", seen_set.split("; "));
+        rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
         if let Some(memory) = &report.memory {
-            for (at, part) in memory.to_string().split("; ").enumerate() {
-                row(f, if at == 0 { "memory" } else { "" }, format_args!("{part}"))?;
-            }
+            rows.add_all("memory", memory.to_string().split("; "));
         }
-        match self.peak_memory_bytes {
-            Some(bytes) => row(f, "peak memory", format_args!("{}", ByteSize(bytes))),
-            None => Ok(()),
+        if let Some(bytes) = self.peak_memory_bytes {
+            rows.add("peak memory", ByteSize(bytes));
         }
     }
 
-    fn show_links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn add_links(&self, rows: &mut Rows) {
         let links = &self.report.links;
-        let (offered, new, seen) = (Grouped(links.offered()), Grouped(links.queued), Grouped(links.seen));
-        row(
-            f,
-            "links",
-            format_args!("{offered} found, {new} new, {seen} seen before"),
-        )?;
-        row_of_counts(f, "links refused", &named(&links.refused, |why| why.name()))?;
-        let not_followed = BTreeMap::from([
+        let [offered, new, seen] = [links.offered(), links.queued, links.seen].map(grouped);
+        rows.add("links", format!("{offered} found, {new} new, {seen} seen before"));
+        rows.add_counts("links refused", &named(&links.refused, |why| why.name()));
+        let mut not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),
             ("over the limit", self.links_dropped),
             ("other scheme", self.links_other_scheme),
             ("not crawlable", self.links_unresolvable),
         ]);
-        let not_followed: BTreeMap<_, _> = not_followed.into_iter().filter(|(_, count)| *count > 0).collect();
-        row_of_counts(f, "not followed", &not_followed)
-    }
-
-    fn show_not_fetched(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let not_fetched = &self.report.not_fetched;
-        row_of_counts(f, "not fetched", &named(not_fetched, |why| why.name()))?;
-        if not_fetched.contains_key(&NotFetched::AddressForbidden) {
-            row(
-                f,
-                "",
-                format_args!("(--allow-private-addresses also fetches from forbidden addresses)"),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Writes two rows, for a crawl that fetched sitemaps.
-    fn show_sitemaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        not_followed.retain(|_, count| *count > 0);
+        rows.add_counts("not followed", &not_followed);
         let links = &self.report.sitemaps;
-        if links.offered() == 0 {
-            return Ok(());
+        if links.offered() > 0 {
+            let SitemapCounts {
+                read, broken, failed, ..
+            } = self.sitemaps;
+            let refused = listed(&named(&links.refused, |why| why.name()));
+            let text = format!("{read} read, {broken} of them in part; {failed} failed; refused: {refused}");
+            rows.add("sitemaps", text);
+            let counts = &self.sitemaps;
+            let [urls, dropped, invalid] = [counts.urls, counts.urls_dropped, counts.urls_invalid].map(grouped);
+            let text = format!("{urls}, {dropped} over the limit, {invalid} not crawlable");
+            rows.add("URLs in sitemaps", text);
         }
-        let SitemapCounts {
-            read,
-            broken,
-            failed,
-            urls,
-            urls_dropped,
-            urls_invalid,
-        } = self.sitemaps;
-        let refused = named(&links.refused, |why| why.name());
-        let refused = Listed(&refused);
-        row(
-            f,
-            "sitemaps",
-            format_args!("{read} read, {broken} of them in part; {failed} failed; refused: {refused}"),
-        )?;
-        let (urls, urls_dropped, urls_invalid) = (Grouped(urls), Grouped(urls_dropped), Grouped(urls_invalid));
-        row(
-            f,
-            "URLs in sitemaps",
-            format_args!("{urls}, {urls_dropped} over the limit, {urls_invalid} not crawlable"),
-        )
     }
 
-    fn show_duplicates(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = &self.report.resemblance;
+    fn add_duplicates(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
+        let (report, counts) = (&self.report, &self.report.resemblance);
         if counts.compared == 0 {
-            return Ok(());
+            return;
         }
-        let (exact, near) = (Grouped(counts.exact), Grouped(counts.near));
-        let compared = Counted(counts.compared, "compared page");
-        row(
-            f,
-            "duplicates",
-            format_args!("{exact} exact, {near} near, of {compared}"),
-        )?;
+        let ([exact, near], compared) = (
+            [counts.exact, counts.near].map(grouped),
+            counted(counts.compared, "compared page"),
+        );
+        rows.add("duplicates", format!("{exact} exact, {near} near, of {compared}"));
         if counts.forgotten > 0 {
-            let forgotten = Grouped(counts.forgotten);
-            row(
-                f,
-                "",
-                format_args!("(not with the {forgotten} oldest pages: --max-fingerprints)"),
-            )?;
+            let (forgotten, option) = (grouped(counts.forgotten), name("max_fingerprints"));
+            rows.add("", format!("(not with the {forgotten} oldest pages: {option})"));
         }
-        let postponed = self.report.postponed_prefixes;
+        let (postponed, closed) = (report.postponed_prefixes, report.closed_prefixes);
         if postponed > 0 {
-            row(
-                f,
-                "paths postponed",
-                format_args!("{postponed}, for near-duplicates: fetched after everything else"),
-            )?;
+            let text = format!("{postponed}, for near-duplicates: fetched after everything else");
+            rows.add("paths postponed", text);
         }
-        let closed = self.report.closed_prefixes;
-        if closed == 0 {
-            return Ok(());
+        if closed > 0 {
+            let (names, more) = (
+                self.closed_prefixes.join(", "),
+                more_than(closed, &self.closed_prefixes),
+            );
+            rows.add("paths closed", format!("{closed}, for near-duplicates: {names}{more}"));
         }
-        let more = more_than(closed, &self.closed_prefixes);
-        row(
-            f,
-            "paths closed",
-            format_args!(
-                "{closed}, for near-duplicates: {}{more}",
-                self.closed_prefixes.join(", ")
-            ),
-        )
     }
-}
 
-/// Writes a row. A long value continues below its start.
-fn row(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-    let mut name = name;
-    let mut line = String::new();
-    for word in value.to_string().split(' ') {
-        let is_full = line.chars().count() + 1 + word.chars().count() > VALUE_COLUMNS;
-        if is_full && !line.is_empty() && !continues_number(&line, word) {
-            writeln!(f, "  {name:<17} {line}")?;
-            (name, line) = ("", String::new());
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    writeln!(f, "  {name:<17} {line}")
-}
-
-/// Returns whether a word is a group of digits of the number at the end of a line, or the count of the name there.
-fn continues_number(line: &str, word: &str) -> bool {
-    if line.ends_with(':') && word.starts_with(|start: char| start.is_ascii_digit()) {
-        return true;
-    }
-    let is_group = word.len() >= 3 && word.bytes().take(3).all(|byte| byte.is_ascii_digit());
-    is_group && line.ends_with(|end: char| end.is_ascii_digit())
-}
-
-/// Writes a row of counts, if there are any.
-fn row_of_counts<K: fmt::Display>(f: &mut fmt::Formatter<'_>, name: &str, counts: &BTreeMap<K, u64>) -> fmt::Result {
-    match counts.is_empty() {
-        true => Ok(()),
-        false => row(f, name, format_args!("{}", Listed(counts))),
+    /// Returns all numbers as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
+    pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
+        let (report, saturation, missing) = (&self.report, &self.report.saturation, self.missing());
+        let texts: Vec<_> = missing.iter().map(|one| one.with_names(&name).to_string()).collect();
+        let pages = json!({
+            "ending": self.ending,
+            "complete": missing.is_empty(),
+            "missing": texts,
+            "elapsed_seconds": self.elapsed.as_secs_f64(),
+            "pages": self.pages,
+            "pages_per_second": self.pages_per_second(),
+            "by_status": self.by_status,
+            "redirects": report.pages.redirected,
+            "bytes": self.bytes,
+            "failed": self.failed_pages(),
+            "failed_by_kind": self.failed,
+            "retries": report.pages.retries,
+            "retried_by_kind": self.retried,
+            "not_fetched": named(&report.not_fetched, |why| why.name()),
+            "bodies_truncated": named(&self.bodies_truncated, TruncationReason::name),
+            "bodies_skipped": self.bodies_skipped,
+            "refreshed": self.refreshed.pages,
+            "refreshed_unchanged": self.refreshed.unchanged,
+            "refreshed_gone": self.refreshed.gone,
+            "refreshed_failed": self.refreshed.failed,
+        });
+        let links = json!({
+            "links_offered": report.links.offered(),
+            "links_queued": report.links.queued,
+            "links_seen": report.links.seen,
+            "links_refused": named(&report.links.refused, |why| why.name()),
+            "links_nofollow": self.links_nofollow,
+            "links_dropped": self.links_dropped,
+            "links_other_scheme": self.links_other_scheme,
+            "links_unresolvable": self.links_unresolvable,
+            "sitemaps": self.sitemaps.read,
+            "sitemaps_failed": self.sitemaps.failed,
+            "sitemap_urls": self.sitemaps.urls,
+        });
+        let others = json!({
+            "queued": report.queued_pages,
+            "cut_short": self.cut_short,
+            "hosts": report.hosts,
+            "origins_given_up": report.origins_given_up,
+            "duplicates": report.resemblance.exact,
+            "near_duplicates": report.resemblance.near,
+            "prefixes_postponed": report.postponed_prefixes,
+            "prefixes_closed": report.closed_prefixes,
+            "cookies_dropped": self.cookies_dropped,
+            "saturation_level": saturation.level.to_string(),
+            "estimated": saturation.estimated,
+            "capacity": saturation.capacity,
+            "accepted": saturation.accepted,
+            "fill": saturation.fill,
+            "rate": saturation.rate,
+            "lost": saturation.lost,
+            "layers": saturation.layers,
+            "memory_bytes": saturation.memory_bytes,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        });
+        let objects = [pages, links, others].into_iter();
+        let fields = objects.filter_map(|object| match object {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        });
+        Value::Object(fields.flatten().collect())
     }
 }
 
@@ -278,56 +242,12 @@ fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -
     counts.iter().map(|(key, count)| (name(*key), *count)).collect()
 }
 
-/// Counts by key, as in `200: 312, 404: 3`; or `none`.
-struct Listed<'a, K>(&'a BTreeMap<K, u64>);
-
-impl<K: fmt::Display> fmt::Display for Listed<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("none");
-        }
-        for (at, (key, count)) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{key}: {}", Grouped(*count))?;
-        }
-        Ok(())
-    }
-}
-
-/// The shortest pause between two requests to a host, compared with the required delay of that host.
-struct ShortestPause<'a>(&'a [HostReport]);
-
-impl fmt::Display for ShortestPause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gaps = self.0.iter().filter_map(|host| Some((host.shortest_gap?, host)));
-        let Some((gap, host)) = gaps.min_by_key(|(gap, host)| gap.saturating_sub(host.delay)) else {
-            return Ok(());
-        };
+/// Describes the shortest pause between two requests to a host, compared with the required delay of that host.
+fn shortest_pause(hosts: &[HostReport]) -> String {
+    let gaps = hosts.iter().filter_map(|host| Some((host.shortest_gap?, host)));
+    let shortest = gaps.min_by_key(|(gap, host)| gap.saturating_sub(host.delay));
+    shortest.map_or_else(String::new, |(gap, host)| {
         let (gap, delay) = (gap.as_millis(), host.delay.as_millis());
-        write!(f, "; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Row(&'static str);
-
-    impl fmt::Display for Row {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            row(f, "name", format_args!("{}", self.0))
-        }
-    }
-
-    #[test]
-    fn a_long_row_continues_below_its_value_and_no_number_is_broken() {
-        let text = "about 12 345 678 distinct keys for a capacity of 1 000 000, grown to hold 15 000 000 in 5 layers";
-        let shown = Row(text).to_string();
-        let expected = "  name              about 12 345 678 distinct keys for a capacity of 1 000 000,\n                    grown to hold 15 000 000 in 5 layers\n";
-        assert_eq!(shown, expected);
-        assert!(shown.lines().all(|line| line.chars().count() <= 80));
-        let long = "x".repeat(100);
-        assert_eq!(Row(long.leak()).to_string().lines().count(), 1);
-    }
+        format!("; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
+    })
 }
