@@ -5,7 +5,7 @@ use std::io;
 
 use crawler::fetch::{ClientError, CookieFileError};
 use crawler::recrawl::RecrawlError;
-use crawler::{CrawlError, StartError};
+use crawler::{CrawlError, StartError, StateError};
 use frontier::OpenError;
 
 use crate::flag;
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
     Cookies(#[from] CookieFileError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error(transparent)]
+    #[error("{}", not_recrawled(.0))]
     Recrawl(#[from] RecrawlError),
     #[error(transparent)]
     OpenFiles(#[from] TooFewOpenFiles),
@@ -64,6 +64,17 @@ fn not_started(error: &StartError) -> String {
             changed.to_string()
         }
         StartError::TooLittleMemory { .. } => format!("--memory: {error}"),
+        StartError::State(StateError::OtherRules) => {
+            format!("{error}. They follow from --sort-query, --drop-query-param and settings such as ignore-www")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Says why the pages of a file cannot be crawled again.
+fn not_recrawled(error: &RecrawlError) -> String {
+    match error {
+        RecrawlError::OtherFile(_) | RecrawlError::BegunWithoutFile(_) => format!("{error} (--refresh)"),
         other => other.to_string(),
     }
 }
@@ -93,7 +104,7 @@ impl Failure {
                 | StartError::TooLittleMemory { .. }
                 | StartError::Client(ClientError::Options(_))
                 | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
-                | StartError::State(crawler::StateError::OtherRules),
+                | StartError::State(StateError::OtherRules),
             ) => 2,
             Self::Output(error) if error.is_usage() => 2,
             Self::Incomplete(_) => 3,

@@ -187,13 +187,13 @@ pub enum RecrawlError {
     /// The crawl of the state directory repeats another file.
     #[error(
         "{0} is not the file that the crawl in this state directory repeats, and its pages would not be fetched: give the file that the crawl was \
-         begun with, or another directory. To repeat a crawl in its own directory, use --refresh instead of a file"
+         begun with, or another directory. To repeat a crawl in its own directory, use a refresh instead of a file"
     )]
     OtherFile(PathBuf),
     /// The crawl of the state directory was begun without a file.
     #[error(
-        "the crawl in this state directory was begun without --recrawl, so most pages of {0} would not be fetched: give another directory. To \
-         repeat a crawl in its own directory, use --refresh instead of a file"
+        "the crawl in this state directory was begun without a file to recrawl, so most pages of {0} would not be fetched: give another directory. To \
+         repeat a crawl in its own directory, use a refresh instead of a file"
     )]
     BegunWithoutFile(PathBuf),
 }

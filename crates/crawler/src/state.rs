@@ -74,8 +74,8 @@ pub enum StateError {
     NotRead(String),
     /// The crawl was begun under other rules of which URLs are the same. Under these, it would fetch pages twice.
     #[error(
-        "the crawl was begun under other rules of which URLs count as the same: continue it with the same options, such as --sort-query and \
-         --drop-query-param, or start again in another directory"
+        "the crawl was begun under other rules of which URLs count as the same: continue it under the same rules, or start \
+         again in another directory"
     )]
     OtherRules,
     /// The database of the crawl is not there, but files are that stand beside it.

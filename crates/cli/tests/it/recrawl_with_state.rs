@@ -49,6 +49,6 @@ fn another_file_is_refused_with_what_to_do_and_the_same_one_continues() {
     fails(
         &late,
         2,
-        &["begun without --recrawl", &first, "another directory", "--refresh"],
+        &["begun without a file", &first, "another directory", "--refresh"],
     );
 }

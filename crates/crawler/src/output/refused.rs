@@ -18,8 +18,7 @@ use crate::saved_output::SavedOutput;
 const MAX_REMEMBERED_LINES: usize = 1_000_000;
 
 /// What can be done about a forbidden address.
-const PRIVATE_ADDRESS: &str =
-    "the address is not public; --allow-private-addresses fetches it, or name the URL as a seed";
+const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresses, or name the URL as a seed";
 
 /// Writes one JSON object or CSV record per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
 /// `depth`, `detail`.
