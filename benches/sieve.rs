@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use std::hint::black_box;
 use std::time::Instant;
 
-use sieve::Sieve;
+use sieve::{OnSaturation, Sieve};
 
 fn main() {
     // `cargo bench` says so to what it runs.
@@ -27,6 +27,41 @@ fn main() {
             row(size, percent);
         }
     }
+    println!("\ngrown 100 times: push of new URLs, ns, and bits per key; beside it a sieve of the whole capacity");
+    for &size in sizes {
+        grown_row(size);
+    }
+}
+
+/// How many times its first capacity the filter of a grown sieve holds at the end.
+const GROWN: usize = 100;
+
+/// Pushes new URLs into a sieve whose filter grows from a hundredth of them, and into one that has room for all.
+fn grown_row(size: usize) {
+    let urls = urls(size, 0);
+    let push = |sieve: &mut Sieve, url| sieve.push(url);
+    let growing = || {
+        let builder = Sieve::builder().capacity((size / GROWN) as u64);
+        match builder.on_saturation(OnSaturation::Grow).build() {
+            Ok(sieve) => sieve,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let (fresh, _) = time(&urls, new_sieve(size as u64), push, Sieve::pop);
+    let (grown, _) = time(&urls, growing(), push, Sieve::pop);
+    let (fresh_batches, _) = time_batches(&urls, new_sieve(size as u64));
+    let (grown_batches, _) = time_batches(&urls, growing());
+    let mut full: Sieve = growing();
+    full.extend(urls);
+    let seen = full.saturation();
+    println!(
+        "{size:>10}  push {fresh:.0}, grown {grown:.0} ({:.2}x); push_all {fresh_batches:.0}, grown {grown_batches:.0} ({:.2}x); {} layers, {:.1} bits per key, rate {:.4}",
+        grown / fresh,
+        grown_batches / fresh_batches,
+        seen.layers,
+        seen.bits as f64 / size as f64,
+        seen.rate
+    );
 }
 
 fn row(size: usize, percent: usize) {

@@ -200,6 +200,18 @@ impl BloomFilter {
         &mut lines[at]
     }
 
+    /// Returns the block of a key; `None` in the classic layout.
+    #[inline]
+    pub(crate) fn block(&self, digest: Digest) -> Option<&Block> {
+        match self.sizing.layout() {
+            Layout::Blocks => {
+                let blocks = self.memory.blocks();
+                blocks.get(blocks::index(digest, blocks.len() as u64))
+            }
+            Layout::Classic => None,
+        }
+    }
+
     #[inline]
     fn block_mut(&mut self, digest: Digest) -> &mut Block {
         let blocks = self.memory.blocks_mut();

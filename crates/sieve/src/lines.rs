@@ -15,7 +15,7 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
         Notice::Level { next_level_in } if saturation.level < Level::FULL => (log::Level::Info, *next_level_in),
         Notice::Level { next_level_in } => (log::Level::Warn, *next_level_in),
         Notice::Suspicion => (log::Level::Warn, None),
-        Notice::Grown | Notice::Merged(_) => (log::Level::Info, None),
+        Notice::Grown => (log::Level::Info, None),
     };
     // Nothing fills a filter that refuses.
     let next_level_in = next_level_in.filter(|_| policy != OnSaturation::Refuse || saturation.level < Level::FULL);
@@ -68,7 +68,6 @@ impl fmt::Display for Headline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
             Notice::Grown => f.write_str("grown"),
-            Notice::Merged(_) => f.write_str("merged"),
             Notice::Level { .. } | Notice::Suspicion => write!(f, "{}", self.0.level),
         }
     }
@@ -101,16 +100,6 @@ impl fmt::Display for Remedy<'_> {
             return write!(
                 f,
                 ". The filter takes {} bytes",
-                Grouped::exactly(saturation.memory_bytes)
-            );
-        }
-        if let Notice::Merged(before) = notice {
-            return write!(
-                f,
-                ". Its {} layers of {} bytes are {} of {} bytes now",
-                before.layers,
-                Grouped::exactly(before.memory_bytes),
-                saturation.layers,
                 Grouped::exactly(saturation.memory_bytes)
             );
         }

@@ -8,16 +8,17 @@ use crate::bloom::BloomFilter;
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
+use crate::probes::blocks;
 use crate::sizing::{ConfigError, Sizing};
 
 /// The capacity of a layer divided by that of the previous layer.
-pub const GROWTH: u64 = 2;
+pub const GROWTH: u64 = 3;
 
 /// The false-positive rate of a layer divided by that of the previous layer.
 pub const TIGHTENING: f64 = 0.8;
 
 /// The maximum size of the next layer as a multiple of the previous one. It is more than [`GROWTH`] because of rounding.
-const MAX_GROWTH: u64 = 4;
+const MAX_GROWTH: u64 = 5;
 
 /// A Bloom filter without a fixed capacity: when a layer is full, it adds a larger one.
 ///
@@ -27,8 +28,8 @@ const MAX_GROWTH: u64 = 4;
 ///
 /// | | cost |
 /// |---|---|
-/// | insert, contains | one hash; one random access to memory per layer: 7 layers at 100 times the first capacity |
-/// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; together they are 50 to 100 % full |
+/// | insert, contains | one hash; one random access to memory per layer: 5 layers at 100 times the first capacity |
+/// | memory | at 1 %: 14 bits per key in the first layer, 0.6 more in each further one; together they are 33 to 100 % full, and 83 % at 100 times the first capacity |
 /// | adding a layer | mapping new memory; keys are not moved |
 ///
 /// A good first capacity still pays: fewer layers, fewer bits. Behind a [`Sieve`](crate::Sieve), the log has one warning per level of the
@@ -41,7 +42,7 @@ const MAX_GROWTH: u64 = 4;
 /// for n in 0..10_000_u32 {
 ///     seen.insert(&n.to_le_bytes());
 /// }
-/// assert_eq!(seen.layers().len(), 7);
+/// assert_eq!(seen.layers().len(), 5);
 /// assert!(seen.false_positive_rate() < 0.01);
 /// # Ok::<(), sieve::ConfigError>(())
 /// ```
@@ -51,13 +52,12 @@ pub struct ScalableBloomFilter {
     older: Vec<BloomFilter>,
     rate: f64,
     hashing: Hashing,
-    first_capacity: u64,
     max_bytes: Option<u64>,
     /// The sums over the older layers, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
     older_rate: f64,
-    /// New keys that older layers took for seen, or layers that were replaced: they set no bit of the newest.
+    /// New keys that older layers took for seen: they set no bit of the newest.
     hidden: LossMeter,
     grow_at: u64,
     stuck: bool,
@@ -109,15 +109,8 @@ impl ScalableBloomFilter {
     }
 
     /// Returns the keys that its first layer was sized for: the capacity that it was created with.
-    ///
-    /// A file does not have it once layers were [replaced](Self::replace_layers).
     pub fn first_capacity(&self) -> u64 {
-        self.first_capacity
-    }
-
-    /// Sets the capacity that it was created with, after it was read from a file.
-    pub fn set_first_capacity(&mut self, keys: u64) {
-        self.first_capacity = keys;
+        self.older.first().unwrap_or(&self.newest).sizing().capacity()
     }
 
     /// Sets the most memory that all layers may take, in bytes; `None`, the default, for no bound.
@@ -134,57 +127,9 @@ impl ScalableBloomFilter {
     }
 
     /// Returns whether a layer of this size may be added.
-    pub fn has_room_for(&self, sizing: &Sizing) -> bool {
+    fn has_room_for(&self, sizing: &Sizing) -> bool {
         let bytes = self.memory_bytes().saturating_add(sizing.memory_bytes());
         self.max_bytes.is_none_or(|most| bytes <= most)
-    }
-
-    /// Returns the shape of one layer for `capacity` keys, to [replace](Self::replace_layers) all present ones.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Sizing::for_rate`].
-    pub fn merged_sizing(&self, capacity: u64) -> Result<Sizing, ConfigError> {
-        layer_sizing(capacity, self.rate, 0)
-    }
-
-    /// Replaces all layers by one that has the same keys, which the caller has inserted by their [digests](Digest). `lost` is the number
-    /// of new keys that were wrongly dropped so far: they set no bit of the new layer, but count in the estimate.
-    ///
-    /// Behind a [`Sieve`](crate::Sieve), call it in [`Sieve::reshape_filter`](crate::Sieve::reshape_filter).
-    ///
-    /// ```
-    /// use sieve::{BloomFilter, Filter, ScalableBloomFilter};
-    ///
-    /// let mut seen = ScalableBloomFilter::new(100, 0.01)?;
-    /// for n in 0..1_000_u32 {
-    ///     seen.insert(n.to_le_bytes());
-    /// }
-    /// assert_eq!(seen.layers().len(), 4);
-    ///
-    /// let mut merged = BloomFilter::with_hashing(seen.merged_sizing(1_500)?, seen.hashing())?;
-    /// for n in 0..1_000_u32 {
-    ///     merged.insert(n.to_le_bytes());
-    /// }
-    /// seen.replace_layers(merged, 0.0);
-    /// assert_eq!(seen.layers().len(), 1);
-    /// assert!(seen.contains(7_u32.to_le_bytes()));
-    /// # Ok::<(), sieve::ConfigError>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the layer has another hash.
-    pub fn replace_layers(&mut self, layer: BloomFilter, lost: f64) {
-        assert!(
-            layer.hashing() == self.hashing,
-            "a layer of another hash has other bits for the same keys"
-        );
-        let mut merged = Self::with_layer(layer, self.rate, self.hashing);
-        merged.first_capacity = self.first_capacity;
-        merged.max_bytes = self.max_bytes;
-        merged.hidden.resume(lost, 0.0);
-        *self = merged;
     }
 
     /// Returns the keys that all present layers hold at the rate: those in the full layers, and the capacity of the newest.
@@ -252,7 +197,6 @@ impl ScalableBloomFilter {
     fn with_layer(newest: BloomFilter, rate: f64, hashing: Hashing) -> Self {
         Self {
             grow_at: full_at(&newest),
-            first_capacity: newest.sizing().capacity(),
             max_bytes: None,
             newest,
             older: Vec::new(),
@@ -278,8 +222,17 @@ impl ScalableBloomFilter {
 
     #[inline]
     fn older_contain(&self, digest: Digest) -> bool {
+        if self.older.is_empty() {
+            return false;
+        }
+        // Layers with as many probes share the bits of a key within its block, so these are drawn once.
+        let hashes = self.newest.sizing().hashes();
+        let masks = blocks::masks(digest, hashes);
         // The largest layers contain the most keys.
-        self.older.iter().rev().any(|layer| layer.contains_digest(digest))
+        self.older.iter().rev().any(|layer| match layer.block(digest) {
+            Some(block) if layer.sizing().hashes() == hashes => blocks::has_all(block, &masks),
+            _ => layer.contains_digest(digest),
+        })
     }
 
     #[cold]
@@ -370,8 +323,7 @@ impl Filter for ScalableBloomFilter {
             load.memory_bytes += older.memory_bytes;
         }
         load.capacity = Some(self.first_capacity());
-        let has_grown = !self.older.is_empty() || self.newest.sizing().capacity() > self.first_capacity;
-        load.grown_capacity = has_grown.then(|| self.capacity());
+        load.grown_capacity = (!self.older.is_empty()).then(|| self.capacity());
         load.estimated_len = self.estimated_len();
         load.estimate_noise = variance.sqrt();
         load.false_positive_rate = self.false_positive_rate();
@@ -409,8 +361,8 @@ mod tests {
             }
             assert_eq!(
                 filter.layers().len(),
-                7,
-                "1 + 2 + 4 + … + 64 = 127 times the first capacity"
+                5,
+                "1 + 3 + 9 + 27 + 81 = 121 times the first capacity"
             );
             let hits = (0..200_000)
                 .filter(|n| filter.contains(format!("https://example.org/{n}").as_bytes()))
@@ -448,9 +400,9 @@ mod tests {
         let load = filter.load();
         let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
         assert!(off.abs() < 5.0, "{off} standard deviations");
-        assert_eq!(load.layers, 6);
+        assert_eq!(load.layers, 5);
         assert_eq!(load.ones, Filter::ones(&filter));
-        assert!((63_000..64_500).contains(&filter.capacity()), "{}", filter.capacity());
+        assert!((121_000..123_000).contains(&filter.capacity()), "{}", filter.capacity());
     }
 
     #[test]
@@ -501,14 +453,6 @@ mod tests {
         }
         assert!(!filter.is_stuck() && filter.memory_bytes() > 12 << 10);
         assert!((0_u64..10_000).all(|n| filter.contains(n.to_le_bytes())));
-    }
-
-    #[test]
-    #[should_panic(expected = "another hash")]
-    fn a_layer_of_another_hash_is_not_taken() {
-        let mut filter = ScalableBloomFilter::new(1_000, 0.01).unwrap();
-        let layer = BloomFilter::with_hashing(filter.newest().sizing(), Hashing::Murmur3 { seed: 8 }).unwrap();
-        filter.replace_layers(layer, 0.0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::sizing::{ConfigError, Sizing};
 pub enum SeenSet {
     /// Of a fixed capacity: it wrongly drops more and more keys past it, or refuses them.
     Fixed(BloomFilter),
-    /// Growing by layers, each twice as large as the one before: its rate stays, and its memory grows.
+    /// Growing by layers, each three times as large as the one before: its rate stays, and its memory grows.
     Growing(ScalableBloomFilter),
     /// An exact filter, which stores every key. It cannot be saved: see [`Snapshot`](crate::Snapshot).
     Exact(ExactFilter),

@@ -15,11 +15,10 @@ pub use saving::Counters;
 
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
-use crate::lines;
 use crate::loss::LossMeter;
 use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Fifo, Queue};
-use crate::saturation::{Notice, Saturation, Watch};
+use crate::saturation::{Saturation, Watch};
 use crate::seen_set::SeenSet;
 
 /// The numbers of items that were accepted, seen and refused.
@@ -265,21 +264,6 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// It serves programs that push again what was pushed and logged before, such as from a journal.
     pub fn set_silent(&mut self, is_silent: bool) {
         self.is_silent = is_silent;
-    }
-
-    /// Changes the filter into one of another shape with the same keys, such as [fewer
-    /// layers](crate::ScalableBloomFilter::replace_layers). The closure also takes the estimated number of keys that were lost so far.
-    ///
-    /// All counts continue. If it has fewer layers then, one line of the log says so.
-    pub fn reshape_filter(&mut self, reshape: impl FnOnce(&mut F, f64)) {
-        let before = self.filter.load();
-        reshape(&mut self.filter, self.loss.lost());
-        self.loss.refresh();
-        let saturation = self.saturation();
-        self.watch.reshaped(&saturation, |keys| self.filter.ones_above(keys));
-        if saturation.layers < before.layers && !self.is_silent {
-            lines::report(&saturation, &Notice::Merged(before), self.on_saturation);
-        }
     }
 
     /// Returns the filter.

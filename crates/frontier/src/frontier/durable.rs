@@ -22,7 +22,6 @@ mod error;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod growth;
 mod keys;
 mod lifted;
 mod memory;
@@ -43,7 +42,6 @@ mod seen;
 mod seen_set;
 mod shelf;
 mod sizes;
-mod sparse;
 mod state;
 mod tests;
 mod unsynced;

@@ -48,7 +48,7 @@ impl Frontier {
         }
         if self.sieve.contains(key) {
             return Why::Seen {
-                false_positive_rate: self.chance_of_mistake(key),
+                false_positive_rate: self.sieve.saturation().rate,
             };
         }
         let link = Link::found(url.clone(), 0, "".into());

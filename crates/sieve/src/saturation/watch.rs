@@ -47,12 +47,6 @@ impl Watch {
         self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
     }
 
-    /// Continues over another filter with the same keys. Levels that were reported are not reported again.
-    pub(crate) fn reshaped(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
-        self.layers = saturation.layers;
-        self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
-    }
-
     /// Takes the time, for the forecasts; the first call starts the pace.
     pub(crate) fn set_now(&mut self, now: Duration, estimated: impl Fn() -> f64) {
         self.now = Some(now);
@@ -146,6 +140,4 @@ pub(crate) enum Notice {
     Suspicion,
     /// The filter has added a layer between two levels.
     Grown,
-    /// Layers were merged into fewer; what they were before.
-    Merged(Load),
 }

@@ -75,10 +75,6 @@ pub(super) enum Call<'a> {
     ReleaseLeases {
         now: Time,
     },
-    /// The layers of the seen-set became one, with room for this number of keys.
-    MergeLayers {
-        capacity: u64,
-    },
     /// A retry of pages without an answer begins, which ends before this row of records.
     BeginRetry {
         end: u64,

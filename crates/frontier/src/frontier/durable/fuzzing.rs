@@ -110,7 +110,7 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
     let mut reader = HostReader::new(&parse);
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
-    let keys = SharedKeys::new(store(), false, KEY_SIZES);
+    let keys = SharedKeys::new(store(), KEY_SIZES);
     let most = encoded.seen_set.len() as u64;
     let seen_set = decode_seen_set(&mut encoded.seen_set.as_slice(), most, &config()).ok()?;
     let seen_set = with_keys(seen_set, &config(), Some(keys));
@@ -277,8 +277,8 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
             records.push(bytes);
         }
     }
-    let mut sparse = SeenSet::growing(10_000, 0.01, config().hashing).ok()?;
-    sparse.insert(b"https://a.example/");
-    let sparse = encode_seen_set(&sparse).ok()?;
-    Some([rows, vec![with_hosts], vec![state.seen_set, sparse], records])
+    let mut growing = SeenSet::growing(10_000, 0.01, config().hashing).ok()?;
+    growing.insert(b"https://a.example/");
+    let growing = encode_seen_set(&growing).ok()?;
+    Some([rows, vec![with_hosts], vec![state.seen_set, growing], records])
 }

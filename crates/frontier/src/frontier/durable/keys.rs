@@ -1,4 +1,4 @@
-//! The digests of all accepted keys: in memory those of the last rows, the others in the store as sorted runs.
+//! The digests of all keys of an exact seen-set: in memory those of the last rows, the others in the store as sorted runs.
 //!
 //! | where | digests of | written |
 //! |---|---|---|
@@ -15,7 +15,6 @@
 mod compaction;
 mod fresh;
 mod list;
-mod merged_layer;
 mod run;
 mod writing;
 
@@ -27,7 +26,6 @@ use compaction::Compaction;
 use fresh::Fresh;
 pub(super) use list::check;
 use list::{END_OF_RUNS, RunList};
-use merged_layer::LayerBuilder;
 use run::{Run, RunWriter};
 
 use super::removal::Removal;
@@ -73,19 +71,14 @@ impl SharedKeys {
     }
 
     /// Makes an empty set.
-    pub(super) fn new(store: SharedStore, is_looked_up: bool, sizes: KeySizes) -> Self {
-        Self(Arc::new(Mutex::new(Keys::new(store, is_looked_up, sizes))))
+    pub(super) fn new(store: SharedStore, sizes: KeySizes) -> Self {
+        Self(Arc::new(Mutex::new(Keys::new(store, sizes))))
     }
 
     /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
-    pub(super) fn load(
-        store: SharedStore,
-        is_looked_up: bool,
-        sizes: KeySizes,
-        covered: u64,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn load(store: SharedStore, sizes: KeySizes, covered: u64) -> Result<Self, StoreError> {
         let list = RunList::read(&store)?;
-        let mut keys = Keys::new(store, is_looked_up, sizes);
+        let mut keys = Keys::new(store, sizes);
         // Above what a run left that was not finished: that is removed in slices.
         let left = keys.store.lock().last(Space::Digest, MAX_KEY)?;
         keys.next_run = left.map_or(0, |(key, _)| run::number(key) + 1).max(list.next_run);
@@ -141,7 +134,6 @@ pub(super) struct Keys {
     checkpoint_row: u64,
     /// At most one of each tier.
     compactions: Vec<Compaction>,
-    layer: Option<LayerBuilder>,
     /// Runs that were merged.
     removal: Removal,
     verified: Box<[u128]>,
@@ -155,11 +147,11 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    fn new(store: SharedStore, is_looked_up: bool, sizes: KeySizes) -> Self {
+    fn new(store: SharedStore, sizes: KeySizes) -> Self {
         Self {
             store,
             sizes,
-            fresh: Fresh::new(is_looked_up),
+            fresh: Fresh::default(),
             frozen: VecDeque::new(),
             runs: Vec::new(),
             ahead: Vec::new(),
@@ -167,13 +159,8 @@ impl Keys {
             settled: 0,
             checkpoint_row: 0,
             compactions: Vec::new(),
-            layer: None,
             removal: Removal::default(),
-            verified: if is_looked_up {
-                vec![0; VERIFIED].into()
-            } else {
-                Box::default()
-            },
+            verified: vec![0; VERIFIED].into(),
             of_row: 0,
             is_changed: false,
             has_leftovers: false,
@@ -188,19 +175,11 @@ impl Keys {
         (self.fresh.len() + frozen) as u64 + runs
     }
 
-    /// Returns whether digests are looked up, and not only stored.
-    pub(super) fn are_looked_up(&self) -> bool {
-        !self.verified.is_empty()
-    }
-
     /// Adds a digest that is not there.
     pub(super) fn add(&mut self, digest: u128) {
-        self.fresh.add(digest);
+        self.fresh.insert(digest);
         self.remember(digest);
         self.of_row += 1;
-        if let Some(layer) = &mut self.layer {
-            layer.add(digest);
-        }
     }
 
     /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`error`](Self::error) says why.
@@ -228,7 +207,7 @@ impl Keys {
     fn is_surely_there(&self, digest: u128) -> bool {
         let known = self.verified.get(self.slot(digest));
         // Zero is an empty slot.
-        known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(digest)
+        known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(&digest)
     }
 
     /// Remembers that a digest is there.
@@ -242,11 +221,6 @@ impl Keys {
     /// Returns the place of a digest among those that are known to be there.
     fn slot(&self, digest: u128) -> usize {
         (digest as usize) % self.verified.len().max(1)
-    }
-
-    /// Returns whether a digest was found.
-    pub(super) fn is_found(&self, digest: u128) -> bool {
-        self.fresh.contains(digest) || self.look_up(digest).unwrap_or(false)
     }
 
     fn look_up(&self, digest: u128) -> Result<bool, StoreError> {
@@ -267,7 +241,7 @@ impl Keys {
         self.error.take()
     }
 
-    pub(super) fn set_error(&mut self, error: StoreError) {
+    fn set_error(&mut self, error: StoreError) {
         self.error.get_or_insert(error);
     }
 

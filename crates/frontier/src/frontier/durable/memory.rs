@@ -3,23 +3,16 @@
 use sieve::Filter as _;
 
 use super::super::Frontier;
-use super::restore::{looks_up, stores_keys};
 use super::sizes::Sizes;
 use crate::config::{ConfigError, FrontierConfig};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
 const STORE_BYTES: u64 = 24 << 20;
-/// The digests of the last keys and where the others lie, if the seen-set needs its keys to grow.
-const KEY_BYTES: u64 = 32 << 20;
-/// The same if they are looked up: as a set, with those that were looked up last.
-const LOOKED_UP_KEY_BYTES: u64 = 64 << 20;
+/// The digests of the last keys of an exact seen-set, those that were looked up last, and where the others lie.
+const KEY_BYTES: u64 = 64 << 20;
 /// The fewest bytes for hosts in memory.
 const LEAST_HOST_BYTES: u64 = 8 << 20;
-
-fn bytes_of_keys(are_looked_up: bool) -> u64 {
-    if are_looked_up { LOOKED_UP_KEY_BYTES } else { KEY_BYTES }
-}
 
 impl FrontierConfig {
     /// Returns the least [`max_memory`](Self::max_memory) in bytes: for the store, some hosts, and the seen-set at its capacity with the
@@ -48,8 +41,7 @@ impl FrontierConfig {
 
     /// Returns the bytes of the digests of keys.
     fn key_bytes(&self) -> u64 {
-        let are_looked_up = stores_keys(self).then(|| looks_up(self));
-        are_looked_up.map_or(0, bytes_of_keys)
+        if self.exact { KEY_BYTES } else { 0 }
     }
 
     /// Returns the bytes of the seen-set at its capacity.
@@ -92,14 +84,13 @@ impl Frontier {
 
     fn memory_report_of(&self, bound: Option<u64>) -> MemoryReport {
         let hosts = self.sieve.queue().hosts().memory();
-        let keys = self.sieve.filter().keys();
         MemoryReport {
             bound,
             seen_set: self.sieve.filter().load().memory_bytes,
             hosts: hosts.residents,
             host_names: hosts.names,
             fingerprints: self.clusters.bytes(),
-            store: STORE_BYTES + keys.map_or(0, |keys| bytes_of_keys(keys.lock().are_looked_up())),
+            store: STORE_BYTES + self.sieve.filter().keys().map_or(0, |_| KEY_BYTES),
             hosts_on_disk: hosts.evicted,
         }
     }

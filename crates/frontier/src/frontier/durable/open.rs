@@ -4,7 +4,7 @@ use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::restore::{looks_up, restore, stores_keys};
+use super::restore::restore;
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -45,7 +45,7 @@ pub(super) fn open(
     let store = SharedStore::new(store);
     let Some(restored) = restore(&store, parse, sizes, true)? else {
         let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
-        let keys = stores_keys(&config).then(|| SharedKeys::new(store.clone(), looks_up(&config), sizes.keys));
+        let keys = config.exact.then(|| SharedKeys::new(store.clone(), sizes.keys));
         let state = fresh.encode_without_seen_set(0)?;
         let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
         let empty = HostTable::default();

@@ -103,7 +103,6 @@ impl Frontier {
             }
             Call::ReleaseLeases { now } => self.release_leases(*now).is_ok(),
             Call::GiveBack { leases, now, ended } => self.give_back(leases, *now).ok()? == *ended,
-            Call::MergeLayers { capacity } => self.merge_layers_again(*capacity),
         })
     }
 

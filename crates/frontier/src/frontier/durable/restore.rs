@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sieve::{OnSaturation, SeenSet};
+use sieve::SeenSet;
 
 use super::super::Frontier;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
@@ -64,16 +64,6 @@ pub(super) fn restore(
     Ok(Some(restored))
 }
 
-/// Returns whether a frontier stores the digests of its keys: to look them up, or to build a larger filter of them.
-pub(super) fn stores_keys(config: &FrontierConfig) -> bool {
-    looks_up(config) || config.on_saturation == OnSaturation::Grow
-}
-
-/// Returns whether digests are looked up: what the filter takes for seen.
-pub(super) fn looks_up(config: &FrontierConfig) -> bool {
-    config.exact
-}
-
 /// Restores the frontier as it was at the checkpoint.
 pub(super) fn restore_checkpoint(
     shared: &SharedStore,
@@ -89,8 +79,9 @@ pub(super) fn restore_checkpoint(
     let hosts = hosts(&**store, &manifest, parse)?;
     // The calls of the journal read segments and keys.
     drop(store);
-    let keys =
-        stores_keys(&config).then(|| SharedKeys::load(shared.clone(), looks_up(&config), sizes.keys, manifest.covered));
+    let keys = config
+        .exact
+        .then(|| SharedKeys::load(shared.clone(), sizes.keys, manifest.covered));
     let keys = keys.transpose()?;
     let restored = Restored::at_checkpoint(
         &state,

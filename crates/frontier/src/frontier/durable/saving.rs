@@ -72,7 +72,6 @@ impl Frontier {
         now: Time,
         sync: bool,
     ) -> Result<(), FrontierError> {
-        self.tend_layers(durable)?;
         let is_new = !durable.calls.is_empty() || durable.attachment != attachment;
         if !is_new && !sync {
             return Ok(());

@@ -1,19 +1,17 @@
 //! The seen-set of a durable frontier: a filter, and the digests of the keys that it took.
 
-use sieve::{Digest, Filter, Load, ScalableBloomFilter, SeenSet};
+use sieve::{Digest, Filter, Load, SeenSet};
 
 use super::keys::SharedKeys;
-use crate::config::FrontierConfig;
 
-/// A filter that keeps the digest of each key that it accepts, if it was given a place for them.
+/// A filter; an exact one keeps the digest of each key that it accepts.
 ///
 /// An exact one answers "new" by its filter alone, and looks up each "seen".
 #[derive(Debug)]
 pub(in crate::frontier) struct Seen {
     filter: SeenSet,
+    /// The digests of an exact one.
     keys: Option<SharedKeys>,
-    /// Whether a "seen" of the filter is looked up.
-    is_exact: bool,
     /// The keys of an exact one.
     accepted: u64,
 }
@@ -23,20 +21,18 @@ impl From<SeenSet> for Seen {
         Self {
             filter,
             keys: None,
-            is_exact: false,
             accepted: 0,
         }
     }
 }
 
 impl Seen {
-    /// Makes one of a filter and the digests of its keys.
-    pub(super) fn with_keys(filter: SeenSet, keys: SharedKeys, config: &FrontierConfig) -> Self {
+    /// Makes an exact one of a filter and the digests of its keys.
+    pub(super) fn with_keys(filter: SeenSet, keys: SharedKeys) -> Self {
         let accepted = keys.lock().len();
         Self {
             filter,
             keys: Some(keys),
-            is_exact: config.exact,
             accepted,
         }
     }
@@ -51,32 +47,9 @@ impl Seen {
         self.filter
     }
 
-    /// Returns the filter, if it grows.
-    pub(super) fn growing(&self) -> Option<&ScalableBloomFilter> {
-        match &self.filter {
-            SeenSet::Growing(growing) => Some(growing),
-            _ => None,
-        }
-    }
-
-    /// Returns the filter, if it grows.
-    pub(super) fn growing_mut(&mut self) -> Option<&mut ScalableBloomFilter> {
-        match &mut self.filter {
-            SeenSet::Growing(growing) => Some(growing),
-            _ => None,
-        }
-    }
-
-    /// Returns the digests, if they are kept.
+    /// Returns the digests, if it is exact.
     pub(super) fn keys(&self) -> Option<&SharedKeys> {
         self.keys.as_ref()
-    }
-
-    /// Returns whether a key is surely seen: its digest was found.
-    pub(super) fn has_surely_seen(&self, key: &[u8]) -> bool {
-        let digest = self.filter.digest(key).into();
-        let keys = self.keys.as_ref();
-        keys.is_some_and(|keys| keys.lock().is_found(digest))
     }
 }
 
@@ -99,7 +72,7 @@ impl Filter for Seen {
         let Some(keys) = &self.keys else { return is_new };
         let mut keys = keys.lock();
         // The bits of a key that was taken for seen are set already.
-        if !is_new && (!self.is_exact || keys.contains(digest.into())) {
+        if !is_new && keys.contains(digest.into()) {
             return false;
         }
         keys.add(digest.into());
@@ -109,13 +82,13 @@ impl Filter for Seen {
 
     fn contains(&self, key: &[u8]) -> bool {
         let digest = self.filter.digest(key).into();
-        let keys = self.keys.as_ref().filter(|_| self.is_exact);
+        let keys = self.keys.as_ref();
         self.filter.contains(key) && keys.is_none_or(|keys| keys.lock().contains(digest))
     }
 
     /// Measures the filter; an exact one is never full nor wrong, whatever its filter is.
     fn load(&self) -> Load {
-        if !self.is_exact {
+        if self.keys.is_none() {
             return self.filter.load();
         }
         let mut load = Load::default();
@@ -131,7 +104,7 @@ impl Filter for Seen {
 
     #[inline]
     fn ones(&self) -> u64 {
-        if self.is_exact {
+        if self.keys.is_some() {
             self.accepted
         } else {
             self.filter.ones()
@@ -140,11 +113,11 @@ impl Filter for Seen {
 
     #[inline]
     fn layers(&self) -> u32 {
-        if self.is_exact { 1 } else { self.filter.layers() }
+        if self.keys.is_some() { 1 } else { self.filter.layers() }
     }
 
     fn ones_above(&self, keys: f64) -> Option<u64> {
-        if self.is_exact {
+        if self.keys.is_some() {
             Some(keys as u64 + 1)
         } else {
             self.filter.ones_above(keys)

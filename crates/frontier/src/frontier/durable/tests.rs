@@ -9,7 +9,6 @@ mod crash_images;
 mod damage;
 mod each_option;
 mod eviction;
-mod growth;
 mod hosts_of_a_site;
 mod keys;
 mod numbers;

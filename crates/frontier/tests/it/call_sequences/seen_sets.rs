@@ -12,7 +12,7 @@ pub(crate) enum SeenSet {
     Fixed,
     /// Exact, with a filter of so many keys that is wrong half of the time even before it is full.
     Exact(u64),
-    /// Growing from so many keys: its layers are merged.
+    /// Growing from so many keys.
     Growing(u64),
 }
 

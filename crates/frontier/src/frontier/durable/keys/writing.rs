@@ -8,10 +8,11 @@ use crate::store::{Batch, MAX_KEY, StoreError};
 impl Keys {
     /// Freezes the digests of the rows up to this one: they become a run.
     pub(in super::super) fn freeze(&mut self, last_row: u64) {
-        let digests = self.fresh.take_sorted();
-        if digests.is_empty() {
+        if self.fresh.is_empty() {
             return;
         }
+        let mut digests: Vec<_> = std::mem::take(&mut self.fresh).into_iter().collect();
+        digests.sort_unstable();
         let writer = self.next_writer();
         self.frozen.push_back(Frozen {
             digests,
@@ -55,12 +56,7 @@ impl Keys {
         let removes = |_: &usize| self.removal.write(batch);
         (0..4 + 8 * parts).take_while(removes).for_each(drop);
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
-        if self.layer.is_some() {
-            // Meanwhile no run may be removed.
-            self.build_layer(4 * self.sizes.parts_at_once + 4 * parts)?;
-        } else {
-            self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
-        }
+        self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
         if std::mem::take(&mut self.is_changed) {
             self.list().write(batch)?;
         }

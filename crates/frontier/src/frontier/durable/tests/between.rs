@@ -1,6 +1,5 @@
-//! Where keys, layers, hosts and the store meet: kills and errors at the moments between them.
+//! Where keys, hosts and the store meet: kills and errors at the moments between them.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use sieve::OnSaturation;
@@ -28,19 +27,6 @@ const SIZES: Sizes = Sizes {
     ..SMALL
 };
 
-/// A growing filter whose first layer is wrong about a fifth of the new keys when it is full.
-fn often_wrong() -> FrontierConfig {
-    FrontierConfig {
-        exact: false,
-        capacity: 9_000,
-        false_positive_rate: 0.99,
-        on_saturation: OnSaturation::Grow,
-        max_queued: u64::MAX,
-        per_host: NonZeroU32::MAX,
-        ..config()
-    }
-}
-
 fn open(recorder: &Recorder, config: FrontierConfig, sizes: Sizes) -> Result<Frontier, OpenError> {
     let parse: ParseRules = Arc::new(parse);
     let opened = super::super::open::open(Box::new(recorder.clone()), config, START, &parse, sizes)?;
@@ -52,13 +38,6 @@ fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
     numbers
         .map(|n| Link::found(page(n), 1, "http://site.example/".into()))
         .collect()
-}
-
-fn offer(frontier: &mut Frontier, numbers: std::ops::Range<usize>) {
-    for first in numbers.step_by(40) {
-        frontier.offer(&links(first..first + 40), START).unwrap();
-        frontier.persist(b"", START).unwrap();
-    }
 }
 
 /// Fetches what is due, up to `at_once` pages in each row. Returns the number of pages.
@@ -75,26 +54,6 @@ fn fetch_all(frontier: &mut Frontier, now: Time, at_once: usize) -> usize {
         frontier.persist(b"", now).unwrap();
     }
     fetched
-}
-
-#[test]
-fn an_exact_frontier_opens_after_a_kill_behind_the_beginning_of_a_merge() {
-    let recorder = Recorder::default();
-    let config = FrontierConfig {
-        exact: true,
-        ..often_wrong()
-    };
-    let mut frontier = open(&recorder, config.clone(), SIZES).unwrap();
-    let is_building = |frontier: &Frontier| frontier.sieve.filter().keys().unwrap().lock().is_building();
-    let mut offered = 0;
-    while !is_building(&frontier) {
-        offer(&mut frontier, offered..offered + 40);
-        offered += 40;
-        assert!(offered < 100_000);
-    }
-    drop(frontier);
-    let opened = open(&recorder, config, SIZES);
-    assert!(opened.is_ok(), "after {offered}: {}", opened.unwrap_err());
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Written {
         let recorder = Recorder::default();
         let store = SharedStore::new(Box::new(recorder.clone()));
         Self {
-            keys: SharedKeys::new(store, true, SIZES),
+            keys: SharedKeys::new(store, SIZES),
             recorder,
             row: 0,
             next: 0,
@@ -78,7 +78,7 @@ impl Written {
     /// Opens the store again, and makes the calls since the last checkpoint again.
     fn kill(&mut self) {
         let store = SharedStore::new(Box::new(self.recorder.clone()));
-        self.keys = SharedKeys::load(store, true, SIZES, self.covered).unwrap();
+        self.keys = SharedKeys::load(store, SIZES, self.covered).unwrap();
         self.begun = None;
         self.check(self.covered);
         for row in self.covered + 1..=self.row {
