@@ -212,11 +212,6 @@ impl Summary {
         }
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
-        let earlier = report.refused_earlier.iter();
-        missing.extend(earlier.map(|(why, links)| Missing::RefusedEarlier {
-            why: *why,
-            links: *links,
-        }));
         let saturation = &report.saturation;
         if saturation.may_have_lost() {
             missing.push(Missing::Dropped {
@@ -224,6 +219,7 @@ impl Summary {
                 enough: rounded_up((saturation.estimated * 2.0) as u64),
             });
         }
+        let mut is_lifted = report.refused_earlier;
         for (why, option) in [
             (Refusal::QueueFull, "max_queued"),
             (Refusal::TooManyHosts, "max_hosts"),
@@ -231,18 +227,16 @@ impl Summary {
             (Refusal::HostDown, "max_host_downtime"),
         ] {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
-            // Those under an earlier limit have a line of their own.
-            let under_earlier = report.refused_earlier.get(&why).copied().unwrap_or_default();
-            let links = (of(&report.links) + of(&report.sitemaps)).saturating_sub(under_earlier);
-            if links == 0 {
-                continue;
+            let links = of(&report.links) + of(&report.sitemaps);
+            // All origins have been asked again since.
+            if why == Refusal::HostDown && report.origins_given_up == 0 {
+                is_lifted |= links > 0;
+            } else if links > 0 {
+                missing.push(Missing::Refused { why, links, option });
             }
-            // All of them have been asked again since.
-            let is_lifted = why == Refusal::HostDown && report.origins_given_up == 0;
-            missing.push(match is_lifted {
-                true => Missing::RefusedEarlier { why, links },
-                false => Missing::Refused { why, links, option },
-            });
+        }
+        if is_lifted {
+            missing.push(Missing::RefusedEarlier);
         }
         missing
     }

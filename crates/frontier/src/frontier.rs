@@ -105,8 +105,8 @@ pub struct Frontier {
     /// The latest time of a call.
     latest: Time,
     records_read: RecordsRead,
-    /// Links that earlier runs have refused, by limits that were lifted since.
-    refused_earlier: BTreeMap<Refusal, durable::RefusedEarlier>,
+    /// Whether earlier runs have refused links by limits that were widened since.
+    refused_earlier: bool,
 }
 
 impl Frontier {
@@ -155,7 +155,7 @@ impl Frontier {
             durable: None,
             latest: Time::EPOCH,
             records_read: RecordsRead::default(),
-            refused_earlier: BTreeMap::new(),
+            refused_earlier: false,
         })
     }
 

@@ -116,9 +116,9 @@ pub struct Report {
     pub postponed_prefixes: u64,
     /// Path prefixes that were closed because of too many near-duplicates.
     pub closed_prefixes: u64,
-    /// Links that earlier runs over the directory have refused by a limit that a later run has lifted, by reason: what was refused is not
-    /// offered again. For [`Refusal::HostBudget`], pages that were dropped are among them.
-    pub refused_earlier: BTreeMap<Refusal, u64>,
+    /// Whether earlier runs over the directory have refused links, or dropped pages, by a limit that a later run has widened: they are
+    /// not offered again.
+    pub refused_earlier: bool,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
     /// What a frontier with a directory takes in memory; `None` without one.

@@ -24,7 +24,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     let why = crawl.frontier.why(&url, now());
     let place = crawl.frontier.place_in_queue(&url);
     let report = crawl.frontier.report();
-    let was_refused = !report.refused_earlier.is_empty();
+    let was_refused = report.refused_earlier;
     let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);

@@ -342,21 +342,11 @@ fn a_queue_that_may_be_longer_in_the_next_run_does_not_ask_for_a_longer_one_agai
 #[test]
 fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_not_offered_again() {
     let (seed, folder) = (site(), folder("state-lifted"));
-    for (name, limit, other, why) in [
-        ("depth", ["--max-depth", "1"], ["--max-depth", "9"], "too_deep"),
-        (
-            "include",
-            ["--include", "/1$"],
-            ["--include", "/[0-9]*$"],
-            "not_included",
-        ),
-        ("exclude", ["--exclude", "/1$"], ["--exclude", "/2$"], "excluded"),
-        (
-            "host",
-            ["--max-pages-per-host", "3"],
-            ["--max-pages-per-host", "99"],
-            "host_budget",
-        ),
+    for (name, limit, other) in [
+        ("depth", ["--max-depth", "1"], ["--max-depth", "9"]),
+        ("include", ["--include", "/1$"], ["--include", "/[0-9]*$"]),
+        ("exclude", ["--exclude", "/1$"], ["--exclude", "/2$"]),
+        ("host", ["--max-pages-per-host", "3"], ["--max-pages-per-host", "99"]),
     ] {
         let (state, pages) = (path(&folder, name), path(&folder, &format!("{name}.jsonl")));
         let with =
@@ -374,7 +364,7 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
         fails(&[&with(&other)[..], &["--fail-on-incomplete"]].concat(), 3, &[]);
         let status = succeeds(&["status", "--json", &state]).stdout;
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-        assert!(status["refused_earlier"][why].as_u64() > Some(0), "{status}");
+        assert_eq!(status["refused_earlier"], true, "{status}");
         assert!(succeeds(&["status", &state]).stdout.contains("refused earlier"));
     }
     // A limit that refuses more has refused nothing that it would not refuse now.

@@ -48,12 +48,7 @@ pub enum Missing {
     },
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
-    RefusedEarlier {
-        /// Which limit.
-        why: Refusal,
-        /// The number of links. A URL counts once for each page that linked to it.
-        links: u64,
-    },
+    RefusedEarlier,
     /// Links were refused because a limit was reached, or because their origin was given up.
     Refused {
         /// Which limit.
@@ -115,13 +110,9 @@ impl Missing {
                 let capacity = name("capacity");
                 write!(f, ", and what only they link to is missing (set {capacity} {enough})")
             }
-            Self::RefusedEarlier { why, links } => {
-                let links = counted(*links, "link");
-                write!(
-                    f,
-                    "refused in an earlier run, by a limit that was lifted since: {links}, {why} (a crawl in a new directory finds them)"
-                )
-            }
+            Self::RefusedEarlier => f.write_str(
+                "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
+            ),
             Self::Refused { why, links, option } => {
                 write!(f, "{why}: {} refused (raise {})", counted(*links, "link"), name(option))
             }

@@ -23,7 +23,6 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod keys;
-mod lifted;
 mod memory;
 mod open;
 mod options;
@@ -54,7 +53,6 @@ use calls::Call;
 use checkpoint::Checkpointer;
 pub use due::Requeued;
 pub use error::OpenError;
-pub(super) use lifted::RefusedEarlier;
 pub use open::Opened;
 pub use record::{PageEnd, PageRecord};
 pub use refresh::Refreshed;

@@ -1,7 +1,6 @@
 //! One host: its origins, its times, its budget.
 
 pub(super) mod budget;
-mod copied;
 mod delayed;
 mod memory;
 mod origins;

@@ -263,18 +263,6 @@ impl OriginQueue {
             .any(|entry| entry.key() == key)
     }
 
-    /// Visits the packed queues: pages, then postponed ones.
-    pub(crate) fn packed(&self) -> impl Iterator<Item = &PackedEntries> {
-        let postponed = self.rare.as_deref().map(|rare| &rare.postponed);
-        std::iter::once(&self.pages).chain(postponed)
-    }
-
-    /// Returns the packed queues: of pages, and of postponed ones, if there are any.
-    pub(crate) fn packed_mut(&mut self) -> (&mut PackedEntries, Option<&mut PackedEntries>) {
-        let postponed = self.rare.as_deref_mut().map(|rare| &mut rare.postponed);
-        (&mut self.pages, postponed)
-    }
-
     /// Returns the number of postponed pages.
     pub(crate) fn postponed_len(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())

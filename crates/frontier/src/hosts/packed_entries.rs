@@ -13,7 +13,6 @@
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
 mod closed;
-mod copied;
 mod record;
 mod refreshes;
 mod shelf;
@@ -58,9 +57,6 @@ pub(crate) struct PackedEntries {
     len: u32,
     /// How many of them were fetched in this crawl before.
     refreshes: u32,
-    /// How many bytes of the open segment the last copy of the host has.
-    #[serde(skip)]
-    copied: u32,
 }
 
 impl PackedEntries {
@@ -153,7 +149,7 @@ impl PackedEntries {
                 self.head = 0;
                 if is_open {
                     self.open = Vec::new();
-                    (self.referrer_at, self.copied) = (0, 0);
+                    self.referrer_at = 0;
                 } else {
                     self.drop_oldest(origin_ref.shelf);
                 }
@@ -189,7 +185,7 @@ impl PackedEntries {
     fn close(&mut self, shelf: Option<&dyn Shelf>) {
         let open = std::mem::take(&mut self.open).into_boxed_slice();
         self.closed.get_or_insert_default().push(open, shelf);
-        (self.referrer_at, self.copied) = (0, 0);
+        self.referrer_at = 0;
     }
 
     fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {

@@ -7,7 +7,6 @@
 mod copy;
 mod eviction;
 mod facts;
-mod mark;
 mod reference;
 mod rows;
 mod workbench;
@@ -23,7 +22,7 @@ pub(crate) use copy::{HostReader, HostsError};
 pub(crate) use facts::Facts;
 pub(crate) use reference::HostRef;
 pub(crate) use rows::RowSizes;
-use {copy::HostCopy, mark::CopyMark, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
+use {copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]
@@ -145,7 +144,7 @@ impl HostTable {
     }
 
     fn insert(&mut self, key: HostKey, host: Host) -> usize {
-        let mut resident = Resident::new(host, self.copy.mark_of_new());
+        let mut resident = Resident::new(host, self.copy.number());
         if self.rows.are_used() {
             self.workbench.add(&key, &mut resident);
         }
@@ -169,7 +168,7 @@ impl HostTable {
         let host = self.rows.read(key.as_str(), evicted)?;
         self.rows.leave(evicted);
         self.copy.before_change(key, slot);
-        let mut resident = Resident::new(host, slot.mark());
+        let mut resident = Resident::new(host, *slot.copied_in());
         self.workbench.add(key, &mut resident);
         *slot = Slot::Resident(Box::new(resident));
         Some(())
@@ -230,10 +229,11 @@ impl Slot {
         }
     }
 
-    fn mark_mut(&mut self) -> &mut CopyMark {
+    /// The number of the last copy in which it is.
+    fn copied_in(&mut self) -> &mut u32 {
         match self {
-            Self::Resident(resident) => &mut resident.mark,
-            Self::Evicted(evicted) => &mut evicted.mark,
+            Self::Resident(resident) => &mut resident.copied_in,
+            Self::Evicted(evicted) => &mut evicted.copied_in,
         }
     }
 
@@ -241,13 +241,6 @@ impl Slot {
         match self {
             Self::Resident(_) => None,
             Self::Evicted(evicted) => Some(evicted),
-        }
-    }
-
-    fn mark(&self) -> CopyMark {
-        match self {
-            Self::Resident(resident) => resident.mark,
-            Self::Evicted(evicted) => evicted.mark(),
         }
     }
 }

@@ -170,7 +170,7 @@ impl Checkpointer {
         config: &FrontierConfig,
         attachment: &[u8],
     ) -> Result<(), serde_json::Error> {
-        hosts.begin_copy(true);
+        hosts.begin_copy();
         self.generation += 1;
         let count = |bytes: &[u8]| bytes.len().div_ceil(self.sizes.part_bytes) as u64;
         let manifest = Manifest {

@@ -122,7 +122,7 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
 fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
     let state = frontier.encode_state(0).ok()?;
     let hosts = frontier.hosts().table_mut();
-    hosts.begin_copy(true);
+    hosts.begin_copy();
     Some((state, hosts.copy_more(usize::MAX).ok()?.hosts))
 }
 

@@ -80,7 +80,8 @@ pub(super) fn open(
         (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes)?;
         shelf.continue_from(&before);
         frontier.share_memory(&config, sizes);
-        frontier.keep_refusals(&restored.config, &config)?;
+        let mut widened = options::widened(&restored.config, &config);
+        frontier.refused_earlier |= widened.any(|why| frontier.has_refused(why));
     }
     let last_part = store.lock().last_key(Space::Checkpoint);
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);

@@ -6,8 +6,10 @@ use std::num::NonZeroU32;
 
 use sieve::OnSaturation;
 
+use super::super::Frontier;
 use super::OpenError;
 use crate::config::FrontierConfig;
+use crate::lease::NotFetched;
 use crate::scope::{MOST_HOPS, Refusal};
 
 /// Returns the configuration of the next run: the wanted one, with the secret of the first run.
@@ -153,7 +155,7 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
 }
 
 /// Returns the refusals of the last run that this one might not make: links that it refused are not offered again.
-pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
+pub(super) fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
     let others = [
         (
             Refusal::HostBudget,
@@ -176,4 +178,19 @@ pub(super) fn lifted(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl I
     let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));
     let all = of_links.into_iter().chain(others);
     all.filter(|(_, change)| *change == Change::Wider).map(|(why, _)| why)
+}
+
+impl Frontier {
+    /// Returns whether a link or a page was ever refused for a reason.
+    pub(super) fn has_refused(&self, why: Refusal) -> bool {
+        let of_pages = match why {
+            Refusal::HostBudget => Some(NotFetched::HostBudget),
+            Refusal::NearDuplicates => Some(NotFetched::NearDuplicates),
+            _ => None,
+        };
+        [&self.links, &self.sitemaps.counts]
+            .iter()
+            .any(|counts| counts.refused.contains_key(&why))
+            || of_pages.is_some_and(|why| self.not_fetched.contains_key(&why))
+    }
 }

@@ -12,7 +12,6 @@ use sieve::{SeenSet, Sieve};
 use super::super::Frontier;
 use super::super::again::RecordsRead;
 use super::error::StateError;
-use super::lifted::RefusedEarlier;
 use super::seen::Seen;
 use super::seen_set::encode_seen_set;
 use super::shelf::{SharedStore, StoreShelf};
@@ -23,7 +22,7 @@ use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
 use crate::rules::ParseRules;
-use crate::scope::{Reached, Refusal};
+use crate::scope::Reached;
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops};
@@ -60,7 +59,7 @@ struct StateRef<'a> {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    refused_earlier: &'a BTreeMap<Refusal, RefusedEarlier>,
+    refused_earlier: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +81,7 @@ struct State {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    refused_earlier: BTreeMap<Refusal, RefusedEarlier>,
+    refused_earlier: bool,
 }
 
 impl Frontier {
@@ -114,7 +113,7 @@ impl Frontier {
             next_segment,
             latest: self.latest,
             records_read: self.records_read,
-            refused_earlier: &self.refused_earlier,
+            refused_earlier: self.refused_earlier,
         })?;
         Ok(state)
     }

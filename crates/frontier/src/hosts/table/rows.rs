@@ -12,7 +12,6 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
-use super::mark::CopyMark;
 use super::reference::HostRef;
 use super::{Resident, Slot};
 use crate::appended::append;
@@ -53,7 +52,7 @@ pub(super) struct Evicted {
     pub(super) row: u64,
     offset: u32,
     #[serde(skip)]
-    pub(super) mark: CopyMark,
+    pub(super) copied_in: u32,
     kind: StateKind,
     facts: Facts,
 }
@@ -81,7 +80,7 @@ impl Evicted {
         }
     }
 
-    fn new(host: &Host, rules: &HostRules, mark: CopyMark) -> Self {
+    fn new(host: &Host, rules: &HostRules, copied_in: u32) -> Self {
         let (kind, time) = match host.state {
             HostState::Idle => (StateKind::Idle, Time::EPOCH),
             HostState::Due => (StateKind::Due, Time::EPOCH),
@@ -94,7 +93,7 @@ impl Evicted {
             time,
             row: u64::MAX,
             offset: 0,
-            mark,
+            copied_in,
             kind,
             facts: Facts::of(host, rules),
         }
@@ -102,10 +101,6 @@ impl Evicted {
 
     pub(super) fn facts(&self) -> Facts {
         self.facts
-    }
-
-    pub(super) fn mark(&self) -> CopyMark {
-        self.mark
     }
 
     fn is_at(&self, row: u64, offset: usize) -> bool {
@@ -225,12 +220,6 @@ impl Rows {
         self.counts.iter().map(|(row, count)| (*row, count.total))
     }
 
-    /// Forgets which rows an earlier copy names.
-    pub(super) fn clear(&mut self) {
-        self.counts.clear();
-        (self.total, self.live) = (0, 0);
-    }
-
     /// Adds a row that a copy names. Returns false if that cannot be.
     pub(super) fn add(&mut self, row: u64, total: u32) -> bool {
         self.total += u64::from(total);
@@ -320,7 +309,7 @@ impl Rows {
             match slot {
                 Slot::Resident(resident) => {
                     gone(resident);
-                    let mut evicted = Evicted::new(&resident.host, rules, resident.mark);
+                    let mut evicted = Evicted::new(&resident.host, rules, resident.copied_in);
                     (evicted.row, evicted.offset) = (row, offset);
                     *slot = Slot::Evicted(evicted);
                 }

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 
-use super::mark::CopyMark;
 use crate::hosts::host::Host;
 use crate::url::HostKey;
 
@@ -17,9 +16,8 @@ const BYTES_OF_NAME: usize = 200;
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) host: Host,
-    pub(super) mark: CopyMark,
-    /// The last copy that it was written to, if that was not as an evicted host.
-    pub(super) written_in: u32,
+    /// The number of the last copy in which it is.
+    pub(super) copied_in: u32,
     /// Its place in a queue of the workbench is the one with this number; 0 for none.
     seat: u32,
     /// The bytes that are counted for it.
@@ -31,11 +29,10 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    pub(super) fn new(host: Host, mark: CopyMark) -> Self {
+    pub(super) fn new(host: Host, copied_in: u32) -> Self {
         Self {
             host,
-            mark,
-            written_in: 0,
+            copied_in,
             seat: 0,
             bytes: 0,
             came_at: 0,
@@ -279,9 +276,7 @@ mod tests {
     fn hosts_that_could_not_be_evicted_once_are_no_measure_for_what_is_too_much_later() {
         let key = |n: usize| HostKey::of(&url::Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
         let mut bench = Workbench::default();
-        let mut residents: Vec<_> = (0..100)
-            .map(|_| Resident::new(Host::default(), CopyMark::default()))
-            .collect();
+        let mut residents: Vec<_> = (0..100).map(|_| Resident::new(Host::default(), 0)).collect();
         for (n, resident) in residents.iter_mut().enumerate() {
             bench.add(&key(n), resident);
         }
@@ -294,7 +289,7 @@ mod tests {
 
         residents.drain(5..).for_each(|resident| bench.remove(&resident));
         for n in 0..20 {
-            bench.add(&key(n), &mut Resident::new(Host::default(), CopyMark::default()));
+            bench.add(&key(n), &mut Resident::new(Host::default(), 0));
         }
         assert!(bench.is_full(), "{} bytes of {}", bench.bytes(), bench.most());
     }

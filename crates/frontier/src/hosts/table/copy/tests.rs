@@ -65,8 +65,8 @@ enum Step {
     Pop(u8),
     Remove(u8),
     Copy(usize),
-    /// Begins another copy, which is whole or may continue the one before.
-    Begin(bool),
+    /// Begins another copy.
+    Begin,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -79,8 +79,7 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => any::<u8>().prop_map(Step::Remove),
         3 => (1_usize..2_000).prop_map(Step::Copy),
         2 => Just(Step::Copy(usize::MAX)),
-        1 => any::<bool>().prop_map(Step::Begin),
-        2 => Just(Step::Begin(false)),
+        2 => Just(Step::Begin),
     ]
 }
 
@@ -146,16 +145,11 @@ fn all_expected(model: &BTreeMap<HostKey, Expected>) -> Content {
     model.iter().map(|(key, host)| (key.clone(), of_host(host))).collect()
 }
 
-/// Reads a whole copy and those that continue it.
-fn read(copies: &[Vec<u8>], shelf: &Arc<TestShelf>) -> Result<HostTable, HostsError> {
+/// Reads a copy.
+fn read(copy: &[u8], shelf: &Arc<TestShelf>) -> Result<HostTable, HostsError> {
     let parse: ParseRules = Arc::new(|_| unreachable!());
     let mut reader = HostReader::new(&parse);
-    for (at, copy) in copies.iter().enumerate() {
-        if at > 0 {
-            reader.next_copy()?;
-        }
-        copy.chunks(17).try_for_each(|part| reader.read(part))?;
-    }
+    copy.chunks(17).try_for_each(|part| reader.read(part))?;
     Ok(configured(reader.finish()?, shelf, u64::MAX))
 }
 
@@ -203,16 +197,15 @@ proptest! {
         let rules = rules(&shelf);
         let mut table = configured(HostTable::default(), &shelf, most);
         let mut model: BTreeMap<HostKey, Expected> = BTreeMap::new();
-        let begin = |table: &mut HostTable, is_whole| {
+        let begin = |table: &mut HostTable| {
             let mut rows = shelf.0.lock().unwrap();
             rows.first_young = rows.next;
-            table.begin_copy(is_whole)
+            table.begin_copy();
         };
-        prop_assert!(begin(&mut table, false), "there is none to continue");
+        begin(&mut table);
         let mut at_begin = BTreeMap::new();
-        // The copies up to the last one, which is not complete.
-        let (mut copies, mut is_all) = (vec![Vec::new()], false);
-        let last = [Step::Copy(usize::MAX), Step::Begin(false), Step::Copy(usize::MAX)];
+        let (mut copy, mut is_all) = (Vec::new(), false);
+        let last = [Step::Copy(usize::MAX), Step::Begin, Step::Copy(usize::MAX)];
         for (now, step) in (1..).zip(steps.into_iter().chain(last)) {
             let time = Time::from_millis(now);
             match step {
@@ -245,73 +238,21 @@ proptest! {
                 Step::Copy(_) if is_all => {}
                 Step::Copy(bytes) => {
                     let more = table.copy_more(bytes).unwrap();
-                    copies.last_mut().unwrap().extend(more.hosts);
+                    copy.extend(more.hosts);
                     is_all = more.is_all;
                     if is_all {
-                        let read = read(&copies, &shelf).unwrap();
+                        let read = read(&copy, &shelf).unwrap();
                         prop_assert_eq!(content(&read, &rules), all_expected(&at_begin));
                     }
                 }
-                Step::Begin(is_whole) => {
+                Step::Begin => {
                     at_begin.clone_from(&model);
-                    let began_whole = begin(&mut table, is_whole);
-                    prop_assert_eq!(began_whole, is_whole || !is_all);
-                    if began_whole {
-                        copies.clear();
-                    }
-                    copies.push(Vec::new());
+                    begin(&mut table);
+                    copy.clear();
                     is_all = false;
                 }
             }
         }
         prop_assert_eq!(content(&table, &rules), all_expected(&model));
     }
-}
-
-#[test]
-fn a_copy_that_continues_another_has_what_has_changed() {
-    let shelf = Arc::new(TestShelf::default());
-    let rules = rules(&shelf);
-    let mut table = configured(HostTable::default(), &shelf, u64::MAX);
-    for n in 0..24 * 20 {
-        let entry = page((n % 24) as u8, 100, n);
-        table.change(&entry.queue.clone(), |host| host.enqueue(entry, Time::EPOCH, &rules));
-    }
-    let mut copy = || {
-        table.begin_copy(false);
-        let copied = table.copy_more(usize::MAX).unwrap();
-        assert!(copied.is_all);
-        for host in [3, 5] {
-            let entry = page(host, 100, 1_000);
-            table.change(&name(host), |host| host.enqueue(entry, Time::EPOCH, &rules));
-        }
-        copied.hosts
-    };
-    let copies = [copy(), copy(), copy()];
-    let [whole, _, third] = &copies;
-    assert!(whole.len() > 24 * 20 * 100, "{} bytes", whole.len());
-    assert!((200..600).contains(&third.len()), "{} bytes for two pages", third.len());
-    // Without the second copy the third one does not fit: it continues hosts of another length.
-    assert!(read(&copies, &shelf).is_ok());
-    let without = [whole.clone(), third.clone()];
-    assert!(matches!(read(&without, &shelf), Err(HostsError::Disagree)));
-}
-
-#[test]
-fn hosts_that_are_read_take_no_more_memory_than_they_did() {
-    let shelf = Arc::new(TestShelf::default());
-    let rules = rules(&shelf);
-    let mut table = configured(HostTable::default(), &shelf, u64::MAX);
-    let mut copy = |pages: u64| {
-        for n in 0..24 * pages {
-            let entry = page((n % 24) as u8, 100, n);
-            table.change(&entry.queue.clone(), |host| host.enqueue(entry, Time::EPOCH, &rules));
-        }
-        table.begin_copy(false);
-        (table.copy_more(usize::MAX).unwrap().hosts, table.memory().residents)
-    };
-    let [(whole, _), (next, before)] = [copy(20), copy(1)];
-    assert!(next.len() < whole.len() / 4, "it has only what was added");
-    let after = read(&[whole, next], &shelf).unwrap().memory().residents;
-    assert!(after <= before, "{after} bytes instead of {before}");
 }
