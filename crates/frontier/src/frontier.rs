@@ -22,7 +22,6 @@ use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, Leasing, NotFetched};
 use crate::link::Link;
 use crate::report::{LinkCounts, PageCounts};
-use crate::scope::Refusal;
 use crate::scope::Scope;
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::sitemaps::Sitemaps;
