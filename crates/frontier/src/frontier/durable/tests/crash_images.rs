@@ -152,7 +152,7 @@ fn fail_at_any_call(run: &Run) {
     for failure in [Failure::Full, Failure::Io, Failure::IoAfterwards] {
         let failures = (0..).map_while(|calls| run_until_failure(run, calls, failure));
         let failures: Vec<_> = failures.collect();
-        assert!(failures.len() > 50, "{}", failures.len());
+        assert!(failures.len() > run.steps.len() / 4, "{}", failures.len());
         for (persisted, made, left) in failures {
             if left == MemoryStore::default() {
                 assert_eq!(persisted, 0);
