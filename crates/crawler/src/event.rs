@@ -122,7 +122,7 @@ pub struct PageRecord {
     pub bytes: u64,
     /// How much of the body was read: `complete`, `truncated` or `skipped`.
     pub body: BodyExtent,
-    /// Why the body is truncated: `size`, `time`, `connection`, `coding` or `markup`; `None` if it is not.
+    /// Why the body is truncated: `size`, `time`, `connection` or `coding`; `None` if it is not.
     pub truncation: Option<TruncationReason>,
     /// When the request started: RFC 3339, in UTC, with milliseconds.
     pub fetched_at: String,

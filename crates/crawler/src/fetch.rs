@@ -158,8 +158,6 @@ pub enum TruncationReason {
     Connection,
     /// It is not what its `Content-Encoding` says, ends in the middle, or has more than two codings.
     Coding,
-    /// Parsing its markup became too costly.
-    Markup,
 }
 
 impl TruncationReason {
@@ -170,7 +168,6 @@ impl TruncationReason {
             Self::Time => "time",
             Self::Connection => "connection",
             Self::Coding => "coding",
-            Self::Markup => "markup",
         }
     }
 

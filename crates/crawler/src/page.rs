@@ -1,6 +1,5 @@
 //! From an answer to the contents of its page: links, title, robots directives, fields, fingerprint.
 
-mod bytes;
 pub mod charset;
 pub mod fingerprint;
 pub(crate) mod link_graph;
@@ -36,8 +35,6 @@ pub(crate) struct Page {
     pub(crate) links_nofollow: usize,
     /// The title.
     pub(crate) title: Option<String>,
-    /// Whether the end of the page was left out, because it was too costly to parse.
-    pub(crate) truncated: bool,
     /// The links that `links_nofollow` counts, if an observer needs them.
     pub(crate) unfollowed: Vec<FoundLink>,
     /// The decoded text, if an observer needs it.
@@ -116,12 +113,14 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
     let decoded = charset::decode(&answer.body, content_type);
     let (html, known) = (&decoded.text, wanted.known.as_deref());
     let (found, text_hash) = if wanted.fingerprint {
-        // It has 35 KiB, too many to be moved.
         let mut text = TextHash::default();
-        let found = links::extract_new_and_text(html, decoded.encoding, url, options, known, &mut text);
+        let found = links::extract_new(html, decoded.encoding, url, options, known, &mut text);
         (found, text.finish())
     } else {
-        (links::extract_new(html, decoded.encoding, url, options, known), None)
+        (
+            links::extract_new(html, decoded.encoding, url, options, known, &mut ()),
+            None,
+        )
     };
     Page {
         selected: select_fields(&decoded.text, config),
@@ -164,7 +163,6 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
         unfollowed,
         links_dropped: found.dropped,
         title: found.title,
-        truncated: found.truncated,
         uncrawlable: found.uncrawlable,
         noindex: robots.noindex,
         ..Page::default()

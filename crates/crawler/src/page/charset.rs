@@ -6,16 +6,17 @@
 //! Some browsers guess the encoding of a page without a declaration from byte frequencies. We do not, because the
 //! result depends on the browser.
 
-mod head;
-mod prescan;
-mod scanner;
-
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED, mem};
 
-/// How many bytes of a page are searched for a declaration, as the standard recommends.
-const PRESCAN_BYTES: usize = 1024;
+use crate::page::links;
+
+/// Maximum number of bytes of a page that are searched for a declaration: longer than any head.
+const HEAD_BYTES: usize = 256 * 1024;
+
+/// How many bytes of a style sheet are searched, as the standard says.
+const RULE_BYTES: usize = 1024;
 
 /// A body as text, and the encoding it was read with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +33,9 @@ pub struct Decoded<'a> {
 /// 1. the byte order mark,
 /// 2. the `charset` of the Content-Type header,
 /// 3. the first `<meta>` element in the head that declares a known encoding; the head ends at the first tag that cannot
-///    be in it, after 1024 bytes at the earliest and a mebibyte at the latest,
-/// 4. something like a `<meta>` element or an XML declaration in the first 1024 bytes,
+///    be in it, after 1024 bytes at the earliest and 256 KiB at the latest (text of a script that looks like one is none, though
+///    browsers take it for one in the first 1024 bytes),
+/// 4. an XML declaration,
 /// 5. UTF-8, if the body has bytes beyond ASCII and all of it is valid (the end of the body may cut a character),
 /// 6. windows-1252.
 ///
@@ -62,8 +64,8 @@ pub(crate) fn xml_file_encoding(start: &[u8], content_type: Option<&str>) -> &'s
     Encoding::for_bom(start)
         .map(|(encoding, _)| encoding)
         .or_else(|| content_type.and_then(header_charset))
-        .or_else(|| prescan::utf_16_of_xml(start))
-        .or_else(|| prescan::xml_encoding(start))
+        .or_else(|| utf_16_of_xml(start))
+        .or_else(|| xml_encoding(start))
         .unwrap_or(UTF_8)
 }
 
@@ -72,27 +74,59 @@ pub(crate) fn xml_file_encoding(start: &[u8], content_type: Option<&str>) -> &'s
 /// The first of these decides: byte order mark, `charset` of the Content-Type header, `@charset` rule, UTF-8.
 pub(crate) fn decode_style_sheet<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     let rule = || {
-        let label = body.get(..PRESCAN_BYTES).unwrap_or(body).strip_prefix(b"@charset \"")?;
+        let label = body.get(..RULE_BYTES).unwrap_or(body).strip_prefix(b"@charset \"")?;
         let end = label.iter().position(|byte| *byte == b'"')?;
-        let encoding = Encoding::for_label(label.get(..end)?)?;
-        // The rule was readable as ASCII, so the sheet cannot be in UTF-16.
-        Some(if encoding == UTF_16BE || encoding == UTF_16LE {
-            UTF_8
-        } else {
-            encoding
-        })
+        Encoding::for_label(label.get(..end)?).map(as_declared_in_ascii)
     };
     let encoding = content_type.and_then(header_charset).or_else(rule).unwrap_or(UTF_8);
     encoding.decode(body).0
 }
 
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
-    let start = body.get(..PRESCAN_BYTES).unwrap_or(body);
-    // The prescan's result is tentative. A real `<meta>` element that contradicts it wins, wherever it stands.
-    prescan::utf_16_of_xml(start)
-        .or_else(|| head::meta_encoding(body))
-        .or_else(|| prescan::meta_encoding(start))
-        .or_else(|| prescan::xml_encoding(start))
+    let start = body.get(..HEAD_BYTES).unwrap_or(body);
+    utf_16_of_xml(start)
+        // All encodings but UTF-16 have the markup as ASCII.
+        .or_else(|| links::declared_encoding(&mem::decode_latin1(start)).map(as_declared_in_ascii))
+        .or_else(|| xml_encoding(start))
+}
+
+/// Returns the encoding of an XML declaration in UTF-16, which has a zero in every other byte.
+fn utf_16_of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
+    if bytes.starts_with(b"<\0?\0x\0") {
+        Some(UTF_16LE)
+    } else if bytes.starts_with(b"\0<\0?\0x") {
+        Some(UTF_16BE)
+    } else {
+        None
+    }
+}
+
+/// The standard's "get an XML encoding". XHTML served as HTML declares its encoding in the XML declaration.
+fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    let declaration = bytes.strip_prefix(b"<?xml")?;
+    let declaration = declaration.get(..declaration.iter().position(|byte| *byte == b'>')?)?;
+    let name = b"encoding";
+    let found = declaration.windows(name.len()).position(|window| window == name)?;
+    let value = declaration
+        .get(found + name.len()..)?
+        .trim_ascii_start()
+        .strip_prefix(b"=")?;
+    let (quote @ (b'"' | b'\''), quoted) = value.trim_ascii_start().split_first()? else {
+        return None;
+    };
+    let label = quoted.get(..quoted.iter().position(|byte| byte == quote)?)?;
+    Encoding::for_label(label).map(as_declared_in_ascii)
+}
+
+/// Replaces UTF-16 by UTF-8: a declaration that is readable as ASCII cannot be in UTF-16.
+fn as_declared_in_ascii(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16BE || encoding == UTF_16LE {
+        UTF_8
+    } else if encoding == X_USER_DEFINED {
+        WINDOWS_1252
+    } else {
+        encoding
+    }
 }
 
 fn fallback(body: &[u8]) -> &'static Encoding {
@@ -222,9 +256,26 @@ mod tests {
 
     #[test]
     fn a_meta_element_beats_text_that_only_looks_like_one() {
-        let script = "<script>'<meta charset=koi8-r>'</script>";
-        assert_eq!(name(script.as_bytes(), None), "KOI8-R");
-        assert_eq!(name(format!("{script}<meta charset=gbk>").as_bytes(), None), "GBK");
+        assert_eq!(
+            name(b"<script>'<meta charset=koi8-r>'</script><meta charset=gbk>", None),
+            "GBK"
+        );
         assert_eq!(name(b"<?xml encoding='koi8-r'?><meta charset=gbk>", None), "GBK");
+    }
+
+    #[test]
+    fn an_xml_declaration_counts_when_no_meta_element_declares_an_encoding() {
+        for (page, expected) in [
+            (&b"<?xml version='1.0' encoding='koi8-r'?><p>"[..], "KOI8-R"),
+            (b"<?xml version='1.0' encoding = \"utf-16\"?><p>", "UTF-8"),
+            (b"<meta charset=utf-16be>", "UTF-8"),
+            (b"<meta charset=x-user-defined>", "windows-1252"),
+            (b" <?xml encoding='gbk'?>", "windows-1252"),
+            (b"<?xml encoding='g bk'?>", "windows-1252"),
+            (b"<\0?\0x\0m\0l\0", "UTF-16LE"),
+            (b"\0<\0?\0x\0m\0l", "UTF-16BE"),
+        ] {
+            assert_eq!(name(page, None), expected, "{page:?}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use self::field::ValueKind;
 pub use self::field::{Field, FieldError};
-use crate::page::links::document::{self, Keep};
+use crate::page::links::document;
 
 /// Maximum number of node visits that the fields of one page may cost. Only markup written to be costly needs more.
 const VISIT_LIMIT: u64 = 100_000_000;
@@ -74,11 +74,10 @@ impl Selected {
 
 /// Finds the fields in a page.
 ///
-/// Never fails. Builds a tree of the whole page with text and attributes, which takes most of the time. Time is bounded
-/// as for [`extract`](crate::page::links::extract), plus a hundred million node visits. Memory is bounded by 200 MB for
-/// a page of 10 MB.
+/// Never fails. Builds a tree of the whole page, which takes most of the time: up to about a second for markup written to be costly, plus a
+/// hundred million node visits. Memory is bounded by 200 MB for a page of 10 MB.
 pub fn select(html: &str, fields: &[Field], limits: SelectLimits) -> Selected {
-    let (document, cut) = document::parse(html, Keep::Everything);
+    let (document, cut) = document::parse(html);
     let mut reader = Reader {
         limits,
         visits_left: VISIT_LIMIT,

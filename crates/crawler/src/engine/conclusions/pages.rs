@@ -185,12 +185,12 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
         content_type: answer.content_type.clone(),
         bytes: answer.body.len() as u64,
-        body: if page.truncated || answer.truncation.is_some() {
+        body: if answer.truncation.is_some() {
             BodyExtent::Truncated
         } else {
             answer.extent
         },
-        truncation: answer.truncation.or(page.truncated.then_some(TruncationReason::Markup)),
+        truncation: answer.truncation,
         fetched_at: Clock::rfc3339(started),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links_nofollow + page.links_dropped,

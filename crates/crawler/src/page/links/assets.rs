@@ -2,14 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::tag::{Attribute, Element, has_token};
+use super::collector::Collector;
+use super::tag::{Attribute, Attributes, has_token};
 use super::{LinkSource, style};
-
-/// A collector of assets.
-pub(super) trait AssetSink {
-    /// Adds the URL of an asset, unless it is a `data:` URL.
-    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
-}
 
 /// The kinds of elements that load assets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,20 +65,8 @@ pub(super) fn is_styled(name: &str) -> bool {
     !UNSTYLED.contains(&name)
 }
 
-/// Returns whether an attribute of an HTML or SVG element names an asset; both names are in lower case.
-pub(super) fn is_asset_attribute(tag: &str, attribute: &str) -> bool {
-    match attribute {
-        "style" => is_styled(tag),
-        "src" | "srcset" | "poster" | "data" => Asset::from_html_name(tag).is_some(),
-        "href" | "xlink:href" => Asset::from_svg_name(tag).is_some(),
-        "type" => matches!(tag, "input" | "style"),
-        "imagesrcset" => tag == "link",
-        _ => false,
-    }
-}
-
 /// Adds what an element loads.
-pub(super) fn visit(assets: &mut impl AssetSink, asset: Asset, element: &impl Element) {
+pub(super) fn visit(assets: &mut Collector<'_>, asset: Asset, element: &Attributes<'_>) {
     let mut add = |attribute, source| {
         let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
         assets.add_asset(value, source);
@@ -127,7 +110,7 @@ pub(super) fn visit(assets: &mut impl AssetSink, asset: Asset, element: &impl El
 }
 
 /// Adds what a `<link>` with these relations loads.
-pub(super) fn visit_link(assets: &mut impl AssetSink, rel: &str, element: &impl Element) {
+pub(super) fn visit_link(assets: &mut Collector<'_>, rel: &str, element: &Attributes<'_>) {
     let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
     let source = if has_token(rel, "stylesheet") {
         LinkSource::StyleSheet
@@ -147,25 +130,25 @@ pub(super) fn visit_link(assets: &mut impl AssetSink, rel: &str, element: &impl 
 }
 
 /// Adds what a `style` attribute loads.
-pub(super) fn visit_style_attribute(assets: &mut impl AssetSink, element: &impl Element) {
+pub(super) fn visit_style_attribute(assets: &mut Collector<'_>, element: &Attributes<'_>) {
     if let Some(declarations) = element.value(Attribute::Style) {
         visit_style(assets, &declarations);
     }
 }
 
 /// Adds what a `<style>` loads, unless its `type` is another language than CSS.
-pub(super) fn visit_style_element(assets: &mut impl AssetSink, kind: Option<&str>, text: &str) {
+pub(super) fn visit_style_element(assets: &mut Collector<'_>, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
         visit_style(assets, text);
     }
 }
 
 /// Adds what CSS text loads.
-pub(super) fn visit_style(assets: &mut impl AssetSink, css: &str) {
+pub(super) fn visit_style(assets: &mut Collector<'_>, css: &str) {
     style::each_url(css, |url, source| assets.add_asset(Some(Cow::Borrowed(url)), source));
 }
 
-fn visit_candidates(assets: &mut impl AssetSink, element: &impl Element, attribute: Attribute) {
+fn visit_candidates(assets: &mut Collector<'_>, element: &Attributes<'_>, attribute: Attribute) {
     if let Some(list) = element.value(attribute) {
         for candidate in candidates(&list) {
             assets.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);

@@ -7,13 +7,16 @@ use std::hash::BuildHasher as _;
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
+use memchr::memchr2;
 use url::Url;
 
-use super::assets::{self, Asset, AssetSink};
+use super::assets::{self, Asset};
 use super::hashed_url::{HashedUrl, UrlHash};
-use super::resolve::{Resolver, URL_BYTES, without_fragment};
-use super::seen_cache::{KnownLink, PassThroughHasher};
-use super::tag::{Attribute, Element, has_token};
+use super::references::{TextContext, decoded};
+use super::repeats::RepeatedLinks;
+use super::resolve::{Resolver, without_fragment};
+use super::seen_cache::{Directory, KnownLink, PassThroughHasher};
+use super::tag::{Attribute, Attributes, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
 
 /// Maximum number of characters of a title.
@@ -23,9 +26,6 @@ const TITLE_CHARS: usize = 512;
 ///
 /// Without it, a base of 16 kB and ten thousand short links would turn a page of 150 kB into 160 MB of links.
 const MEAN_LINK_BYTES: usize = 1024;
-
-/// How many assets are remembered, so that repeated ones are not resolved again.
-const MAX_REMEMBERED_ASSETS: usize = 4096;
 
 /// Maximum number of bytes of resolved URLs: per page, plus a part for each link that the page may have.
 ///
@@ -68,8 +68,11 @@ pub(super) struct Collector<'a> {
     extracted: Extracted,
     /// The links in document order, by keyed hashes: those of the cache of seen links, if there is one.
     links: IndexMap<HashedUrl, LinkInfo, PassThroughHasher>,
-    /// The cache of seen links, and the URL hashes of this page's links that it has. None of these is in `links`.
-    known_links: Option<&'a SeenLinkCache>,
+    repeats: RepeatedLinks,
+    /// The cache of seen links, with the directory of the base if that has one.
+    cache: Option<&'a SeenLinkCache>,
+    directory: Option<Directory>,
+    /// The URL hashes of this page's links that the cache has. None of these is in `links`.
     known: HashSet<u64, PassThroughHasher>,
     /// How many of those are out of reach.
     out_of_reach: usize,
@@ -83,19 +86,25 @@ pub(super) struct Collector<'a> {
     base_seen: bool,
     refresh_seen: bool,
     base_used: bool,
-    /// Hashes of the assets found so far, as written.
-    assets: HashSet<u64>,
     hasher: RandomState,
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(resolver: Resolver, options: &'a LinkOptions, known_links: Option<&'a SeenLinkCache>) -> Self {
+    /// Makes a collector for a document of this length.
+    pub(super) fn new(
+        resolver: Resolver,
+        options: &'a LinkOptions,
+        cache: Option<&'a SeenLinkCache>,
+        length: usize,
+    ) -> Self {
         Self {
             options,
+            repeats: RepeatedLinks::new(length),
+            directory: cache.and_then(|cache| resolver.directory(cache)),
+            cache,
             resolver,
             extracted: Extracted::default(),
             links: IndexMap::default(),
-            known_links,
             known: HashSet::default(),
             out_of_reach: 0,
             uncrawlable: HashSet::new(),
@@ -105,7 +114,6 @@ impl<'a> Collector<'a> {
             base_seen: false,
             refresh_seen: false,
             base_used: false,
-            assets: HashSet::new(),
             hasher: RandomState::new(),
         }
     }
@@ -136,8 +144,32 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Adds the link of an anchor, as written. Most links of a page are repeated, and repeated ones are skipped.
+    pub(super) fn add_anchor(&mut self, href: &str, nofollow: bool) {
+        let target = without_plain_fragment(href);
+        let text = RepeatedLinks::hash(target, u64::from(nofollow));
+        if self.repeats.is_known(text) {
+            return;
+        }
+        let directory = self.directory.as_ref().filter(|_| !nofollow);
+        let spelling = directory.and_then(|directory| SeenLinkCache::spelling(directory, target));
+        let is_taken = match spelling.and_then(|spelling| self.cache?.find(spelling)) {
+            Some(link) => self.visit_known(link),
+            None => self.add_target(
+                &decoded(target, TextContext::Attribute),
+                LinkSource::Anchor,
+                nofollow,
+                spelling,
+            ),
+        };
+        // A link that was taken is skipped when it is repeated, but one that was dropped counts as dropped each time.
+        if is_taken {
+            self.repeats.remember(text);
+        }
+    }
+
     /// Adds a link to follow that the cache has; false if the page is full.
-    pub(super) fn visit_known(&mut self, link: KnownLink) -> bool {
+    fn visit_known(&mut self, link: KnownLink) -> bool {
         let target = link.target;
         self.base_used = true;
         if let Some(info) = self.links.get_mut(&UrlHash(target)) {
@@ -154,63 +186,42 @@ impl<'a> Collector<'a> {
         true
     }
 
-    /// Adds the link of an anchor with this spelling hash; false if it was dropped because the page is full.
-    pub(super) fn add_anchor(&mut self, target: &str, nofollow: bool, spelling: Option<u64>) -> bool {
-        self.add_target(target, LinkSource::Anchor, nofollow, spelling)
-    }
-
-    /// Returns whether there is room for `count` further links of [`URL_BYTES`] each. Then the next `count` links are not dropped, if
-    /// neither their texts nor their URLs are longer.
-    pub(super) fn has_room_for_links(&self, count: usize) -> bool {
-        let links = (self.links.len() + self.known.len()).max(self.uncrawlable.len());
-        let bytes = self.bytes_left.min(self.resolvable_bytes_left);
-        links.saturating_add(count) <= self.options.max_links && count.saturating_mul(URL_BYTES) <= bytes
-    }
-
     fn is_full(&self) -> bool {
         self.links.len() + self.known.len() >= self.options.max_links
     }
 
-    /// Adds what an element contains; false if its link was dropped because the page is full.
-    pub(super) fn visit(&mut self, kind: Kind, element: &impl Element) -> bool {
+    /// Adds what an element contains.
+    pub(super) fn visit(&mut self, kind: Kind, element: &Attributes<'_>) {
         let href = || element.value(Attribute::Href);
         match kind {
-            Kind::Anchor => self.add(href(), LinkSource::Anchor, element),
-            Kind::Area => self.add(href(), LinkSource::Area, element),
-            Kind::Base => {
-                self.base_seen |= href().is_some();
-                true
+            Kind::Anchor => {
+                if let Some(href) = element.raw(Attribute::Href) {
+                    self.add_anchor(href, is_nofollow(element));
+                }
             }
+            Kind::Area => self.add(href(), LinkSource::Area, element),
+            Kind::Base => self.base_seen |= element.raw(Attribute::Href).is_some(),
             Kind::Frame => self.add(frame_source(element), LinkSource::Frame, element),
-            Kind::Iframe if element.value(Attribute::Srcdoc).is_some() => true,
+            Kind::Iframe if element.raw(Attribute::Srcdoc).is_some() => {}
             Kind::Iframe => self.add(frame_source(element), LinkSource::Iframe, element),
             Kind::Link => self.visit_link(element),
             Kind::Meta => self.visit_meta(element),
             Kind::SvgAnchor => self.add(svg_href(element), LinkSource::Anchor, element),
-            Kind::Asset(asset) => {
-                assets::visit(self, asset, element);
-                true
-            }
+            Kind::Asset(asset) => assets::visit(self, asset, element),
         }
     }
 
-    /// Returns whether assets are wanted.
-    pub(super) fn wants_assets(&self) -> bool {
-        self.options.assets
-    }
-
-    /// Returns whether a URL was resolved on the base. Then it is too late to change the base.
-    pub(super) fn has_used_base(&self) -> bool {
-        self.base_used
-    }
-
-    /// Sets the base of all following links.
-    pub(super) fn rebase(&mut self, href: &str) -> &Resolver {
+    /// Sets the base of all following links; false if a link before it was resolved on the old one.
+    pub(super) fn rebase(&mut self, href: &str) -> bool {
+        if self.base_used {
+            return false;
+        }
         self.resolver.rebase(href);
-        &self.resolver
+        self.directory = self.cache.and_then(|cache| self.resolver.directory(cache));
+        true
     }
 
-    fn visit_link(&mut self, element: &impl Element) -> bool {
+    fn visit_link(&mut self, element: &Attributes<'_>) {
         let rel = element.value(Attribute::Rel).unwrap_or_default();
         let source = if has_token(&rel, "next") {
             Some(LinkSource::Next)
@@ -222,11 +233,12 @@ impl<'a> Collector<'a> {
             None
         };
         let href = || element.value(Attribute::Href).filter(|href| !href.is_empty());
-        let taken = source.is_none_or(|source| self.add(href(), source, element));
-        if self.wants_assets() {
+        if let Some(source) = source {
+            self.add(href(), source, element);
+        }
+        if self.options.assets {
             assets::visit_link(self, &rel, element);
         }
-        taken
     }
 
     /// Returns whether a meta element with this name addresses this crawler.
@@ -234,7 +246,7 @@ impl<'a> Collector<'a> {
         !self.options.agent.is_empty() && name.eq_ignore_ascii_case(&self.options.agent)
     }
 
-    fn visit_meta(&mut self, element: &impl Element) -> bool {
+    fn visit_meta(&mut self, element: &Attributes<'_>) {
         let content = element.value(Attribute::Content).unwrap_or_default();
         if let Some(name) = element.value(Attribute::Name)
             && (name.eq_ignore_ascii_case("robots") || self.is_agent(&name))
@@ -242,16 +254,15 @@ impl<'a> Collector<'a> {
             self.extracted.robots.merge_content(&content);
         }
         let is_refresh = |pragma: Cow<'_, str>| pragma.eq_ignore_ascii_case("refresh");
-        !element.value(Attribute::HttpEquiv).is_some_and(is_refresh) || self.visit_refresh(&content, element)
+        if element.value(Attribute::HttpEquiv).is_some_and(is_refresh) {
+            self.visit_refresh(&content, element);
+        }
     }
 
     /// Adds the target of a refresh. Only the first valid refresh counts, and a later base does not change its target.
-    fn visit_refresh(&mut self, content: &str, element: &impl Element) -> bool {
-        if self.refresh_seen {
-            return true;
-        }
-        let Some(target) = refresh::parse(content) else {
-            return true;
+    fn visit_refresh(&mut self, content: &str, element: &Attributes<'_>) {
+        let Some(target) = refresh::parse(content).filter(|_| !self.refresh_seen) else {
+            return;
         };
         let url = match target {
             None => None,
@@ -260,7 +271,9 @@ impl<'a> Collector<'a> {
         };
         let url = url.filter(|url| url.scheme() != "javascript");
         self.refresh_seen = target.is_none() || url.is_some();
-        url.is_none_or(|url| self.add_url(url, LinkSource::Refresh, is_nofollow(element), None))
+        if let Some(url) = url {
+            self.add_url(url, LinkSource::Refresh, is_nofollow(element), None);
+        }
     }
 
     /// Sets the title. Only the first one counts; `text` is not called for others.
@@ -271,8 +284,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &impl Element) -> bool {
-        target.is_none_or(|target| self.add_target(&target, source, is_nofollow(element), None))
+    fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &Attributes<'_>) {
+        if let Some(target) = target {
+            self.add_target(&target, source, is_nofollow(element), None);
+        }
     }
 
     fn add_target(&mut self, target: &str, source: LinkSource, nofollow: bool, spelling: Option<u64>) -> bool {
@@ -312,8 +327,8 @@ impl<'a> Collector<'a> {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
         }
         url.set_fragment(None);
-        let hash = match self.known_links {
-            Some(known) => known.url_hash(&url),
+        let hash = match self.cache {
+            Some(cache) => cache.url_hash(&url),
             None => self.hasher.hash_one(url.as_str()),
         };
         if self.known.contains(&hash) {
@@ -342,37 +357,42 @@ impl<'a> Collector<'a> {
         }
         true
     }
-}
 
-impl AssetSink for Collector<'_> {
-    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
+    /// Adds the URL of an asset, unless it is a `data:` URL.
+    pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
         let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
             return;
         };
         // Most assets are repeated on a page, so hash before resolving.
-        let text_hash = self.hasher.hash_one(&*target);
-        if !self.assets.contains(&text_hash)
-            && self.add_target(&target, source, false, None)
-            && self.assets.len() < MAX_REMEMBERED_ASSETS
-        {
-            self.assets.insert(text_hash);
+        let text = RepeatedLinks::hash(&target, 2 + source as u64);
+        if !self.repeats.is_known(text) && self.add_target(&target, source, false, None) {
+            self.repeats.remember(text);
         }
     }
 }
 
 /// Returns the source of a frame; `None` if it is empty.
-fn frame_source(element: &impl Element) -> Option<Cow<'_, str>> {
+fn frame_source<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
     element.value(Attribute::Src).filter(|source| !source.is_empty())
 }
 
 /// Returns the link of an SVG anchor. A plain `href` takes precedence over `xlink:href` (SVG 2, 16.1.1).
-fn svg_href(element: &impl Element) -> Option<Cow<'_, str>> {
+fn svg_href<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
     element
         .value(Attribute::Href)
         .or_else(|| element.value(Attribute::XlinkHref))
 }
 
-pub(super) fn is_nofollow(element: &impl Element) -> bool {
+/// Returns the reference without its fragment, unless a character reference comes before the first `#`. The `#` of
+/// `&#35;` starts no fragment.
+fn without_plain_fragment(href: &str) -> &str {
+    match memchr2(b'#', b'&', href.as_bytes()) {
+        Some(at) if href.as_bytes().get(at) == Some(&b'#') => without_fragment(href),
+        _ => href,
+    }
+}
+
+fn is_nofollow(element: &Attributes<'_>) -> bool {
     element
         .value(Attribute::Rel)
         .is_some_and(|rel| has_token(&rel, "nofollow"))

@@ -6,11 +6,13 @@
 //! | markup | cost | guard |
 //! |---|---|---|
 //! | 40 000 nested `<div>` | 8 s: every tag searches all open elements | [`WORK_LIMIT`] |
-//! | `<p>` after `<p>` that each reopen 1 000 unclosed `<b id=…>` | gigabytes of elements | [`is_read`]: without attributes at most three equal elements are reopened |
+//! | `<p>` after `<p>` that each reopen 1 000 unclosed `<b id=…>` | gigabytes of elements | [`withhold_attributes`]: without attributes at most three equal elements are reopened |
 //! | 40 000 `<b id=…>` | minutes: each is compared with all before it | the same |
 //! | one tag with 500 000 attributes | minutes | [`ATTRIBUTE_LIMIT`] |
 //!
-//! When a limit is reached, the document ends there as if the connection had closed. Links before that point are kept.
+//! When a limit is reached, the document ends there as if the connection had closed.
+//!
+//! An element that HTML reopens after wrong nesting, as in `<p><b class=x>one<p>two`, has its attributes only where it was written.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref};
@@ -19,10 +21,9 @@ use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, LocalName, QualName, TokenizerResult, local_name};
+use html5ever::{Attribute, QualName, TokenizerResult, local_name};
 use scraper::{Html, HtmlTreeSink, Node};
 
-use super::assets;
 use super::attributes::AttributeCount;
 
 /// Maximum number of work steps per document: about a second. A step is a visit of one open element.
@@ -30,8 +31,8 @@ use super::attributes::AttributeCount;
 /// A page of 10 MB with ordinary nesting takes a tenth of it. Nested `<div>`s reach it at a depth of 14 000.
 const WORK_LIMIT: u64 = 100_000_000;
 
-/// Steps that creating an element costs. This bounds a tree to 1.5 million elements (some 300 MB).
-const ELEMENT_COST: u64 = 64;
+/// Steps that creating an element or a comment costs. They bound a tree to 200 MB with its text and attributes.
+const NODE_COST: u64 = 256;
 
 /// Maximum number of attributes per tag. Real pages stay below a hundred.
 const ATTRIBUTE_LIMIT: usize = 512;
@@ -39,33 +40,10 @@ const ATTRIBUTE_LIMIT: usize = 512;
 /// Bytes fed to the tokenizer between two checks of the budget.
 const PIECE_BYTES: usize = 1024;
 
-/// Which parts of a document its tree keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// All elements, the text of titles, and the attributes that links and directives are read from.
-    Links,
-    /// The same, with the text of `<style>` and the attributes that name assets.
-    Assets,
-    /// All elements, text and attributes, with one exception. An element that HTML reopens after wrong nesting, as in
-    /// `<p><b class=x>one<p>two`, has its attributes only where it was written, not where it was reopened.
-    Everything,
-}
-
-impl Keep {
-    /// Steps that creating an element costs. They bound a tree to some 300 MB, or to 200 MB with text and attributes.
-    fn element_cost(self) -> u64 {
-        match self {
-            Self::Links => ELEMENT_COST,
-            Self::Assets => 2 * ELEMENT_COST,
-            Self::Everything => 4 * ELEMENT_COST,
-        }
-    }
-}
-
 /// Parses a document. The flag says whether a limit has truncated it.
 ///
 /// Scripting is off, because the crawler runs no scripts: `<noscript>` holds markup.
-pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
+pub(crate) fn parse(html: &str) -> (Html, bool) {
     let options = TreeBuilderOpts {
         scripting_enabled: false,
         ..TreeBuilderOpts::default()
@@ -73,13 +51,11 @@ pub(crate) fn parse(html: &str, keep: Keep) -> (Html, bool) {
     let sink = MeteredSink {
         tree: HtmlTreeSink::new(Html::new_document()),
         work: Cell::new(0),
-        keep,
         last_created: Cell::new(None),
     };
     let gate = Gate {
         builder: TreeBuilder::new(sink, options),
         token_came_out: Cell::new(false),
-        keep,
     };
     let tokenizer_options = TokenizerOpts {
         // Decoding has removed the byte order mark; a second one is text.
@@ -125,11 +101,10 @@ fn pieces(html: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Sits between tokenizer and tree builder. It drops tokens that nobody reads, and all tokens once the budget is spent.
+/// Sits between tokenizer and tree builder. It drops all tokens once the budget is spent.
 struct Gate {
     builder: TreeBuilder<Handle, MeteredSink>,
     token_came_out: Cell<bool>,
-    keep: Keep,
 }
 
 type Handle = <HtmlTreeSink as TreeSink>::Handle;
@@ -150,14 +125,10 @@ impl TokenSink for Gate {
         if self.is_exhausted() && token != Token::EOFToken {
             return TokenSinkResult::Continue;
         }
-        let mut withheld = Vec::new();
-        if let Token::TagToken(tag) = &mut token {
-            match self.keep {
-                Keep::Links => drop_unread_attributes(tag, self.keep),
-                Keep::Assets => withheld = withhold_style(tag),
-                Keep::Everything => withheld = withhold_attributes(tag),
-            }
-        }
+        let withheld = match &mut token {
+            Token::TagToken(tag) => withhold_attributes(tag),
+            _ => Vec::new(),
+        };
         let sink = &self.builder.sink;
         sink.last_created.set(None);
         let result = self.builder.process_token(token, line);
@@ -176,79 +147,30 @@ impl TokenSink for Gate {
     }
 }
 
-fn drop_unread_attributes(tag: &mut Tag, keep: Keep) {
-    match tag.kind {
-        TagKind::EndTag => tag.attrs.clear(),
-        TagKind::StartTag => tag.attrs.retain(|attribute| {
-            let name = &attribute.name.local;
-            is_read(&tag.name, name) || keep == Keep::Assets && assets::is_asset_attribute(&tag.name, name)
-        }),
-    }
-    if tag.name == local_name!("font") {
-        // Only the presence of these attributes matters. Different values would make elements unequal, and all of them
-        // would be reopened.
-        let rest = tag.attrs.iter_mut();
-        rest.filter(|attribute| attribute.name.local != local_name!("style"))
-            .for_each(|attribute| attribute.value.clear());
-    }
-}
-
 /// Removes the attributes of elements that HTML reopens, to give them to the element once it is created.
 ///
 /// The tree builder limits how many *equal* elements it reopens, so it must not see attributes. (`a` may keep them: two
-/// of them are never open at once.)
+/// of them are never open at once.) Of a `font` it reads which of three it has, and no values.
 fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
-    if tag.kind == TagKind::EndTag || !is_reopened(&tag.name) {
-        return Vec::new();
-    }
-    let all = tag.attrs.clone();
-    drop_unread_attributes(tag, Keep::Links);
-    all
-}
-
-/// Removes attributes that nobody reads, and the `style` of elements that HTML reopens, `a` included. Otherwise a long
-/// style would be parsed once per reopening.
-fn withhold_style(tag: &mut Tag) -> Vec<Attribute> {
-    drop_unread_attributes(tag, Keep::Assets);
-    let is_withheld = is_reopened(&tag.name) || tag.name == local_name!("a");
-    let is_style = |attribute: &Attribute| attribute.name.local == local_name!("style");
-    if !is_withheld || !tag.attrs.iter().any(is_style) {
-        return Vec::new();
-    }
-    let all = tag.attrs.clone();
-    tag.attrs.retain(|attribute| !is_style(attribute));
-    all
-}
-
-fn is_reopened(name: &LocalName) -> bool {
-    matches!(
-        &**name,
+    let is_reopened = matches!(
+        &*tag.name,
         "b" | "big" | "code" | "em" | "font" | "i" | "nobr" | "s" | "small" | "strike" | "strong" | "tt" | "u"
-    )
-}
-
-/// Returns whether the tree builder or the link extractor reads this attribute.
-///
-/// The elements that HTML reopens (`b`, `i`, `font` and similar ones) must have no attribute values here. The tree
-/// builder reopens at most three equal elements, but any number of different ones. (`a` may keep them: two of them are
-/// never open at once.)
-fn is_read(tag: &LocalName, attribute: &LocalName) -> bool {
-    match &**tag {
-        "a" | "area" | "base" | "link" => matches!(&**attribute, "href" | "xlink:href" | "rel"),
-        "iframe" | "frame" => matches!(&**attribute, "src" | "srcdoc"),
-        "meta" => matches!(&**attribute, "name" | "content" | "http-equiv"),
-        "font" => matches!(&**attribute, "color" | "face" | "size"),
-        "input" => matches!(&**attribute, "type"),
-        "annotation-xml" => matches!(&**attribute, "encoding"),
-        _ => false,
+    );
+    if tag.kind == TagKind::EndTag || !is_reopened {
+        return Vec::new();
     }
+    let all = tag.attrs.clone();
+    let is_font = tag.name == local_name!("font");
+    tag.attrs
+        .retain(|attribute| is_font && matches!(&*attribute.name.local, "color" | "face" | "size"));
+    tag.attrs.iter_mut().for_each(|attribute| attribute.value.clear());
+    all
 }
 
-/// The tree of scraper, with a meter on what the tree builder does, and without text that nobody reads.
+/// The tree of scraper, with a meter on what the tree builder does.
 struct MeteredSink {
     tree: HtmlTreeSink,
     work: Cell<u64>,
-    keep: Keep,
     /// The element created last. When one tag creates several, reopened elements come first and its own element last.
     last_created: Cell<Option<Handle>>,
 }
@@ -268,22 +190,6 @@ impl MeteredSink {
             element.attrs.clear();
         }
         self.tree.add_attrs_if_missing(&element, attributes);
-    }
-
-    fn keeps_text_of(&self, parent: &Handle) -> bool {
-        match self.keep {
-            Keep::Everything => true,
-            Keep::Links => self.is(parent, &local_name!("title")),
-            Keep::Assets => self.is(parent, &local_name!("title")) || self.is(parent, &local_name!("style")),
-        }
-    }
-
-    fn is(&self, parent: &Handle, name: &LocalName) -> bool {
-        self.tree.0.borrow().tree.get(*parent).is_some_and(|node| {
-            node.value()
-                .as_element()
-                .is_some_and(|element| element.name.local == *name)
-        })
     }
 }
 
@@ -313,14 +219,14 @@ impl TreeSink for MeteredSink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
-        self.charge(self.keep.element_cost());
+        self.charge(NODE_COST);
         let element = self.tree.create_element(name, attrs, flags);
         self.last_created.set(Some(element));
         element
     }
 
     fn create_comment(&self, _text: StrTendril) -> Handle {
-        self.charge(ELEMENT_COST);
+        self.charge(NODE_COST);
         self.tree.create_comment(StrTendril::new())
     }
 
@@ -329,21 +235,15 @@ impl TreeSink for MeteredSink {
     }
 
     fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
-        if matches!(child, NodeOrText::AppendNode(_)) || self.keeps_text_of(parent) {
-            self.tree.append(parent, child);
-        }
+        self.tree.append(parent, child);
     }
 
     fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
-        if self.keep == Keep::Everything || matches!(child, NodeOrText::AppendNode(_)) {
-            self.tree.append_before_sibling(sibling, child);
-        }
+        self.tree.append_before_sibling(sibling, child);
     }
 
     fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
-        if self.keep == Keep::Everything || matches!(child, NodeOrText::AppendNode(_)) {
-            self.tree.append_based_on_parent_node(element, previous, child);
-        }
+        self.tree.append_based_on_parent_node(element, previous, child);
     }
 
     fn append_doctype_to_document(&self, _name: StrTendril, _public_id: StrTendril, _system_id: StrTendril) {}

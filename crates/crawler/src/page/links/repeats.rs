@@ -6,57 +6,56 @@ const SLOTS: std::ops::RangeInclusive<usize> = 64..=4096;
 /// Bytes of a page per slot. Even on pages full of links, two links are further apart.
 const BYTES_PER_SLOT: usize = 64;
 
-/// Remembers some links of a page, so that repeated ones need not be resolved again.
+/// Remembers some links of a page by hashes of their texts, so that repeated ones need not be resolved again.
 ///
 /// Every link maps to one slot, which a later link overwrites. So the cache never grows, and a forgotten link costs
-/// only time.
-pub(super) struct RepeatedLinks<'a> {
-    slots: Vec<Option<(&'a str, bool)>>,
+/// only time. Whoever makes links collide on purpose hides links of the own page.
+pub(super) struct RepeatedLinks {
+    slots: Vec<u64>,
 }
 
-impl<'a> RepeatedLinks<'a> {
+impl RepeatedLinks {
     /// Makes an empty cache for a page of this length.
     pub(super) fn new(length: usize) -> Self {
-        let slots = (length / BYTES_PER_SLOT)
-            .next_power_of_two()
-            .clamp(*SLOTS.start(), *SLOTS.end());
+        let slots = (length / BYTES_PER_SLOT).next_power_of_two();
         Self {
-            slots: vec![None; slots],
+            slots: vec![0; slots.clamp(*SLOTS.start(), *SLOTS.end())],
         }
     }
 
     /// Returns whether this link is the last one in its slot.
-    pub(super) fn is_known(&self, href: &str, nofollow: bool) -> bool {
-        self.slots.get(self.slot(href)) == Some(&Some((href, nofollow)))
+    pub(super) fn is_known(&self, hash: u64) -> bool {
+        self.slots.get(self.slot(hash)) == Some(&hash)
     }
 
     /// Stores a link in its slot, and forgets the previous one there.
-    pub(super) fn remember(&mut self, href: &'a str, nofollow: bool) {
-        let slot = self.slot(href);
+    pub(super) fn remember(&mut self, hash: u64) {
+        let slot = self.slot(hash);
         if let Some(kept) = self.slots.get_mut(slot) {
-            *kept = Some((href, nofollow));
+            *kept = hash;
         }
     }
 
-    fn slot(&self, href: &str) -> usize {
+    fn slot(&self, hash: u64) -> usize {
         // In a product, the highest bits are mixed best.
-        let place = hash(href.as_bytes()) >> (u64::BITS - self.slots.len().ilog2());
-        usize::try_from(place).unwrap_or_default()
+        (hash >> (u64::BITS - self.slots.len().ilog2())) as usize
     }
-}
 
-/// A fast hash of all bytes. Collisions made on purpose do no harm here.
-fn hash(bytes: &[u8]) -> u64 {
-    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
-    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
-    // The last eight bytes, some of them a second time: without a loop, whose length the processor could not predict.
-    let last = match bytes.last_chunk() {
-        Some(last) => word(last),
-        None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    };
-    let (chunks, _) = bytes.as_chunks();
-    chunks.iter().map(word).fold(mix(bytes.len() as u64, last), mix)
+    /// Returns a fast hash of a text and its kind.
+    pub(super) fn hash(text: &str, kind: u64) -> u64 {
+        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        let bytes = text.as_bytes();
+        // The last eight bytes, some of them a second time: without a loop, whose length the processor could not predict.
+        let last = match bytes.last_chunk() {
+            Some(last) => word(last),
+            None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        let (chunks, _) = bytes.as_chunks();
+        let start = mix(kind, bytes.len() as u64);
+        chunks.iter().map(word).fold(mix(start, last), mix)
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +72,8 @@ mod tests {
             for length in 1..40 {
                 for place in 0..length {
                     let of = |letter| format!("{}{letter}{}", "x".repeat(place), "y".repeat(length - place - 1));
-                    let places: HashSet<usize> = ('a'..='z').map(|letter| repeats.slot(&of(letter))).collect();
+                    let hashes = ('a'..='z').map(|letter| RepeatedLinks::hash(&of(letter), 0));
+                    let places: HashSet<usize> = hashes.map(|hash| repeats.slot(hash)).collect();
                     // At random, 26 links have 21 of 64 slots.
                     assert!(places.len() > 7, "{} of {slots}, {place} of {length}", places.len());
                 }

@@ -50,6 +50,7 @@ pub(super) fn without_fragment(text: &str) -> &str {
 }
 
 /// Resolves the links of one document.
+#[derive(Clone)]
 pub(super) struct Resolver {
     page: Url,
     base: Url,

@@ -1,46 +1,27 @@
-//! From text to links in one pass without a tree.
-
-use std::borrow::Cow;
+//! From tokens to elements: passes those that hold links to the collector, in the order of the source.
 
 use encoding_rs::Encoding;
 use url::Url;
 
-use super::anchors::Anchors;
 use super::assets::{self, Asset};
-use super::collector::{self, Collector, Kind};
-use super::construction::{Construction, Element, NeedsTree};
+use super::collector::{Collector, Kind};
 use super::references::{TextContext, decoded};
 use super::resolve::Resolver;
-use super::tag::{self, Attribute, Attributes, Element as _, Name, Tag, code};
-use super::text::{ReadText, Unread, VisibleText};
-use super::tokens::{self, Next, Sink, TextRun};
-use super::{Extracted, LinkOptions, NewLinks, SeenLinkCache};
+use super::tag::{Attribute, Attributes, Name, Tag, code};
+use super::text::{ReadText, VisibleText};
+use super::tokens::{self, Next, Sink};
+use super::{LinkOptions, NewLinks, SeenLinkCache};
 
-/// Extracts the same as [`extract`](super::extract), in one pass and without a tree.
-///
-/// Time is linear in the length of `html`, and memory in that of the links.
-///
-/// # Errors
-///
-/// Fails if only a tree can decide which links the page has, or their order: see [`NeedsTree`].
-pub fn extract_without_tree(
-    html: &str,
-    encoding: &'static Encoding,
-    page_url: &Url,
-    options: &LinkOptions,
-) -> Result<Extracted, NeedsTree> {
-    extract_new(html, encoding, page_url, options, None, &mut Unread).map(|news| news.extracted)
-}
-
-/// Does the same, but leaves out links that the cache has. The visible text is read in the same pass.
-pub(super) fn extract_new<R: ReadText>(
+/// Does what [`extract`](super::extract) does, but leaves out links that the cache has, and passes on the visible text to a reader that
+/// has read nothing.
+pub(crate) fn extract_new<R: ReadText>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
     reader: &mut R,
-) -> Result<NewLinks, NeedsTree> {
+) -> NewLinks {
     // Without assets only the attributes of few elements are read, so that case is compiled separately.
     if options.assets {
         scan::<true, R>(html, encoding, page_url, options, known, reader)
@@ -56,29 +37,29 @@ fn scan<const ASSETS: bool, R: ReadText>(
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
     reader: &mut R,
-) -> Result<NewLinks, NeedsTree> {
-    let text = VisibleText::new(reader);
-    let mut scan = Scan::<ASSETS, R>::new(Resolver::new(page_url, encoding), options, known, text, html.len());
-    tokens::tokenize(html, &mut scan)?;
-    if let Some(base) = scan.late_base {
-        // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
-        let mut resolver = Resolver::new(page_url, encoding);
-        resolver.rebase(&base);
-        let mut text = scan.text;
-        text.start_again();
-        scan = Scan::new(resolver, options, known, text, html.len());
-        scan.base_is_set = true;
-        tokens::tokenize(html, &mut scan)?;
+) -> NewLinks {
+    let mut resolver = Resolver::new(page_url, encoding);
+    match Scan::<ASSETS, R>::new(resolver.clone(), options, known, reader, html.len()).run(html) {
+        Ok(found) => found,
+        Err(base) => {
+            // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
+            resolver.rebase(&base);
+            *reader = R::default();
+            let mut again = Scan::<ASSETS, R>::new(resolver, options, known, reader, html.len());
+            again.base_is_set = true;
+            again.run(html).unwrap_or_default()
+        }
     }
-    Ok(scan.anchors.into_collector().into_new_links())
 }
 
-/// Receives the tokens of a document, and passes the elements to the collector that a tree would contain.
+/// Receives the tokens of a document.
 struct Scan<'a, 'o, const ASSETS: bool, R> {
-    construction: Construction,
-    anchors: Anchors<'a, 'o>,
+    foreign: Foreign,
+    /// How many templates are open. What they hold is no part of the document.
+    templates: usize,
+    collector: Collector<'o>,
     /// What to do with the raw text that follows.
-    open: Option<RawText>,
+    open: Option<RawText<'a>>,
     /// Whether the first base is set, so that later ones are ignored.
     base_is_set: bool,
     /// The first base, if it came after links that it applies to.
@@ -87,83 +68,128 @@ struct Scan<'a, 'o, const ASSETS: bool, R> {
 }
 
 /// Raw text that is read.
-enum RawText {
+enum RawText<'a> {
     Title,
     /// The text of a `<style>`, with its `type`.
-    Style(Option<String>),
+    Style(Option<&'a str>),
 }
+
+/// Whether tags are SVG or MathML.
+#[derive(Default)]
+struct Foreign {
+    /// How many `svg` and `math` are open.
+    depth: usize,
+    is_svg: bool,
+}
+
+impl Foreign {
+    /// Processes a start tag. Returns whether its element is foreign.
+    #[inline]
+    fn start_tag(&mut self, tag: &Tag<'_, '_>) -> bool {
+        let name = tag.name.code();
+        if name == SVG || name == MATH {
+            if self.depth == 0 {
+                self.is_svg = name == SVG;
+            }
+            self.depth += usize::from(!tag.self_closing);
+            return true;
+        }
+        if self.depth > 0 && (ENDS_FOREIGN.iter().any(|end| tag.name.is(end)) || tag.name.is("blockquote")) {
+            self.depth = 0;
+        }
+        self.depth > 0
+    }
+
+    #[inline]
+    fn end_tag(&mut self, name: &Name<'_>) {
+        if self.depth == 0 {
+            return;
+        }
+        match name.code() {
+            SVG | MATH => self.depth -= 1,
+            P | BR => self.depth = 0,
+            _ => {}
+        }
+    }
+}
+
+/// Start tags that close all SVG and MathML before them (13.2.6.5), with `blockquote`.
+const ENDS_FOREIGN: [&str; 43] = [
+    "b", "big", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em", "embed", "h1", "h2", "h3", "h4", "h5",
+    "h6", "head", "hr", "i", "img", "li", "listing", "menu", "meta", "nobr", "ol", "p", "pre", "ruby", "s", "small",
+    "span", "strong", "strike", "sub", "sup", "table", "tt", "u", "ul", "var",
+];
 
 impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
     fn new(
         resolver: Resolver,
         options: &'o LinkOptions,
         known: Option<&'o SeenLinkCache>,
-        text: VisibleText<'o, R>,
+        reader: &'o mut R,
         length: usize,
     ) -> Self {
-        let directory = known.and_then(|known| Some((known, resolver.directory(known)?)));
         Self {
-            construction: Construction::default(),
-            anchors: Anchors::new(Collector::new(resolver, options, known), directory, length),
+            foreign: Foreign::default(),
+            templates: 0,
+            collector: Collector::new(resolver, options, known, length),
             open: None,
             base_is_set: false,
             late_base: None,
-            text,
+            text: VisibleText::new(reader),
+        }
+    }
+
+    /// Returns what the document has, or its base, if that came after links that it applies to.
+    fn run(mut self, html: &'a str) -> Result<NewLinks, String> {
+        tokens::tokenize(html, &mut self);
+        match self.late_base {
+            Some(base) => Err(base),
+            None => Ok(self.collector.into_new_links()),
         }
     }
 
     /// Passes an element to the collector.
-    fn visit(&mut self, kind: Kind, attributes: &Attributes<'a>) -> Result<(), NeedsTree> {
+    fn visit(&mut self, kind: Kind, attributes: &Attributes<'a>) {
         if !is_of_interest(kind, attributes) {
-            return Ok(());
+            return;
         }
-        self.construction.count_element()?;
-        match kind {
-            Kind::Anchor => {
-                let href = attributes.raw(Attribute::Href).unwrap_or_default();
-                self.anchors.add(href, collector::is_nofollow(attributes));
-            }
-            Kind::Base => self.visit_base(attributes),
-            _ => {
-                self.anchors.collector().visit(kind, attributes);
-            }
+        if kind == Kind::Base {
+            self.visit_base(attributes);
         }
-        Ok(())
+        self.collector.visit(kind, attributes);
     }
 
     /// Passes what an element loads to the collector.
-    fn visit_asset(&mut self, element: Element, tag: &Tag<'_, 'a>) -> Result<(), NeedsTree> {
+    fn visit_asset(&mut self, tag: &Tag<'_, 'a>, is_foreign: bool) {
         let name = tag.name.as_str().to_ascii_lowercase();
-        let asset = match element {
-            Element::Html if tag.name.code() == STYLE => {
-                self.construction.count_element()?;
-                self.open = Some(RawText::Style(
-                    tag.attributes.value(Attribute::Type).map(Cow::into_owned),
-                ));
-                None
-            }
-            Element::Html => Asset::from_html_name(&name),
-            Element::Svg => Asset::from_svg_name(&name),
-            Element::Unread => None,
+        let asset = if !is_foreign {
+            Asset::from_html_name(&name)
+        } else if self.foreign.is_svg {
+            Asset::from_svg_name(&name)
+        } else {
+            None
         };
         if let Some(asset) = asset {
-            self.visit(Kind::Asset(asset), tag.attributes)?;
+            self.visit(Kind::Asset(asset), tag.attributes);
         }
-        if element == Element::Html && tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
-            self.construction.count_element()?;
-            assets::visit_style_attribute(self.anchors.collector(), tag.attributes);
+        if is_foreign {
+            return;
         }
-        Ok(())
+        if tag.name.code() == STYLE {
+            self.open = Some(RawText::Style(tag.attributes.raw(Attribute::Type)));
+        }
+        if tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
+            assets::visit_style_attribute(&mut self.collector, tag.attributes);
+        }
     }
 
     fn visit_base(&mut self, attributes: &Attributes<'a>) {
         if let Some(href) = attributes.value(Attribute::Href).filter(|_| !self.base_is_set) {
             self.base_is_set = true;
-            if !self.anchors.rebase(&href) {
+            if !self.collector.rebase(&href) {
                 self.late_base = Some(href.into_owned());
             }
         }
-        self.anchors.collector().visit(Kind::Base, attributes);
     }
 }
 
@@ -181,81 +207,103 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
 }
 
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
-    type Error = NeedsTree;
-
     #[inline]
-    fn text(&mut self, text: TextRun<'a>) {
-        self.text.text(&text);
+    fn text(&mut self, text: &'a str) {
+        self.text.text(text);
     }
 
-    fn raw_text(&mut self, text: TextRun<'a>) {
-        self.text.raw_text(&text);
-        let text = text.as_str();
+    fn raw_text(&mut self, text: &'a str) {
+        self.text.raw_text(text);
         match self.open.take() {
             Some(RawText::Title) => self
-                .anchors
-                .collector()
+                .collector
                 .visit_title(|| decoded(text, TextContext::Text).into_owned()),
-            Some(RawText::Style(kind)) => assets::visit_style_element(self.anchors.collector(), kind.as_deref(), text),
+            Some(RawText::Style(kind)) => assets::visit_style_element(&mut self.collector, kind, text),
             None => {}
         }
     }
 
-    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, NeedsTree> {
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
         self.text.start_tag(&tag.name);
-        let (element, next) = self.construction.start_tag(tag)?;
-        let kind = match (element, tag.name.code()) {
-            (Element::Html, A) => Kind::Anchor,
-            (Element::Html, AREA) => Kind::Area,
-            (Element::Html, BASE) => Kind::Base,
-            (Element::Html, IFRAME) => Kind::Iframe,
-            (Element::Html, LINK) => Kind::Link,
-            (Element::Html, META) => Kind::Meta,
-            (Element::Html, TITLE) => {
-                self.construction.count_element()?;
-                self.open = Some(RawText::Title);
-                return Ok(next);
-            }
-            (Element::Svg, A) => Kind::SvgAnchor,
-            _ => {
-                if ASSETS {
-                    self.visit_asset(element, tag)?;
-                }
-                return Ok(next);
-            }
-        };
-        self.visit(kind, tag.attributes)?;
-        if ASSETS {
-            self.visit_asset(element, tag)?;
+        let is_foreign = self.foreign.start_tag(tag);
+        let name = tag.name.code();
+        if name == TEMPLATE && !is_foreign {
+            self.templates += 1;
         }
-        Ok(next)
+        let next = if is_foreign { Next::Data } else { text_after(&tag.name) };
+        if self.templates > 0 {
+            return next;
+        }
+        let kind = match name {
+            A if !is_foreign => Some(Kind::Anchor),
+            A if self.foreign.is_svg => Some(Kind::SvgAnchor),
+            _ if is_foreign => None,
+            AREA => Some(Kind::Area),
+            BASE => Some(Kind::Base),
+            FRAME => Some(Kind::Frame),
+            IFRAME => Some(Kind::Iframe),
+            LINK => Some(Kind::Link),
+            META => Some(Kind::Meta),
+            TITLE => {
+                self.open = Some(RawText::Title);
+                None
+            }
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            self.visit(kind, tag.attributes);
+        }
+        if ASSETS {
+            self.visit_asset(tag, is_foreign);
+        }
+        next
     }
 
-    fn end_tag(&mut self, name: &Name<'a>) -> Result<(), NeedsTree> {
+    fn end_tag(&mut self, name: &Name<'a>) {
         self.text.end_tag();
-        self.construction.end_tag(name)
+        self.foreign.end_tag(name);
+        if name.code() == TEMPLATE {
+            self.templates = self.templates.saturating_sub(1);
+        }
     }
 
     fn reads_attributes_of(name: &Name<'_>) -> bool {
-        ASSETS || matches!(name.code(), A | AREA | BASE | IFRAME | LINK | META)
+        ASSETS || matches!(name.code(), A | AREA | BASE | FRAME | IFRAME | LINK | META)
     }
 
     fn is_in_foreign_content(&self) -> bool {
-        self.construction.is_in_foreign_content()
+        self.foreign.depth > 0
     }
 }
 
-impl tag::Element for Attributes<'_> {
-    fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>> {
-        self.raw(attribute).map(|raw| decoded(raw, TextContext::Attribute))
+/// Returns how the text after the start tag of an HTML element is tokenized. Scripts do not run, so `noscript` holds markup.
+#[inline]
+pub(super) fn text_after(name: &Name<'_>) -> Next {
+    match name.code() {
+        TITLE | TEXTAREA => Next::Rcdata,
+        STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => Next::Rawtext,
+        SCRIPT => Next::Script,
+        _ if name.is("plaintext") => Next::Plaintext,
+        _ => Next::Data,
     }
 }
 
 const A: u64 = code(b"a");
 const AREA: u64 = code(b"area");
 const BASE: u64 = code(b"base");
+const BR: u64 = code(b"br");
+const FRAME: u64 = code(b"frame");
 const IFRAME: u64 = code(b"iframe");
 const LINK: u64 = code(b"link");
+const MATH: u64 = code(b"math");
 const META: u64 = code(b"meta");
+const NOEMBED: u64 = code(b"noembed");
+const NOFRAMES: u64 = code(b"noframes");
+const P: u64 = code(b"p");
+const SCRIPT: u64 = code(b"script");
 const STYLE: u64 = code(b"style");
+const SVG: u64 = code(b"svg");
+const TEMPLATE: u64 = code(b"template");
+const TEXTAREA: u64 = code(b"textarea");
 const TITLE: u64 = code(b"title");
+const XMP: u64 = code(b"xmp");

@@ -153,7 +153,7 @@ impl SeenLinkCache {
 
     /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
     /// than the directory.
-    pub(super) fn spelling(&self, directory: &Directory, href: &str) -> Option<u64> {
+    pub(super) fn spelling(directory: &Directory, href: &str) -> Option<u64> {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
         // `http:?q` means the page itself with that query, though it looks absolute.
@@ -208,7 +208,7 @@ mod tests {
         let [one, other] = [SeenLinkCache::default(), SeenLinkCache::default()];
         let spelling = |known: &SeenLinkCache, base: &str, encoding| {
             let directory = known.directory(&Url::parse(base).unwrap(), encoding).unwrap();
-            known.spelling(&directory, "page?ä").unwrap()
+            SeenLinkCache::spelling(&directory, "page?ä").unwrap()
         };
         let base = "http://site.example/a/b";
         let first = spelling(&one, base, encoding_rs::UTF_8);
@@ -227,7 +227,7 @@ mod tests {
         let mut sizes = vec![known.slots.len()];
         for href in &hrefs {
             let url = base.join(href).unwrap();
-            let spelling = known.spelling(&directory, href).unwrap();
+            let spelling = SeenLinkCache::spelling(&directory, href).unwrap();
             let target = known.url_hash(&url);
             known.remember(LinkKey { spelling, target });
             if let Some(grown) = known.grown() {
@@ -238,8 +238,7 @@ mod tests {
         assert_eq!(sizes, [INITIAL_SLOTS, 4 * INITIAL_SLOTS, MAX_SLOTS]);
         let is_known = |href: &&String| {
             let target = known.url_hash(&base.join(href).unwrap());
-            known
-                .spelling(&directory, href)
+            SeenLinkCache::spelling(&directory, href)
                 .and_then(|spelling| known.find(spelling))
                 .is_some_and(|link| link.target == target && !link.is_out_of_reach)
         };

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::page::bytes::{below, each};
+use super::eight::{below, each};
+use super::references::{TextContext, decoded};
 
 /// A tag's name as written, with a numeric code for fast comparison.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +104,11 @@ pub(super) enum Attribute {
     Data,
     Type,
     Style,
+    Charset,
 }
 
 impl Attribute {
-    const COUNT: usize = 14;
+    const COUNT: usize = 15;
 
     #[inline]
     fn from_name(name: &Name<'_>) -> Option<Self> {
@@ -122,6 +124,7 @@ impl Attribute {
             DATA => Self::Data,
             TYPE => Self::Type,
             STYLE => Self::Style,
+            CHARSET => Self::Charset,
             LONG if name.is("xlink:href") => Self::XlinkHref,
             LONG if name.is("http-equiv") => Self::HttpEquiv,
             LONG if name.is("imagesrcset") => Self::Imagesrcset,
@@ -130,6 +133,7 @@ impl Attribute {
     }
 }
 
+const CHARSET: u64 = code(b"charset");
 const CONTENT: u64 = code(b"content");
 const DATA: u64 = code(b"data");
 const HREF: u64 = code(b"href");
@@ -141,12 +145,6 @@ const SRCDOC: u64 = code(b"srcdoc");
 const SRCSET: u64 = code(b"srcset");
 const STYLE: u64 = code(b"style");
 const TYPE: u64 = code(b"type");
-
-/// An element that may hold a link, in the scanner or in a tree.
-pub(super) trait Element {
-    /// Returns the value of an attribute, if the element has it.
-    fn value(&self, attribute: Attribute) -> Option<Cow<'_, str>>;
-}
 
 /// Returns whether a space-separated list such as `rel` contains a token; `token` is in lower case.
 pub(super) fn has_token(list: &str, token: &str) -> bool {
@@ -178,6 +176,11 @@ impl<'a> Attributes<'a> {
     /// Returns the value as written.
     pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
         self.values.get(attribute as usize).copied().flatten()
+    }
+
+    /// Returns the value, decoded.
+    pub(super) fn value(&self, attribute: Attribute) -> Option<Cow<'a, str>> {
+        self.raw(attribute).map(|raw| decoded(raw, TextContext::Attribute))
     }
 }
 
@@ -236,6 +239,7 @@ mod tests {
             ("data", Attribute::Data),
             ("type", Attribute::Type),
             ("style", Attribute::Style),
+            ("charset", Attribute::Charset),
         ];
         assert_eq!(attributes.len(), Attribute::COUNT);
         let known = |name: &str, behind: &str| {

@@ -10,41 +10,11 @@
 mod inside_tag;
 mod raw_text;
 
-use std::ops::Range;
-
 use memchr::memchr;
 
+use super::eight::first_of;
 use super::tag::{Attributes, Name, Tag};
-use crate::page::bytes::{Sixteen, first_in};
 use inside_tag::TagEnd;
-
-/// A part of the markup that is text. What follows it is no letter and no digit, or the end.
-#[derive(Debug, Clone)]
-pub(crate) struct TextRun<'a> {
-    html: &'a str,
-    range: Range<usize>,
-}
-
-impl<'a> TextRun<'a> {
-    #[inline]
-    fn new(html: &'a str, range: Range<usize>) -> Self {
-        Self { html, range }
-    }
-
-    pub(crate) fn as_str(&self) -> &'a str {
-        self.html.get(self.range.clone()).unwrap_or_default()
-    }
-
-    /// Returns the whole markup, for readers that look at several bytes at once.
-    pub(crate) fn markup(&self) -> &'a [u8] {
-        self.html.as_bytes()
-    }
-
-    /// Returns where in the markup the text is.
-    pub(crate) fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-}
 
 /// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,20 +34,17 @@ pub(super) enum Next {
 /// The receiver of tokens. It corresponds to the standard's tree construction stage, which decides how text is
 /// tokenized.
 pub(super) trait Sink<'a> {
-    /// Why the document is abandoned.
-    type Error;
-
     /// Receives text between two tags, as written. Comments split it.
-    fn text(&mut self, text: TextRun<'a>);
+    fn text(&mut self, text: &'a str);
 
     /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
-    fn raw_text(&mut self, text: TextRun<'a>);
+    fn raw_text(&mut self, text: &'a str);
 
     /// Receives a start tag, and returns how the text after it must be tokenized.
-    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Result<Next, Self::Error>;
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next;
 
     /// Receives an end tag, except one that ends text begun by [`Next`].
-    fn end_tag(&mut self, name: &Name<'a>) -> Result<(), Self::Error>;
+    fn end_tag(&mut self, name: &Name<'a>);
 
     /// Returns whether the attributes of a start tag with this name are read.
     fn reads_attributes_of(name: &Name<'_>) -> bool;
@@ -86,12 +53,19 @@ pub(super) trait Sink<'a> {
     fn is_in_foreign_content(&self) -> bool;
 }
 
-/// Sends the tokens of a document to a sink, until the end or the first error.
-pub(super) fn tokenize<'a, S: Sink<'a>>(html: &'a str, sink: &mut S) -> Result<(), S::Error> {
-    let mut tokenizer = Tokenizer { html, at: 0 };
-    while tokenizer.step(sink)? {}
-    Ok(())
+/// Sends the tokens of a document to a sink.
+pub(super) fn tokenize<'a, S: Sink<'a>>(html: &'a str, sink: &mut S) {
+    tokenize_while(html, sink, |_, _| true);
 }
+
+/// Sends tokens to a sink as long as the condition holds, which gets the place behind the last token.
+pub(super) fn tokenize_while<'a, S: Sink<'a>>(html: &'a str, sink: &mut S, goes_on: impl Fn(&S, usize) -> bool) {
+    let mut tokenizer = Tokenizer { html, at: 0 };
+    while tokenizer.step(sink) && goes_on(sink, tokenizer.at) {}
+}
+
+/// How often eight bytes are searched before a search of any length begins, which takes longer to start.
+const NEAR_EIGHTS: usize = 4;
 
 struct Tokenizer<'a> {
     html: &'a str,
@@ -111,10 +85,6 @@ impl<'a> Tokenizer<'a> {
         self.html.get(from..until).unwrap_or_default()
     }
 
-    fn run(&self, from: usize, until: usize) -> TextRun<'a> {
-        TextRun::new(self.html, from..until)
-    }
-
     fn find(&self, byte: u8, from: usize) -> Option<usize> {
         let rest = self.bytes().get(from..)?;
         memchr(byte, rest).map(|found| from + found)
@@ -123,23 +93,28 @@ impl<'a> Tokenizer<'a> {
     /// Finds a byte that is mostly near.
     #[inline]
     fn find_near(&self, byte: u8, from: usize) -> Option<usize> {
-        let Some(near) = self.bytes().get(from..)?.first_chunk() else {
-            return self.find(byte, from);
-        };
-        match first_in(near, byte) {
-            Some(place) => Some(from + place),
-            None => self.find(byte, from + near.len()),
+        let mut from = from;
+        for _ in 0..NEAR_EIGHTS {
+            let Some(eight) = self.eight_from(from) else { break };
+            if let Some(place) = first_of(eight, [byte]) {
+                return Some(from + place);
+            }
+            from += 8;
         }
+        self.find(byte, from)
     }
 
-    /// Returns sixteen bytes, unless the input ends before.
+    /// Returns eight bytes, unless the input ends before.
     #[inline]
-    fn sixteen_from(&self, at: usize) -> Option<Sixteen> {
-        self.bytes().get(at..)?.first_chunk().map(Sixteen::of)
+    fn eight_from(&self, at: usize) -> Option<u64> {
+        self.bytes()
+            .get(at..)?
+            .first_chunk()
+            .map(|eight| u64::from_le_bytes(*eight))
     }
 
     /// Emits the text up to the next tag, and that tag; false at the end.
-    fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<bool, S::Error> {
+    fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> bool {
         let start = self.at;
         let mut from = start;
         while let Some(open) = self.find_near(b'<', from) {
@@ -150,37 +125,29 @@ impl<'a> Tokenizer<'a> {
                 None => false,
             };
             if is_markup {
-                sink.text(self.run(start, open));
+                sink.text(self.slice(start, open));
                 self.at = open + 1;
-                return self.markup(next, sink).map(|()| true);
+                self.markup(next, sink);
+                return true;
             }
             from = open + 1;
         }
-        sink.text(self.run(start, self.html.len()));
-        Ok(false)
+        sink.text(self.slice(start, self.html.len()));
+        false
     }
 
     /// Reads the construct that a `<` opens (13.2.5.6, "tag open state").
-    fn markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) -> Result<(), S::Error> {
+    fn markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) {
         match opened_by {
             Some(b'/') => {
                 self.at += 1;
                 match self.byte(self.at) {
                     Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(sink),
-                    _ => {
-                        self.skip_past(b'>');
-                        Ok(())
-                    }
+                    _ => self.skip_past(b'>'),
                 }
             }
-            Some(b'!') => {
-                self.declaration(sink);
-                Ok(())
-            }
-            Some(b'?') => {
-                self.skip_past(b'>');
-                Ok(())
-            }
+            Some(b'!') => self.declaration(sink),
+            Some(b'?') => self.skip_past(b'>'),
             _ => self.start_tag(sink),
         }
     }
@@ -196,7 +163,7 @@ impl<'a> Tokenizer<'a> {
             let start = content + "[CDATA[".len();
             let end = self.html.get(start..).and_then(|rest| rest.find("]]>"));
             let (end, after) = end.map_or((self.html.len(), self.html.len()), |end| (start + end, start + end + 3));
-            sink.text(self.run(start, end));
+            sink.text(self.slice(start, end));
             self.at = after;
         } else {
             self.skip_past(b'>');
@@ -225,7 +192,7 @@ impl<'a> Tokenizer<'a> {
         self.at = self.find(byte, self.at).map_or(self.html.len(), |found| found + 1);
     }
 
-    fn start_tag<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+    fn start_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
         let name = self.tag_name();
         let mut attributes;
         let (end, attributes) = if S::reads_attributes_of(&name) {
@@ -238,29 +205,26 @@ impl<'a> Tokenizer<'a> {
             (self.rest_of_tag(), &Attributes::NONE)
         };
         let Some(TagEnd { self_closing }) = end else {
-            return Ok(());
+            return;
         };
         let tag = Tag {
             name,
             self_closing,
             attributes,
         };
-        match sink.start_tag(&tag)? {
+        match sink.start_tag(&tag) {
             Next::Data => {}
             next => self.raw_text(next, &tag.name, sink),
         }
-        Ok(())
     }
 
-    fn end_tag<S: Sink<'a>>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+    fn end_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
         let name = self.tag_name();
         if self.byte(self.at) == Some(b'>') {
             self.at += 1;
-            return sink.end_tag(&name);
-        }
-        match self.rest_of_tag() {
-            Some(_) => sink.end_tag(&name),
-            None => Ok(()),
+            sink.end_tag(&name);
+        } else if self.rest_of_tag().is_some() {
+            sink.end_tag(&name);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a tag after its `<` or `</`: its name, and attributes, read or skipped (13.2.5.8 and 13.2.5.32 to 13.2.5.40).
 
 use super::Tokenizer;
+use crate::page::links::eight::{first_of, first_of_or_space};
 use crate::page::links::tag::Name;
 
 /// How a tag ends. If the input ends inside a tag, there is none, and the tag is ignored.
@@ -13,21 +14,19 @@ impl<'a> Tokenizer<'a> {
     #[inline]
     pub(super) fn tag_name(&mut self) -> Name<'a> {
         let start = self.at;
-        self.at = self
-            .end_in_sixteen(start, [b'>', b'/'], ENDS_TAG_NAME)
-            .unwrap_or_else(|| {
-                let rest = self.bytes().get(start..).unwrap_or_default();
-                let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
-                start + length.unwrap_or(rest.len())
-            });
+        self.at = self.end_near(start, [b'>', b'/'], ENDS_TAG_NAME).unwrap_or_else(|| {
+            let rest = self.bytes().get(start..).unwrap_or_default();
+            let length = rest.iter().position(|byte| is(*byte, ENDS_TAG_NAME));
+            start + length.unwrap_or(rest.len())
+        });
         Name::at(self.bytes(), start..self.at)
     }
 
-    /// Returns the place of the first byte of a class that has white space and these bytes, if it is among the next sixteen, and no other
+    /// Returns the place of the first byte of a class that has white space and these bytes, if it is among the next eight, and no other
     /// byte below the space is before it.
     #[inline]
-    fn end_in_sixteen<const COUNT: usize>(&self, from: usize, bytes: [u8; COUNT], class: u8) -> Option<usize> {
-        let end = from + self.sixteen_from(from)?.first_of_or_space(bytes)?;
+    fn end_near<const COUNT: usize>(&self, from: usize, bytes: [u8; COUNT], class: u8) -> Option<usize> {
+        let end = from + first_of_or_space(self.eight_from(from)?, bytes)?;
         self.byte(end).is_some_and(|byte| is(byte, class)).then_some(end)
     }
 
@@ -38,9 +37,9 @@ impl<'a> Tokenizer<'a> {
     #[inline]
     pub(super) fn rest_of_tag(&mut self) -> Option<TagEnd> {
         let mut from = self.at;
-        while let Some(place) = self.sixteen_from(from).map(|near| near.first_of([b'>', b'='])) {
-            let Some(place) = place else {
-                from += 16;
+        while let Some(eight) = self.eight_from(from) {
+            let Some(place) = first_of(eight, [b'>', b'=']) else {
+                from += 8;
                 continue;
             };
             let found = from + place;
@@ -96,7 +95,7 @@ impl<'a> Tokenizer<'a> {
     fn attribute(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<()> {
         let start = self.at;
         // Even a `=` belongs to the name if it is the first byte.
-        let name_end = match self.end_in_sixteen(start + 1, [b'>', b'/', b'='], ENDS_ATTRIBUTE_NAME) {
+        let name_end = match self.end_near(start + 1, [b'>', b'/', b'='], ENDS_ATTRIBUTE_NAME) {
             Some(end) => end,
             None => {
                 let rest = self.bytes().get(start + 1..)?;

@@ -18,10 +18,10 @@ impl<'a> Tokenizer<'a> {
         };
         let Some(end) = end else {
             self.at = self.html.len();
-            sink.raw_text(self.run(start, self.at));
+            sink.raw_text(self.slice(start, self.at));
             return;
         };
-        sink.raw_text(self.run(start, start + end));
+        sink.raw_text(self.slice(start, start + end));
         self.at = start + end + "</".len() + name.as_str().len();
         // The name is complete, so this is a tag. If the input ends inside it, nothing follows that could matter.
         self.rest_of_tag();
