@@ -1,15 +1,13 @@
-//! How fast the links of real pages are found, without a tree and with one, and how fast their text gets a simhash: in MB/s on one core.
+//! How fast the links of real pages are found, without and with a simhash of the text from the same pass: in MB/s on one core.
 //!
 //! `cargo bench -p crawler --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
-//! installed) and also checks that both extractors find the same on every page; with `--assets` it includes assets. As a
-//! test it reads a few pages.
+//! installed); with `--assets` it includes assets. As a test it reads a few pages.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crawler::page::links::{LinkOptions, extract_with_tree, extract_without_tree};
+use crawler::page::links::{LinkOptions, extract};
 use crawler::page::{charset, fingerprint};
 use url::Url;
 
@@ -45,8 +43,8 @@ fn main() -> Result<()> {
         folders.extend(input::manual(None));
     }
     println!(
-        "{:>40} {:>7} {:>8} {:>8} {:>9} {:>9} {:>12} {:>8} {:>6} {:>9}",
-        "folder", "pages", "MB", "links", "scan MB/s", "tree MB/s", "simhash MB/s", "by tree", "cut", "different"
+        "{:>40} {:>7} {:>8} {:>8} {:>10} {:>17}",
+        "folder", "pages", "MB", "links", "links MB/s", "and simhash MB/s"
     );
     for folder in folders {
         row(&folder, if is_bench { usize::MAX } else { TEST_PAGES }, &options)?;
@@ -54,87 +52,42 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The results of both extractors for the pages of a folder.
-#[derive(Default)]
-struct Count {
-    pages: usize,
-    links: usize,
-    bytes: usize,
-    cut: usize,
-    different: usize,
-    by_tree: BTreeMap<String, usize>,
-    tree_time: Duration,
-}
-
 fn row(folder: &Path, most: usize, options: &LinkOptions) -> Result<()> {
-    let mut count = Count::default();
-    let mut measured = Vec::new();
-    let mut measured_bytes = 0;
+    let (mut pages, mut bytes, mut links) = (Vec::new(), 0, 0);
     for path in input::pages(folder)?.into_iter().take(most) {
         let body = std::fs::read(&path)?;
         let url = Url::parse(&format!("http://site.test{}", path.display()))?;
-        compare(&mut count, &body, &url, options);
-        if measured_bytes < MEASURED_BYTES {
-            measured_bytes += body.len();
-            measured.push((body, url));
+        let decoded = charset::decode(&body, None);
+        links += extract(&decoded.text, decoded.encoding, &url, options).links.len();
+        bytes += body.len();
+        pages.push((body, url));
+        if bytes > MEASURED_BYTES {
+            break;
         }
     }
-    let best = best_time(&measured, |body, url| {
+    let best = best_time(&pages, |body, url| {
         let decoded = charset::decode(body, None);
         let start = Instant::now();
-        let found = extract_without_tree(&decoded.text, decoded.encoding, url, options);
-        let took = start.elapsed();
-        std::hint::black_box(found).ok();
-        took
+        std::hint::black_box(extract(&decoded.text, decoded.encoding, url, options));
+        start.elapsed()
     });
-    let best_simhash = best_time(&measured, |body, _| {
+    let best_with_simhash = best_time(&pages, |body, _| {
         let decoded = charset::decode(body, None);
         let start = Instant::now();
         std::hint::black_box(fingerprint::simhash(&decoded.text));
         start.elapsed()
     });
-    let rate = |bytes: usize, time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
+    let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
     println!(
-        "{:>40} {:>7} {:>8.1} {:>8} {:>9.0} {:>9.1} {:>12.0} {:>8} {:>6} {:>9}",
+        "{:>40} {:>7} {:>8.1} {:>8} {:>10.0} {:>17.0}",
         folder.display(),
-        count.pages,
-        count.bytes as f64 / 1e6,
-        count.links,
-        rate(measured_bytes, best),
-        rate(count.bytes, count.tree_time),
-        rate(measured_bytes, best_simhash),
-        count.by_tree.values().sum::<usize>(),
-        count.cut,
-        count.different
+        pages.len(),
+        bytes as f64 / 1e6,
+        links,
+        rate(best),
+        rate(best_with_simhash),
     );
-    for (reason, pages) in &count.by_tree {
-        println!("{:>40} {pages:>7}", format!("because of {reason}:"));
-    }
-    if count.different > 0 {
-        return Err("the scanner and the tree differ".into());
-    }
     Ok(())
-}
-
-fn compare(count: &mut Count, body: &[u8], url: &Url, options: &LinkOptions) {
-    let decoded = charset::decode(body, None);
-    let start = Instant::now();
-    let tree = extract_with_tree(&decoded.text, decoded.encoding, url, options);
-    count.tree_time += start.elapsed();
-    count.pages += 1;
-    count.bytes += decoded.text.len();
-    count.links += tree.links.len();
-    count.cut += usize::from(tree.truncated);
-    match extract_without_tree(&decoded.text, decoded.encoding, url, options) {
-        Ok(scanned) => {
-            let is_different = !tree.truncated && scanned != tree;
-            count.different += usize::from(is_different);
-            if is_different {
-                eprintln!("different: {url}");
-            }
-        }
-        Err(reason) => *count.by_tree.entry(reason.to_string()).or_default() += 1,
-    }
 }
 
 /// The time that all pages take.

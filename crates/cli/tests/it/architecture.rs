@@ -129,7 +129,6 @@ fn each_library_is_used_in_its_own_modules_only() {
         "scraper::",
         &[
             "page/links/document.rs",
-            "page/links/tree.rs",
             "page/select.rs",
             "page/select/field.rs",
             "page/select/text.rs",
@@ -142,7 +141,6 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);
     only("cli", "env_logger::", &["logging.rs"]);
     only("crawler", "xxhash_rust::", &["page/fingerprint.rs"]);
-    only("crawler", "wide::", &["page/bytes.rs"]);
 }
 
 #[test]

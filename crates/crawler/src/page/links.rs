@@ -14,7 +14,7 @@
 //! - A `<frameset>` may replace the body before it, with its links, and content that precedes one prevents it. Here both the links
 //!   and the frames count.
 //! - HTML inside `<foreignObject>` and other integration points of SVG and MathML ends the drawing or formula, as other HTML in it does.
-//!   An end tag of an element around it does not.
+//!   An end tag of an element around it does not, nor does `<font color>`, and a `<base>` in it does not count.
 //! - The start tag of a column in a `<template>` may hide everything up to the end of the template, its end tag included, and
 //!   links in a template may be reopened after it.
 //! - A NUL in the name of an element of SVG changes the name.

@@ -128,10 +128,6 @@ fn complaint(behaviour: &Behaviour, reported: &Reported) -> Option<String> {
         Ends::TruncationReason(status, cut) => {
             page == Some((status, BodyExtent::Truncated, Some(cut))) && kinds.is_empty()
         }
-        Ends::Costly(status) => {
-            let is_cut = [None, Some(TruncationReason::Markup)];
-            page.is_some_and(|(said, _, cut)| said == status && is_cut.contains(&cut)) && kinds.is_empty()
-        }
         Ends::Skipped(status) => page == Some((status, BodyExtent::Skipped, None)) && kinds.is_empty(),
         Ends::Fails(kind) => page.is_none() && is_given_up && kinds.iter().all(|one| *one == kind),
         Ends::KeptAfter(kind, status, cut) => {
@@ -246,7 +242,7 @@ async fn visit(behaviour: Behaviour, server: Arc<Server>, client: Arc<HttpFetche
 fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String> {
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
-        Ends::Page(_) | Ends::Costly(_) | Ends::Leaves => {
+        Ends::Page(_) | Ends::Leaves => {
             let errors: u64 = summary.by_status.range(400..).map(|(_, count)| count).sum();
             summary.failed_pages() == errors && summary.retried.is_empty()
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crawler::page::charset::decode;
-use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract, extract_with_tree};
+use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract};
 use data_encoding::BASE64;
 use encoding_rs::UTF_8;
 use proptest::prelude::*;
@@ -23,10 +23,6 @@ fn page() -> Url {
 
 fn links_of(html: &str) -> Extracted {
     extract(html, UTF_8, &page(), &OPTIONS)
-}
-
-fn links_from_tree(html: &str) -> Extracted {
-    extract_with_tree(html, UTF_8, &page(), &OPTIONS)
 }
 
 fn urls(extracted: &Extracted) -> Vec<&str> {
@@ -82,18 +78,38 @@ fn failure_of(case: &Value) -> Option<String> {
     (!holds).then(found)
 }
 
+/// Cases whose links a browser sees only after it has moved, dropped or repeated elements, or where it takes text for a declaration
+/// of the encoding. The documentation of `page::links` and `charset::decode` names these differences.
+const DIFFERENCES: [&str; 15] = [
+    "a frameset after harmless content replaces it",
+    "a frameset after text is ignored",
+    "a frame outside a frameset is nothing",
+    "HTML inside SVG and MathML",
+    "a base put before its table is first in the tree",
+    "an early declaration in a script",
+    "a caption, a colgroup and a column",
+    "content after frameset",
+    "nested framesets",
+    "a textarea in svg is an element, in its foreignObject text",
+    "MathML annotation-xml with and without HTML encoding",
+    "svg in MathML's annotation-xml",
+    "mglyph and malignmark in MathML text",
+    "a font with an attribute breaks out of svg, one without does not",
+    "a base in a foreignObject counts",
+];
+
 #[test]
-fn difficult_pages_have_the_links_that_a_browser_sees() {
+fn difficult_pages_have_the_links_that_a_browser_sees_but_for_the_known_differences() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../data/links/cases.json")).unwrap();
     assert!(cases.len() > 400);
-    let failures: Vec<String> = cases.iter().filter_map(failure_of).collect();
-    assert!(
-        failures.is_empty(),
-        "{} of {}:\n{}",
-        failures.len(),
-        cases.len(),
-        failures.join("\n")
-    );
+    let is_known = |case: &Value| DIFFERENCES.iter().any(|name| case["name"] == *name);
+    let (known, others): (Vec<&Value>, Vec<&Value>) = cases.iter().partition(|case| is_known(case));
+    let failures: Vec<String> = others.iter().filter_map(|case| failure_of(case)).collect();
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(known.len(), DIFFERENCES.len());
+    for case in known {
+        assert!(failure_of(case).is_some(), "{} differs no longer", case["name"]);
+    }
 }
 
 #[test]
@@ -158,68 +174,48 @@ fn a_page_with_nofollow_still_returns_its_links() {
     assert_eq!(links_of("<meta name=robots content=nofollow><a href=x>").links.len(), 1);
 }
 
+/// On this markup an extractor that reads the rest of the text again at each tag or attribute would take practically for ever.
 #[test]
-fn deep_nesting_truncates_a_document_only_if_it_needs_a_tree() {
-    let html = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(100_000));
-    let extracted = links_of(&html);
-    assert_eq!(
-        urls(&extracted),
-        ["http://site.test/dir/before", "http://site.test/dir/after"]
-    );
-    assert!(!extracted.truncated);
-    let extracted = links_of(&format!("{html}<frameset>"));
-    assert_eq!(urls(&extracted), ["http://site.test/dir/before"]);
-    assert!(extracted.truncated);
-}
-
-#[test]
-fn deep_nesting_that_no_tag_searches_truncates_nothing() {
-    let html = format!("{}<a href=x>", "<b><span>".repeat(100_000));
-    for extracted in [links_of(&html), links_from_tree(&html)] {
-        assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-        assert!(!extracted.truncated);
-    }
-}
-
-#[test]
-fn reopened_formatting_does_not_multiply() {
-    let opened: String = (0..2_000).map(|id| format!("<b id={id}><font color={id}>")).collect();
-    let extracted = links_from_tree(&format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(20_000)));
-    assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-    assert!(!extracted.truncated);
-}
-
-#[test]
-fn a_tag_with_very_many_attributes_truncates_a_document_only_if_it_needs_a_tree() {
-    let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
-    for tag in ["<p", "<<p", "</p", "<title></title"] {
-        let html = format!("<a href=before></a>{tag}{attributes}></title><a href=after>");
-        assert_eq!(
-            urls(&links_of(&html)),
-            ["http://site.test/dir/before", "http://site.test/dir/after"],
-            "{tag}"
-        );
-        let extracted = links_from_tree(&html);
-        assert_eq!(urls(&extracted), ["http://site.test/dir/before"], "{tag}");
-        assert!(extracted.truncated, "{tag}");
-    }
-}
-
-#[test]
-fn long_text_that_only_looks_like_attributes_truncates_nothing() {
-    let words = "word ".repeat(100_000);
+fn markup_written_to_be_costly_is_read_to_its_end_in_linear_time() {
+    let many = |piece: &str| piece.repeat(3_000_000 / piece.len());
     for html in [
-        format!("<!-- {words} --><a href=x>"),
-        format!("<p title='{words}'><a href=x>"),
-        format!("<script><a {words}</script><a href=x>"),
-        format!("<p>a < {words}<a href=x>"),
-        format!("<!doctype html {words}><a href=x>"),
-        format!("<svg><![CDATA[<a {words}]]></svg><a href=x>"),
+        many("<!--"),
+        many("<!-->"),
+        many("<!-- > -- >"),
+        many("<svg><![CDATA["),
+        many("<a href='"),
+        many("<a href=1 "),
+        many("<p a='"),
+        many("<p a='b'"),
+        many("<p a=b "),
+        many("<p a='b'='c' "),
+        many("</p a=\""),
+        format!("<p {}", many("a='b'")),
+        format!("<p {}", many("a='b'=")),
+        many("<a "),
+        many("<"),
+        many("</"),
+        many("&"),
+        format!("<a href='{}'>", many("&notin")),
+        format!("<title>{}", many("</titl")),
+        format!("<script>{}", many("<!--<script")),
+        format!("<script><!--{}", many("-")),
+        format!("<svg><g>{}", many("</path>")),
     ] {
-        for extracted in [links_of(&html), links_from_tree(&html)] {
-            assert_eq!(urls(&extracted), ["http://site.test/dir/x"]);
-            assert!(!extracted.truncated);
-        }
+        let extracted = links_of(&format!("<a href=0></a>{html}"));
+        assert_eq!(extracted.links[0].url.path(), "/dir/0", "{}", &html[..20]);
+    }
+    let attributes: String = (0..300_000).map(|name| format!(" x{name}='>'")).collect();
+    for html in [
+        format!("<p{attributes}></p {attributes}>"),
+        many("<table><td>"),
+        many("<template></template>"),
+        many("<div>"),
+        many("<svg>") + &many("</svg>"),
+        format!("<!-- {attributes} --><p title='{}'>", many("word ")),
+    ] {
+        let extracted = links_of(&format!("{html}<a href=0></a>"));
+        assert_eq!(urls(&extracted), ["http://site.test/dir/0"], "{}", &html[..20]);
     }
 }
 
@@ -229,7 +225,6 @@ fn a_page_of_a_hundred_thousand_links_keeps_the_maximum() {
     let extracted = links_of(&html);
     assert_eq!(extracted.links.len(), 1000);
     assert_eq!(extracted.dropped, 99_000);
-    assert!(!extracted.truncated);
 }
 
 #[test]
@@ -264,6 +259,26 @@ fn short_links_on_a_long_base_do_not_fill_the_memory() {
         html.len()
     );
     assert_eq!(extracted.links.len() + extracted.dropped, 10_000);
+}
+
+#[test]
+fn links_whose_urls_are_too_long_together_count_as_dropped_as_often_as_they_come() {
+    let spelling = |n| format!("<a href={}x>", "./".repeat(n));
+    let spellings: String = (1..1_400).map(spelling).collect();
+    let last: String = (1_360..1_400).map(spelling).collect();
+    let options = LinkOptions {
+        max_links: 1_100,
+        ..OPTIONS
+    };
+    let dropped = |repeated: &str| {
+        let html = format!("<base href=/{}/>{spellings}{repeated}", "b".repeat(16_000));
+        let extracted = extract(&html, UTF_8, &page(), &options);
+        assert_eq!(extracted.links.len(), 1);
+        extracted.dropped
+    };
+    let once = dropped("");
+    assert!((40..1_000).contains(&once), "{once}");
+    assert_eq!(dropped(&last), once + 40);
 }
 
 /// Random markup from pieces that reach the corner cases of the parser.
@@ -339,7 +354,6 @@ proptest! {
             prop_assert_eq!(link.url.fragment(), None);
             prop_assert!(seen.insert(link.url.clone()));
         }
-        prop_assert!(!extracted.truncated);
     }
 
     #[test]

@@ -23,7 +23,6 @@ mod hostile_sites;
 mod hostile_web;
 mod interim_heads;
 mod links;
-mod links_scanner_and_tree;
 mod memory_file;
 mod missing;
 mod numbers;

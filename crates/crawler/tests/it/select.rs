@@ -134,3 +134,26 @@ fn markup_written_to_be_costly_makes_its_own_page_incomplete() {
     let all = selected(&deep_values, &["x=span"], LIMITS);
     assert_eq!((all.fields[0].1.len(), all.cut), (1000, 500));
 }
+
+#[test]
+fn markup_written_to_be_costly_cuts_its_own_page() {
+    let links = |html: &str| {
+        let found = selected(html, &["x=a::attr(href)"], LIMITS);
+        (found.fields[0].1.join(" "), found.incomplete)
+    };
+    let nested = format!("<a href=before></a>{}<a href=after>", "<div>".repeat(20_000));
+    assert_eq!(links(&nested), ("before".to_owned(), true));
+    let attributes: String = (0..10_000).map(|name| format!(" x{name}='>'")).collect();
+    for tag in ["<p", "<<p", "</p", "<title></title"] {
+        let html = format!("<a href=before></a>{tag}{attributes}></title><a href=after>");
+        assert_eq!(links(&html), ("before".to_owned(), true), "{tag}");
+    }
+    let opened: String = (0..300).map(|id| format!("<b id={id}><font color={id}>")).collect();
+    for html in [
+        format!("<p>{opened}</p>{}<a href=x>", "<p>x</p>".repeat(2_000)),
+        format!("<!-- {attributes} --><p title='{attributes}'><a href=x>").replace("='>'", ""),
+        format!("<script><a {attributes}</script><a href=x>"),
+    ] {
+        assert_eq!(links(&html), ("x".to_owned(), false), "{}", &html[..20]);
+    }
+}

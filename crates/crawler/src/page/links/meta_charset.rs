@@ -20,7 +20,11 @@ const UNCONDITIONAL_BYTES: usize = 1024;
 pub(crate) fn declared_encoding(html: &str) -> Option<&'static Encoding> {
     let mut head = Head::default();
     tokens::tokenize_while(html, &mut head, |head, at| {
-        head.declared.is_none() && !(head.has_ended && at >= UNCONDITIONAL_BYTES)
+        let is_behind = head.has_ended && at >= UNCONDITIONAL_BYTES;
+        if is_behind {
+            head.declared = None;
+        }
+        !is_behind && head.declared.is_none()
     });
     head.declared
 }

@@ -53,7 +53,8 @@ impl RepeatedLinks {
             None => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         };
         let (chunks, _) = bytes.as_chunks();
-        let start = mix(kind, bytes.len() as u64);
+        // No text has the zero of an empty slot.
+        let start = mix(kind + 1, bytes.len() as u64);
         chunks.iter().map(word).fold(mix(start, last), mix)
     }
 }

@@ -58,10 +58,10 @@ pub(super) fn tokenize<'a, S: Sink<'a>>(html: &'a str, sink: &mut S) {
     tokenize_while(html, sink, |_, _| true);
 }
 
-/// Sends tokens to a sink as long as the condition holds, which gets the place behind the last token.
-pub(super) fn tokenize_while<'a, S: Sink<'a>>(html: &'a str, sink: &mut S, goes_on: impl Fn(&S, usize) -> bool) {
-    let mut tokenizer = Tokenizer { html, at: 0 };
-    while tokenizer.step(sink) && goes_on(sink, tokenizer.at) {}
+/// Sends tokens to a sink as long as the condition holds, which gets the place where the last token begins.
+pub(super) fn tokenize_while<'a, S: Sink<'a>>(html: &'a str, sink: &mut S, goes_on: impl Fn(&mut S, usize) -> bool) {
+    let mut tokenizer = Tokenizer { html, at: 0, opened: 0 };
+    while tokenizer.step(sink) && goes_on(sink, tokenizer.opened) {}
 }
 
 /// How often eight bytes are searched before a search of any length begins, which takes longer to start.
@@ -70,6 +70,8 @@ const NEAR_EIGHTS: usize = 4;
 struct Tokenizer<'a> {
     html: &'a str,
     at: usize,
+    /// Where the last tag, comment or declaration begins.
+    opened: usize,
 }
 
 impl<'a> Tokenizer<'a> {
@@ -126,7 +128,7 @@ impl<'a> Tokenizer<'a> {
             };
             if is_markup {
                 sink.text(self.slice(start, open));
-                self.at = open + 1;
+                (self.opened, self.at) = (open, open + 1);
                 self.markup(next, sink);
                 return true;
             }
@@ -231,16 +233,160 @@ impl<'a> Tokenizer<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use html5ever::tendril::StrTendril;
+    use html5ever::tokenizer::states::RawKind;
+    use html5ever::tokenizer::{self, BufferQueue, TagKind, Token, TokenSink, TokenSinkResult};
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::super::scan::text_after;
+    use super::super::tag::Attribute;
     use super::*;
 
-    #[test]
-    fn what_is_near_is_found_at_any_distance() {
-        for (before, behind) in (0..70).flat_map(|before| [(before, 0), (before, 40)]) {
-            let html = "x".repeat(before) + "<" + &"y".repeat(behind);
-            let tokenizer = Tokenizer { html: &html, at: 0 };
-            assert_eq!(tokenizer.find_near(b'<', 0), Some(before), "{before} and {behind}");
-            assert_eq!(tokenizer.find_near(b'<', before + 1), None);
-            assert_eq!(tokenizer.find_near(b'>', 0), None);
+    /// A tag: its name, and whether it closes itself and its link if it is a start tag.
+    type Seen = (String, Option<(bool, Option<String>)>);
+
+    #[derive(Default)]
+    struct Ours(Vec<Seen>);
+
+    impl<'a> Sink<'a> for Ours {
+        fn text(&mut self, _: &'a str) {}
+
+        fn raw_text(&mut self, _: &'a str) {}
+
+        fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
+            let href = tag.attributes.value(Attribute::Href).map(|href| href.into_owned());
+            self.0.push((lower(tag.name.as_str()), Some((tag.self_closing, href))));
+            text_after(&tag.name)
+        }
+
+        fn end_tag(&mut self, name: &Name<'a>) {
+            self.0.push((lower(name.as_str()), None));
+        }
+
+        fn reads_attributes_of(name: &Name<'_>) -> bool {
+            !name.is("p")
+        }
+
+        fn is_in_foreign_content(&self) -> bool {
+            false
         }
     }
+
+    fn lower(name: &str) -> String {
+        name.to_ascii_lowercase()
+    }
+
+    #[derive(Default)]
+    struct Theirs(RefCell<Vec<Seen>>);
+
+    impl TokenSink for Theirs {
+        type Handle = ();
+
+        fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
+            let Token::TagToken(tag) = token else {
+                return TokenSinkResult::Continue;
+            };
+            let name = tag.name.to_string();
+            let is_start = tag.kind == TagKind::StartTag;
+            let read = is_start && name != "p";
+            let href = tag
+                .attrs
+                .iter()
+                .find(|attribute| read && &*attribute.name.local == "href");
+            let href = href.map(|attribute| attribute.value.to_string());
+            let next = match &*name {
+                _ if !is_start => TokenSinkResult::Continue,
+                "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
+                "style" | "xmp" => TokenSinkResult::RawData(RawKind::Rawtext),
+                "script" => TokenSinkResult::RawData(RawKind::ScriptData),
+                "plaintext" => TokenSinkResult::Plaintext,
+                _ => TokenSinkResult::Continue,
+            };
+            // Ours sends no end tag of raw text.
+            let mut seen = self.0.borrow_mut();
+            let ends_raw = !is_start
+                && seen
+                    .last()
+                    .is_some_and(|(last, start)| start.is_some() && *last == name && RAW.contains(&&**last));
+            if !ends_raw {
+                seen.push((name, is_start.then_some((tag.self_closing, href))));
+            } else if let Some((last, _)) = seen.last_mut() {
+                last.push_str(" and its end");
+            }
+            next
+        }
+    }
+
+    const RAW: [&str; 5] = ["title", "textarea", "style", "xmp", "script"];
+
+    proptest! {
+        #[test]
+        fn tags_are_those_of_html5ever(pieces in proptest::collection::vec(select(PIECES), 0..24)) {
+            let html = pieces.concat();
+            let mut ours = Ours::default();
+            tokenize(&html, &mut ours);
+            let theirs = tokenizer::Tokenizer::new(Theirs::default(), tokenizer::TokenizerOpts::default());
+            let input = BufferQueue::default();
+            input.push_back(StrTendril::from(&*html));
+            while !matches!(theirs.feed(&input), html5ever::TokenizerResult::Done) {}
+            theirs.end();
+            let mut theirs = theirs.sink.0.into_inner();
+            theirs.iter_mut().for_each(|(name, _)| *name = name.replace(" and its end", ""));
+            prop_assert_eq!(ours.0, theirs);
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "<",
+        ">",
+        "/",
+        "=",
+        "\"",
+        "'",
+        " ",
+        "\t",
+        "\n",
+        "a",
+        "b",
+        "href",
+        "é",
+        "-",
+        "!",
+        "?",
+        "&amp;",
+        "&",
+        "<a ",
+        "<p ",
+        "</a",
+        "</p>",
+        "href=",
+        "href=\"",
+        "href='",
+        "x=\"v\"",
+        "x='>'",
+        "y= ",
+        "<!--",
+        "-->",
+        "--!>",
+        "<!",
+        "</",
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<style ",
+        "</style x>",
+        "<plaintext>",
+        "<xmp>",
+        "</xmp/",
+        "<textarea>",
+        "</textarea",
+        "<b",
+        "<verylongname",
+        "data-of-several-words",
+        "text of more than eight bytes",
+    ];
 }

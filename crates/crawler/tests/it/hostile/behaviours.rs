@@ -21,8 +21,6 @@ pub(crate) enum Ends {
     Page(u16),
     /// A page of this status with a truncated body.
     TruncationReason(u16, TruncationReason),
-    /// A page of this status, truncated because its markup is too costly.
-    Costly(u16),
     /// A page whose body was skipped.
     Skipped(u16),
     /// No page; the last failure is of this kind.
@@ -103,7 +101,7 @@ fn endless_empty_blocks() -> Script {
 
 /// Returns all behaviours. Each has a host of its own.
 pub(crate) fn table() -> Vec<Behaviour> {
-    use Ends::{Costly, Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
+    use Ends::{Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
     let cut = Ends::TruncationReason;
     let broken = Fails(FailureKind::Broken);
     let timeout = Fails(FailureKind::Timeout);
@@ -765,14 +763,14 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "deep-nesting",
             "nests 100 000 elements",
             pages::deep_nesting,
-            Costly(200),
+            Page(200),
             3,
         ),
         row(
             "attribute-flood",
             "has a tag with 100 000 attributes",
             pages::an_attribute_flood,
-            Costly(200),
+            Page(200),
             3,
         ),
         row(
