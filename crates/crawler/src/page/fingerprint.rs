@@ -117,19 +117,11 @@ impl ReadText for TextHash {
 
 impl TextHash {
     fn add_sentence(&mut self, sentence: &[u8], weight: u64) {
-        let mut word = Word::default();
-        for byte in sentence {
-            let folded = FOLDED[usize::from(*byte)];
-            // The first byte of an ideograph or a kana, U+3000 to U+9FFF, begins a word.
-            if word.length > 0 && (folded == 0 || matches!(folded, 0xE3..=0xE9)) {
-                self.add(std::mem::take(&mut word).finish(), weight);
-            }
-            if folded != 0 {
-                word.push(folded);
-            }
-        }
-        if word.length > 0 {
-            self.add(word.finish(), weight);
+        let mut rest = sentence;
+        while let Some(start) = rest.iter().position(|byte| FOLDED[usize::from(*byte)] != 0) {
+            let (word, length) = first_word(&rest[start..]);
+            rest = &rest[start + length..];
+            self.add(word, weight);
         }
     }
 
@@ -176,34 +168,37 @@ fn is_in_sample(sentence: &[u8]) -> bool {
     mix(start.fold(0, |start, byte| start << 8 | u64::from(byte))) % SENTENCES_PER_SAMPLE == 1
 }
 
-/// A word while it is read.
-#[derive(Default)]
-struct Word {
-    hash: u64,
-    length: usize,
-    last: u8,
-    has_digit: bool,
+/// Returns the hash of the word that begins here, and its length.
+#[inline]
+fn first_word(text: &[u8]) -> (u64, usize) {
+    let (mut hash, mut length) = (0_u64, 0);
+    for letter in text.iter().map(|byte| byte | 0x20).take_while(u8::is_ascii_lowercase) {
+        hash = hash.rotate_left(7) ^ u64::from(letter);
+        length += 1;
+    }
+    match text.get(length) {
+        Some(next) if FOLDED[usize::from(*next)] != 0 => first_mixed_word(text),
+        _ => (hash, length),
+    }
 }
 
-impl Word {
-    #[inline]
-    fn push(&mut self, folded: u8) {
-        self.length += 1;
-        if folded == NUMBER {
-            self.has_digit = true;
-            if self.last == NUMBER {
-                return;
-            }
+/// Does the same for a word that has not only ASCII letters.
+fn first_mixed_word(text: &[u8]) -> (u64, usize) {
+    let (mut hash, mut length, mut last, mut has_digit) = (0_u64, 0, 0, false);
+    for folded in text.iter().map(|byte| FOLDED[usize::from(*byte)]) {
+        // The first byte of an ideograph or a kana, U+3000 to U+9FFF, begins a word.
+        if folded == 0 || matches!(folded, 0xE3..=0xE9) && length > 0 {
+            break;
         }
-        self.hash = self.hash.rotate_left(7) ^ u64::from(folded);
-        self.last = folded;
+        length += 1;
+        has_digit |= folded == NUMBER;
+        if folded != NUMBER || last != NUMBER {
+            hash = hash.rotate_left(7) ^ u64::from(folded);
+        }
+        last = folded;
     }
-
-    /// Returns the hash of the word.
-    fn finish(self) -> u64 {
-        let is_identifier = self.has_digit && self.length >= IDENTIFIER_BYTES && self.hash != u64::from(NUMBER);
-        if is_identifier { IDENTIFIER } else { self.hash }
-    }
+    let is_identifier = has_digit && length >= IDENTIFIER_BYTES && hash != u64::from(NUMBER);
+    (if is_identifier { IDENTIFIER } else { hash }, length)
 }
 
 /// Counts, for each of 64 bit positions, how many numbers have a one there.
