@@ -140,7 +140,7 @@ impl Durable {
 
 /// Returns why a segment of a queue, a host, or a part of the keys could not be read, if so.
 fn read_error(shelf: &StoreShelf, seen: &Seen) -> Option<StoreError> {
-    shelf.take_error().or_else(|| seen.keys()?.lock().error())
+    shelf.take_error().or_else(|| seen.keys()?.lock().take_error())
 }
 
 impl From<StoreError> for FrontierError {

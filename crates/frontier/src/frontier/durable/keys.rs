@@ -182,7 +182,7 @@ impl Keys {
         self.of_row += 1;
     }
 
-    /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`error`](Self::error) says why.
+    /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`take_error`](Self::take_error) says why.
     ///
     /// Cost: for one that is not in memory a part of 16 KiB of each run, the largest first, until it is found.
     pub(super) fn contains(&mut self, digest: u128) -> bool {
@@ -237,7 +237,7 @@ impl Keys {
     }
 
     /// Returns why digests could not be looked up, if so.
-    pub(super) fn error(&mut self) -> Option<StoreError> {
+    pub(super) fn take_error(&mut self) -> Option<StoreError> {
         self.error.take()
     }
 

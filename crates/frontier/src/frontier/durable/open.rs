@@ -4,7 +4,7 @@ use super::super::{Frontier, bloom_filter};
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
-use super::restore::restore;
+use super::restore::{Restored, restore};
 use super::seen_set::with_keys;
 use super::shelf::SharedStore;
 use super::sizes::{SIZES, Sizes};
@@ -43,46 +43,62 @@ pub(super) fn open(
 ) -> Result<Opened, OpenError> {
     let config = config.with_shares()?;
     let store = SharedStore::new(store);
-    let Some(restored) = restore(&store, parse, sizes, true)? else {
-        let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
-        let keys = config.exact.then(|| SharedKeys::new(store.clone(), sizes.keys));
-        let state = fresh.encode_without_seen_set(0)?;
-        let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
-        let empty = HostTable::default();
-        let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
-        frontier.share_memory(&config, sizes);
-        frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
-        frontier.checkpoint_saved(now)?;
-        return Ok(Opened {
-            frontier,
-            attachment: None,
-            released: 0,
-            for_new_links: Vec::new(),
-            now,
-            config,
-        });
-    };
-    let config = options::next_run(&restored.config, config)?;
+    match restore(&store, parse, sizes, true)? {
+        Some(restored) => go_on(store, restored, config, now, parse, sizes),
+        None => begin(store, config, now, parse, sizes),
+    }
+}
+
+/// Begins a crawl in an empty store.
+fn begin(
+    store: SharedStore,
+    config: FrontierConfig,
+    now: Time,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Opened, OpenError> {
+    let fresh = Frontier::with_seen_set(config.clone(), bloom_filter(&config)?)?;
+    let keys = config.exact.then(|| SharedKeys::new(store.clone(), sizes.keys));
+    let state = fresh.encode_without_seen_set(0)?;
+    let seen_set = with_keys(fresh.into_seen_set(), &config, keys);
+    let empty = HostTable::default();
+    let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, empty, &config, parse, &store, sizes)?;
+    frontier.share_memory(&config, sizes);
+    frontier.durable = Some(Box::new(Durable::new(store, shelf, config.clone(), now, sizes)));
+    frontier.checkpoint_saved(now)?;
+    Ok(Opened {
+        frontier,
+        attachment: None,
+        released: 0,
+        for_new_links: Vec::new(),
+        now,
+        config,
+    })
+}
+
+/// Continues a crawl.
+fn go_on(
+    store: SharedStore,
+    mut restored: Restored,
+    wanted: FrontierConfig,
+    now: Time,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Opened, OpenError> {
+    let config = options::next_run(&restored.config, wanted)?;
     let for_new_links = options::for_new_links(&restored.config, &config);
     // Where hosts lie decides nothing.
     let is_changed = config.without_memory() != restored.config.without_memory();
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
     let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
-    let (mut frontier, mut shelf) = (restored.frontier, restored.shelf);
     // If the clock was set back, no host may be asked too early.
-    let now = now.max(frontier.latest);
+    let now = now.max(restored.frontier.latest);
     if is_changed {
-        let state = frontier.encode_without_seen_set(shelf.next())?;
-        let hosts = std::mem::take(frontier.hosts().table_mut());
-        let before = shelf;
-        let keys = frontier.sieve.filter().keys().cloned();
-        let seen_set = with_keys(frontier.into_seen_set(), &config, keys);
-        (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, &store, sizes)?;
-        shelf.continue_from(&before);
-        frontier.share_memory(&config, sizes);
-        let mut widened = options::widened(&restored.config, &config);
-        frontier.refused_earlier |= widened.any(|why| frontier.has_refused(why));
+        restored = under(restored, &config, parse, &store, sizes)?;
     }
+    let Restored {
+        mut frontier, shelf, ..
+    } = restored;
     let last_part = store.lock().last_key(Space::Checkpoint);
     let mut durable = Durable::new(store, shelf, config.clone(), now, sizes);
     durable.next_row = restored.next_row;
@@ -112,6 +128,28 @@ pub(super) fn open(
         now,
         config,
     })
+}
+
+/// Reads the state under another configuration.
+fn under(
+    mut restored: Restored,
+    config: &FrontierConfig,
+    parse: &ParseRules,
+    store: &SharedStore,
+    sizes: Sizes,
+) -> Result<Restored, OpenError> {
+    let mut frontier = restored.frontier;
+    let state = frontier.encode_without_seen_set(restored.shelf.next())?;
+    let hosts = std::mem::take(frontier.hosts().table_mut());
+    let keys = frontier.sieve.filter().keys().cloned();
+    let seen_set = with_keys(frontier.into_seen_set(), config, keys);
+    let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, config, parse, store, sizes)?;
+    shelf.continue_from(&restored.shelf);
+    frontier.share_memory(config, sizes);
+    let mut widened = options::widened(&restored.config, config);
+    frontier.refused_earlier |= widened.any(|why| frontier.has_refused(why));
+    (restored.frontier, restored.shelf) = (frontier, shelf);
+    Ok(restored)
 }
 
 /// Reads a store, and leaves it as it is.

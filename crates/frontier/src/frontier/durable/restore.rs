@@ -83,16 +83,17 @@ pub(super) fn restore_checkpoint(
         .exact
         .then(|| SharedKeys::load(shared.clone(), sizes.keys, manifest.covered));
     let keys = keys.transpose()?;
-    let restored = Restored::at_checkpoint(
-        &state,
-        (seen_set, keys),
-        hosts,
-        (config, manifest),
-        parse,
-        shared,
-        sizes,
-    )?;
-    Ok(Some(restored))
+    let seen_set = with_keys(seen_set, &config, keys);
+    let (frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, &config, parse, shared, sizes)?;
+    Ok(Some(Restored {
+        frontier,
+        shelf,
+        config,
+        attachment: manifest.attachment.clone(),
+        next_row: manifest.covered + 1,
+        journal_bytes: 0,
+        manifest,
+    }))
 }
 
 /// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
@@ -107,31 +108,6 @@ pub(super) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierCo
     }
     let config = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
     Ok(Some((manifest, config)))
-}
-
-impl Restored {
-    /// Reads the state of a checkpoint.
-    pub(super) fn at_checkpoint(
-        state: &[u8],
-        (seen_set, keys): (SeenSet, Option<SharedKeys>),
-        hosts: HostTable,
-        (config, manifest): (FrontierConfig, Manifest),
-        parse: &ParseRules,
-        store: &SharedStore,
-        sizes: Sizes,
-    ) -> Result<Self, OpenError> {
-        let seen_set = with_keys(seen_set, &config, keys);
-        let (frontier, shelf) = Frontier::decode_state(state, seen_set, hosts, &config, parse, store, sizes)?;
-        Ok(Self {
-            frontier,
-            shelf,
-            config,
-            attachment: manifest.attachment.clone(),
-            next_row: manifest.covered + 1,
-            journal_bytes: 0,
-            manifest,
-        })
-    }
 }
 
 /// Returns some rows of the journal from `first` on; none at its end.

@@ -105,7 +105,7 @@ impl Written {
                 "key {number} of row {row}"
             );
         }
-        assert!(keys.error().is_none());
+        assert!(keys.take_error().is_none());
     }
 }
 
