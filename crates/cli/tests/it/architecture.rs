@@ -78,19 +78,16 @@ fn each_library_is_used_in_its_own_modules_only() {
         "rusqlite::",
         &[
             "store/sqlite.rs",
-            "store/sqlite/checkpointer.rs",
-            "store/sqlite/end_of_log.rs",
+            "store/sqlite/backfill.rs",
             "store/sqlite/errors.rs",
             "store/sqlite/format.rs",
-            "store/sqlite/salvage.rs",
-            "store/sqlite/status.rs",
+            "store/sqlite/repair.rs",
             "store/sqlite/summary.rs",
-            "store/sqlite/synced.rs",
             "store/sqlite/writing.rs",
         ],
     );
-    only("frontier", "lz4_flex::", &["store/sealed.rs"]);
-    only("frontier", "xxhash_rust::", &["store/sealed.rs"]);
+    only("frontier", "lz4_flex::", &["store/sqlite/sealed.rs"]);
+    only("frontier", "xxhash_rust::", &["store/sqlite/sealed.rs"]);
     only("sieve", "log::log!", &["lines.rs"]);
     only(
         "crawler",
@@ -167,16 +164,12 @@ fn crates_below_the_crawler_use_no_clock_or_network_and_only_the_store_uses_file
         &[
             "store/lock.rs",
             "store/sqlite.rs",
-            "store/sqlite/checkpointer.rs",
             "store/sqlite/format.rs",
-            "store/sqlite/log.rs",
-            "store/sqlite/replacing.rs",
-            "store/sqlite/salvage/pages.rs",
-            "store/sqlite/status.rs",
-            "store/sqlite/synced.rs",
+            "store/sqlite/repair.rs",
+            "store/system_start.rs",
         ],
     );
-    only("frontier", "std::thread", &["store/sqlite/checkpointer.rs"]);
+    only("frontier", "std::thread", &["store/sqlite/backfill.rs"]);
 }
 
 #[test]
@@ -187,7 +180,6 @@ fn only_the_engine_and_the_client_use_tasks_and_timers() {
         "engine/clock.rs",
         "engine/fetch_task.rs",
         "engine/ledger.rs",
-        "engine/not_saving.rs",
         "engine/saving.rs",
         "engine/stop.rs",
         "fetch/address_cache.rs",

@@ -1,6 +1,7 @@
 //! The store against a model, beside other processes, on a full disk. `damage`: damaged files; `files`: their sizes.
 
-#![cfg(all(test, feature = "durable"))]
+#![cfg(test)]
+#![cfg(feature = "durable")]
 
 use std::collections::BTreeMap;
 use std::fs;

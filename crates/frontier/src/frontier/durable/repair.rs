@@ -96,7 +96,9 @@ impl Frontier {
             urls: 0,
             kept: None,
         };
-        let why = match check(&repair, dir, parse) {
+        // Reading does not need what its head says of writing.
+        let checked = check(dir, parse).and_then(|()| Ok(repair.check_head()?));
+        let why = match checked {
             Ok(()) => return Ok(report),
             Err(why) if is_damage(&why) => why,
             Err(other) => return Err(other),
@@ -141,8 +143,7 @@ impl Frontier {
 }
 
 /// Reads all of a directory.
-fn check(repair: &Repair, dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
-    repair.check_head()?;
+fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
     let store = SqliteStore::open_read_only(dir)?;
     for space in Space::ALL {
         store.range(space, 0..=MAX_KEY, &mut |_, _| Ok(()))?;
