@@ -37,7 +37,7 @@ enum StateFailure {
     #[error("{} is a file, and cannot be read as the directory of a crawl: give that of --state", .0.display())]
     NotADirectory(PathBuf),
     #[error("{} cannot be written: {source}", path.display())]
-    Salvaged { path: PathBuf, source: io::Error },
+    Exported { path: PathBuf, source: io::Error },
     #[error("standard output cannot be written: {0}")]
     Output(#[from] io::Error),
 }

@@ -42,7 +42,7 @@ pub enum FrontierError {
     /// The changes cannot be saved. The text says why, and what to do.
     #[error("{0}")]
     NotSaved(Box<str>),
-    /// What was read of the directory is not what was written. The text says where. `Frontier::repair` (feature `durable`) recovers what is intact.
+    /// What was read of the directory is not what was written. The text says where. `Frontier::repair` (feature `durable`) goes back to the last whole state.
     #[error("{0}")]
     Damaged(Box<str>),
     /// A part of a queue cannot be read from the directory.

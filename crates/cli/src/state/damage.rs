@@ -33,7 +33,10 @@ pub(super) fn is_damaged_frontier(error: &FrontierError) -> bool {
 
 /// Says how a directory may be repaired.
 pub(crate) fn repair_hint(dir: &Path) -> String {
-    format!("crawler repair {} recovers what is intact", dir.display())
+    format!(
+        "crawler repair {} goes back to the last state that is whole, or exports what can be read",
+        dir.display()
+    )
 }
 
 /// Says how a directory may be repaired in which a crawl cannot start.

@@ -92,7 +92,7 @@ impl Lines {
         });
         match written {
             Ok(is_there) => Ok(is_there.then_some(path)),
-            Err(source) => Err(StateFailure::Salvaged { path, source }),
+            Err(source) => Err(StateFailure::Exported { path, source }),
         }
     }
 }
