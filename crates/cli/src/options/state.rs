@@ -19,11 +19,11 @@ pub(crate) enum StateCommand {
     ///
     /// Refused URLs are not in the state: for these, crawl with --refused FILE.
     List(ListArgs),
-    /// Repair a damaged state directory, and show what was lost.
+    /// Repair a damaged state directory: go back to its last whole state, or export what can be read.
     ///
-    /// What is intact is kept, and the damaged database under another name. A directory that is whole stays as it is. Give it as much free room on the
-    /// disk as the database takes. The exit code is 0 if nothing was lost, 3 if something was, and 4 if too much is lost to continue the crawl. Then
-    /// salvaged-1.jsonl in the directory has the records and the URLs that could be read.
+    /// The damaged database is kept under another name. A directory that is whole stays as it is. Give it as much free room on the disk as the
+    /// database takes. The exit code is 0 if nothing was wrong, 3 if the directory went back, and 4 if the crawl cannot be continued. Then
+    /// export-1.jsonl in the directory has the URLs that could be read: give it to --recrawl of a new crawl.
     Repair(RepairArgs),
 }
 
