@@ -13,6 +13,7 @@ use std::time::Duration;
 use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress};
 use frontier::{Notice, Origin};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sieve::Level;
 
 use self::notices::LineBudget;
 use self::pace::Pace;
@@ -136,18 +137,21 @@ impl Reporter {
             0 => String::new(),
             origins => format!(", {origins} origins away"),
         };
+        let seen_set = match report.saturation.level {
+            Level::HEALTHY => String::new(),
+            level => format!(", seen-set {level}"),
+        };
         let remaining = match self.pace.remaining() {
             Some(time) => format!(", ETA {:#}", HumanDuration(time)),
             None => String::new(),
         };
         format!(
-            "{} pages in {:#}, {rate:.1}/s, {} queued, {} in flight, {} failed{away}, {bytes}, seen-set {}{remaining}",
+            "{} pages in {:#}, {rate:.1}/s, {} queued, {} in flight, {} failed{away}, {bytes}{seen_set}{remaining}",
             progress.pages,
             HumanDuration(progress.elapsed),
             report.queued,
             report.leased,
             progress.failed,
-            report.saturation.level,
         )
     }
 }
@@ -284,10 +288,7 @@ mod tests {
         let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
         let progress = Progress::new(Duration::from_secs(60), report);
         let line = reporter.text(&progress);
-        assert_eq!(
-            line,
-            "0 pages in 60s, 0.0/s, 0 queued, 0 in flight, 0 failed, 0 B, seen-set healthy"
-        );
+        assert_eq!(line, "0 pages in 60s, 0.0/s, 0 queued, 0 in flight, 0 failed, 0 B");
         reporter
             .pace
             .add(&Progress::new(Duration::ZERO, progress.report.clone()));

@@ -266,7 +266,7 @@ fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
     );
     let message = status["message"].as_str().unwrap();
     assert!(
-        message.starts_with("1 pages in ") && message.contains(", seen-set healthy"),
+        message.starts_with("1 pages in ") && message.contains(", 1 in flight, "),
         "{status}"
     );
     send(held, "200 OK", "the end");
