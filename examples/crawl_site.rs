@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions};
+use crawler::{Crawl, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
 
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         allow_private_addresses: is_demo,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.on_event(move |event| {
+    let crawl = Crawl::builder(options)?.http(http).build()?.on_event(move |event| {
         if let (Event::Page(page), Ok(mut found)) = (event, found.lock()) {
             found.push((
                 page.links_found,

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p crawler-cli --example embed_crawler -- http://localhost:8080/`
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+use crawler::{Crawl, CrawlOptions, Event};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         seeds: std::env::args().skip(1).collect(),
         ..CrawlOptions::default()
     };
-    let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
+    let crawl = Crawl::new(options)?.on_event(|event| {
         if let Event::Page(page) = event {
             println!("{} {}", page.status, page.url);
         }

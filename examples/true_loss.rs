@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions};
+use crawler::{Crawl, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
 use frontier::{FrontierConfig, Reach, ScopeConfig, Verdict};
 
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         allow_private_addresses: is_demo,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?.on_event(move |event| {
+    let crawl = Crawl::builder(options)?.http(http).build()?.on_event(move |event| {
         if let Ok(mut shadow) = watched.lock() {
             shadow.watch(event);
         }

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, HttpOptions, Summary};
+use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
@@ -242,18 +242,18 @@ async fn run(
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency);
     let status = StatusRequest::default();
     let reporter = Reporter::new(bar.clone(), &crawl, status.clone());
-    let config = CrawlConfig::new(crawl)?;
+    let mut builder = Crawl::builder(crawl)?.http(http);
     let state = site.and_then(|site| site.state.as_deref());
-    let crawl = match state {
-        Some(state) => Crawl::open(config, &http, state).map_err(|error| match state::is_damage_at_start(&error) {
-            true => {
-                let hint = state::repair_hint_at_start(&error, state);
-                Failure::Damaged(error, hint)
-            }
-            false => Failure::Start(error),
-        })?,
-        None => Crawl::with_http(config, &http)?,
-    };
+    if let Some(state) = state {
+        builder = builder.state_dir(state);
+    }
+    let crawl = builder.build().map_err(|error| match state {
+        Some(state) if state::is_damage_at_start(&error) => {
+            let hint = state::repair_hint_at_start(&error, state);
+            Failure::Damaged(error, hint)
+        }
+        _ => Failure::Start(error),
+    })?;
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }

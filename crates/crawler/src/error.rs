@@ -4,6 +4,7 @@ use std::io;
 
 use frontier::FrontierError;
 
+use crate::config::ConfigError;
 use crate::fetch::ClientError;
 use crate::recrawl::RecrawlError;
 use crate::state::StateError;
@@ -12,6 +13,9 @@ use crate::state::StateError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// The options are not valid.
+    #[error(transparent)]
+    Options(#[from] ConfigError),
     /// The frontier cannot be built.
     #[error(transparent)]
     Frontier(#[from] frontier::ConfigError),
@@ -57,11 +61,6 @@ pub enum CrawlError {
     /// The state of the crawl cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The frontier has a directory, and the crawl was not opened with it: nothing would be saved.
-    #[error(
-        "the frontier of the crawl has a directory, which the crawl would not save: open it with `Crawl::open_with_fetcher`"
-    )]
-    NotOpened,
     /// The frontier waits for a lease that has no task. This is a defect of the crawler.
     #[error("the crawl cannot continue: a lease has no fetch task: please report this defect")]
     Stalled,

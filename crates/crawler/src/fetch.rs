@@ -182,7 +182,7 @@ impl TruncationReason {
 /// The crawl decides when to fetch what; a fetcher sends one request and returns one answer.
 ///
 /// ```
-/// use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response};
+/// use crawler::{Crawl, CrawlOptions, FetchError, Fetcher, Request, Response};
 ///
 /// /// A site in memory.
 /// struct Site;
@@ -202,7 +202,7 @@ impl TruncationReason {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut options = CrawlOptions { seeds: vec!["http://site.example".to_owned()], ..CrawlOptions::default() };
 /// options.frontier.delay = std::time::Duration::ZERO;
-/// let summary = Crawl::with_fetcher(CrawlConfig::new(options)?, Site)?.run().await?;
+/// let summary = Crawl::builder(options)?.build_with(Site)?.run().await?;
 /// assert_eq!(summary.pages, 2);
 /// # Ok(())
 /// # }

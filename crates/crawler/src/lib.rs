@@ -1,14 +1,14 @@
 //! A polite web crawler as a library.
 //!
 //! ```no_run
-//! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+//! use crawler::{Crawl, CrawlOptions, Event};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions {
 //!     seeds: vec!["example.com".to_owned()],
 //!     ..CrawlOptions::default()
 //! };
-//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
+//! let crawl = Crawl::new(options)?.on_event(|event| {
 //!     if let Event::Page(page) = event {
 //!         println!("{} {}", page.status, page.url);
 //!     }
@@ -27,12 +27,12 @@
 //! | to change | use |
 //! |---|---|
 //! | the scope, the politeness, the budgets | [`CrawlOptions`], with [`FrontierConfig`](frontier::FrontierConfig) in it |
-//! | timeouts, headers, logins, cookies, a proxy | [`HttpOptions`], with [`Crawl::with_http`] |
-//! | how pages are fetched | a [`Fetcher`] of your own, with [`Crawl::with_fetcher`] |
+//! | timeouts, headers, logins, cookies, a proxy | [`HttpOptions`], with [`CrawlBuilder::http`] |
+//! | how pages are fetched | a [`Fetcher`] of your own, with [`CrawlBuilder::build_with`] |
 //! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
 //! | when to stop, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
-//! | how to continue after a crash | [`Crawl::open`], with a state directory; [`SavedCrawl::read`] looks into one |
+//! | how to continue after a crash | [`CrawlBuilder::state_dir`]; [`SavedCrawl::read`] looks into one |
 //! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
 //!
 //! # Text and links of pages
@@ -41,7 +41,7 @@
 //! a crawl does not keep them.
 //!
 //! ```no_run
-//! use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+//! use crawler::{Crawl, CrawlOptions, Event};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions {
@@ -49,7 +49,7 @@
 //!     report_content: true,
 //!     ..CrawlOptions::default()
 //! };
-//! let crawl = Crawl::new(CrawlConfig::new(options)?)?.on_event(|event| {
+//! let crawl = Crawl::new(options)?.on_event(|event| {
 //!     if let Event::Content { page, text, links } = event {
 //!         println!("{}: {} bytes, {} links", page.url, text.len(), links.len());
 //!         for link in *links {
@@ -65,7 +65,7 @@
 //! # What it does not do
 //!
 //! It runs no JavaScript. Without a state directory it keeps no state between runs except in its output files. The crate [`frontier`] decides the order and
-//! the politeness. It does no I/O, so it also serves programs that fetch by other means.
+//! the politeness. It does no I/O, so it also serves programs that fetch by other means. It is re-exported here, as is [`sieve`].
 //!
 //! # The loop
 //!
@@ -77,6 +77,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod crawl;
 mod decoding;
 mod engine;
 mod error;
@@ -95,7 +96,8 @@ mod timestamp;
 
 #[doc(inline)]
 pub use config::{ConfigError, CrawlConfig, CrawlOptions};
-pub use engine::{Crawl, StopHandle};
+pub use crawl::{Crawl, CrawlBuilder};
+pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
 pub use event::{Event, Observer, PageBody, PageRecord, Progress, SitemapEnd, SitemapRecord};
@@ -104,7 +106,7 @@ pub use fetch::{
     AddressGuard, BodyExtent, Capture, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions,
     HttpOptionsError, Request, ResourceKind, Response, TruncationReason,
 };
-pub use frontier::{Failure, FailureKind};
+pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
 #[doc(inline)]
 pub use page::select::Field;
@@ -112,6 +114,7 @@ pub use page::select::Field;
 pub use recrawl::{PreviousCrawl, RecrawlError};
 pub use repair::repair;
 pub use saved_crawl::SavedCrawl;
+pub use sieve;
 pub use state::StateError;
 #[doc(inline)]
 pub use summary::{Ending, Missing, Summary};

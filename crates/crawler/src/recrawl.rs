@@ -12,9 +12,8 @@
 mod lines;
 mod pages;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,9 +27,6 @@ use crate::fetch::MAX_VALIDATOR_BYTES;
 use crate::page::sitemap::parse_date;
 
 pub(crate) use self::lines::Children;
-
-/// How many redirects to pages with a later line are remembered until that line is read. Further ones are pages of their own.
-const MAX_REDIRECTS: usize = 16_384;
 
 /// A page of a previous crawl, read from a line of its output ([`PageRecord`](crate::PageRecord)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -58,8 +54,8 @@ pub struct PreviousPage {
     /// The page with the first link to it.
     #[serde(default)]
     pub referrer: Option<String>,
-    /// Why its body is truncated. Older outputs name this field `body_cut`.
-    #[serde(default, alias = "body_cut")]
+    /// Why its body is truncated.
+    #[serde(default)]
     pub truncation: Option<String>,
     /// The `ETag` header.
     #[serde(default)]
@@ -70,10 +66,10 @@ pub struct PreviousPage {
     /// How many of its links were new to the crawl.
     #[serde(default)]
     pub links_new: u64,
-    /// How many URLs were first found on it. Older outputs do not have this field.
+    /// How many URLs were first found on it.
     #[serde(default)]
-    pub children: Option<u64>,
-    /// How many pages were left when the line was written. Older outputs do not have this field.
+    pub children: u64,
+    /// How many pages were left when the line was written.
     #[serde(default)]
     pub left: Option<u64>,
 }
@@ -223,7 +219,6 @@ pub struct PreviousCrawl {
     children: Children,
     /// The pages that are requested without validators, because some of their children have no line; by a hash of their URL.
     whole: HashSet<u64>,
-    hasher: RandomState,
 }
 
 impl PreviousCrawl {
@@ -274,17 +269,13 @@ impl PreviousCrawl {
             lines,
             replaced,
             whole,
-            hasher: children.hasher(),
             children,
         })
     }
 
-    /// Returns the file, of which no page was offered yet.
-    pub(crate) fn previous_file(&self) -> PreviousFile {
-        PreviousFile {
-            hash: self.hash,
-            is_offered: false,
-        }
+    /// Returns a hash of the bytes of the file.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Returns the path that it was opened by.
@@ -292,13 +283,11 @@ impl PreviousCrawl {
         &self.path
     }
 
-    /// Splits off the number of URLs per referrer.
-    pub(crate) fn split_children(mut self) -> (Self, Children) {
-        let children = std::mem::take(&mut self.children);
-        (self, children)
+    pub(crate) fn children(&self) -> &Children {
+        &self.children
     }
 
-    /// Reads the pages in order. A page with several lines is read from the last one, with the redirect of an earlier one if the last has none.
+    /// Reads the pages in order. A page with several lines is read from the last one. A URL that redirected to it in an earlier one is a page of its own.
     /// Lines that were appended after the check are left out. A page that must be requested whole has no validators.
     ///
     /// An item is an error if the file can no longer be read, or has changed since the check.
@@ -314,13 +303,12 @@ impl PreviousCrawl {
         let mut lines = 0..self.lines;
         let previous = &*self;
         let mut pages = Pages::new(&previous.path, &previous.file);
-        let mut redirects = HashMap::new();
         Ok(std::iter::from_fn(move || {
             loop {
                 let line = lines.next()?;
                 let changed = || Err(RecrawlError::Changed(previous.path.clone()));
                 match pages.next().unwrap_or_else(changed) {
-                    Ok(page) => match previous.page_of_line(line, page, &mut redirects) {
+                    Ok(page) => match previous.page_of_line(line, page) {
                         Some(page) => return Some(Ok(page)),
                         None => continue,
                     },
@@ -330,36 +318,19 @@ impl PreviousCrawl {
         }))
     }
 
-    /// Returns the page of a line; `None` if a later line has it. `redirects` is what these are to have of earlier ones.
-    fn page_of_line(
-        &self,
-        line: usize,
-        mut page: PreviousPage,
-        redirects: &mut HashMap<u64, String>,
-    ) -> Option<PreviousPage> {
-        if self.whole.is_empty() && self.replaced.is_empty() {
-            return Some(page);
-        }
-        let key = self.hasher.hash_one(&page.url);
+    /// Returns the page of a line; `None` if a later line has it.
+    fn page_of_line(&self, line: usize, mut page: PreviousPage) -> Option<PreviousPage> {
         if self.replaced.get(line) == Some(&true) {
-            let source = page.redirect_source()?.clone();
-            if redirects.len() < MAX_REDIRECTS {
-                redirects.insert(key, source);
-                return None;
-            }
+            // It may redirect elsewhere now.
             return Some(PreviousPage {
-                url: source,
+                url: page.redirect_source()?.clone(),
                 depth: page.depth,
                 embedded: page.embedded,
                 referrer: page.referrer,
                 ..PreviousPage::default()
             });
         }
-        let redirect = redirects.remove(&key);
-        if page.redirect_source().is_none() {
-            page.was_redirected_from = redirect;
-        }
-        if self.whole.contains(&key) {
+        if self.whole.contains(&self.children.key(&page.url)) {
             (page.etag, page.last_modified) = (None, None);
         }
         Some(page)

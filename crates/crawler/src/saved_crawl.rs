@@ -44,7 +44,7 @@ impl SavedCrawl {
         let opened = Frontier::read(dir, parse_robots(&robots_name))?;
         let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
         let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
-        let saved_at = state.as_ref().map(|state| state.time);
+        let saved_at = state.as_ref().map(|state| state.commit.time);
         let state = state.unwrap_or_default();
         let ending = if opened.frontier.is_drained() {
             Ending::Drained
@@ -52,7 +52,7 @@ impl SavedCrawl {
             Ending::Stopped
         };
         let summary = Summary {
-            elapsed: state.elapsed,
+            elapsed: state.commit.elapsed,
             ..state.counts.into_summary(ending, opened.frontier.report())
         };
         Ok(Self {

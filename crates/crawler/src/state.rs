@@ -21,9 +21,15 @@ const VERSION: u32 = 8;
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
 
 /// The state of a crawl at a commit.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct CrawlState {
     pub(crate) counts: Counts,
+    pub(crate) commit: Commit,
+}
+
+/// What a commit has besides the counts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Commit {
     /// The duration of all runs so far.
     pub(crate) elapsed: Duration,
     /// When it was written.
@@ -37,19 +43,6 @@ pub(crate) struct CrawlState {
     pub(crate) outputs: Vec<SavedOutput>,
     /// The files of the outputs as they were at the last sync.
     pub(crate) synced: Vec<SavedFile>,
-}
-
-/// The same, to be written.
-#[derive(Serialize)]
-pub(crate) struct CrawlStateRef<'a> {
-    pub(crate) counts: &'a Counts,
-    pub(crate) elapsed: Duration,
-    pub(crate) time: Time,
-    pub(crate) seeds: Option<u64>,
-    pub(crate) rules: u64,
-    pub(crate) previous: Option<PreviousFile>,
-    pub(crate) outputs: &'a [SavedOutput],
-    pub(crate) synced: &'a [SavedFile],
 }
 
 /// Why the state of a crawl cannot be read.
@@ -96,7 +89,7 @@ pub enum StateError {
 }
 
 impl CrawlState {
-    /// Reads what [`CrawlStateRef::write`] wrote.
+    /// Reads what [`Commit::write`] wrote.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, StateError> {
         let damaged = |error: postcard::Error| StateError::Damaged(error.to_string());
         let (version, state) = postcard::take_from_bytes::<u32>(bytes).map_err(damaged)?;
@@ -107,10 +100,15 @@ impl CrawlState {
     }
 }
 
-impl CrawlStateRef<'_> {
-    /// Writes the state to an empty buffer, and returns the buffer.
-    pub(crate) fn write(&self, buffer: Vec<u8>) -> Result<Vec<u8>, StateError> {
-        let encoded = postcard::to_extend(&VERSION, buffer).and_then(|buffer| postcard::to_extend(self, buffer));
+impl Commit {
+    /// Notes that the outputs are synced as they are in this commit.
+    pub(crate) fn note_synced(&mut self) {
+        self.synced = self.outputs.iter().map(|output| output.file.clone()).collect();
+    }
+
+    /// Writes the state with these counts to an empty buffer, and returns the buffer.
+    pub(crate) fn write(&self, counts: &Counts, buffer: Vec<u8>) -> Result<Vec<u8>, StateError> {
+        let encoded = postcard::to_extend(&(VERSION, counts, self), buffer);
         encoded.map_err(|error| StateError::NotEncoded(error.to_string()))
     }
 }
@@ -169,19 +167,21 @@ mod tests {
             hash: u64::MAX,
             is_offered: true,
         };
-        let state = CrawlStateRef {
-            counts: &counts(),
+        let state = Commit {
             elapsed: Duration::from_millis(1_234_567),
             time: Time::from_millis(9),
             seeds: Some(5),
             rules: u64::MAX,
             previous: Some(previous),
-            outputs: &outputs,
-            synced: &[outputs[0].file.clone()],
+            outputs: outputs.to_vec(),
+            synced: vec![outputs[0].file.clone()],
         };
-        let bytes = state.write(Vec::new()).unwrap();
+        let bytes = state.write(&counts(), Vec::new()).unwrap();
         assert!(bytes.len() < 150, "{}", bytes.len());
-        let read = CrawlState::read(&bytes).unwrap();
+        let CrawlState {
+            counts: read_counts,
+            commit: read,
+        } = CrawlState::read(&bytes).unwrap();
         assert_eq!(
             (read.elapsed, read.time, read.seeds),
             (state.elapsed, state.time, Some(5))
@@ -191,8 +191,8 @@ mod tests {
         assert_eq!(read.synced, [outputs[0].file.clone()]);
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
         let shown = |counts: Counts| format!("{:?}", counts.into_summary(Ending::Drained, report.clone()).failed);
-        assert_eq!(format!("{:?}", read.counts), format!("{:?}", counts()));
-        assert_eq!(shown(read.counts), shown(counts()));
+        assert_eq!(format!("{:?}", read_counts), format!("{:?}", counts()));
+        assert_eq!(shown(read_counts), shown(counts()));
         for end in 0..bytes.len() {
             assert!(CrawlState::read(&bytes[..end]).is_err(), "{end}");
         }

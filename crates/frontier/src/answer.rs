@@ -72,8 +72,13 @@ impl Answer {
 
     /// Returns the failure that the status stands for.
     fn failure(&self) -> Option<Failure> {
-        let kind = FailureKind::of_status(self.status, self.retry_after.is_some())?;
-        Some(Failure::new(kind, format!("status {}", self.status)))
+        let status = self.status;
+        let kind = FailureKind::of_status(status, self.retry_after.is_some())?;
+        let why = match kind {
+            FailureKind::Throttled => format!("status {status}: the server asks for less traffic"),
+            _ => format!("status {status}"),
+        };
+        Some(Failure::new(kind, why))
     }
 
     /// Returns how long the host must rest, by its own words.
@@ -83,13 +88,14 @@ impl Answer {
     }
 
     /// Returns the target of a redirect, if it can be crawled.
-    fn target(&self, entry: &Entry, urls: &Canonicalizer) -> Option<CanonicalUrl> {
+    pub fn target(&self, entry: &Entry, urls: &Canonicalizer) -> Option<CanonicalUrl> {
         let from = url::Url::parse(&entry.url).ok()?;
         let to = resolve(Some(&from), self.location.as_deref()?, None).ok()?;
         urls.canonicalize(to).ok()
     }
 
-    fn robots_outcome<R: RobotsRules + 'static>(
+    /// Returns the outcome of a robots.txt that was answered so. `rules` reads the body; it is called for a status of 2xx only.
+    pub fn robots_outcome<R: RobotsRules + 'static>(
         &self,
         entry: &Entry,
         urls: &Canonicalizer,

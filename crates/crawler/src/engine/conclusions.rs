@@ -1,8 +1,8 @@
 //! From a finished task to its conclusion: the settlement for the frontier, and the report that follows it.
 //!
-//! Every function here is pure and runs in the fetch task, so that the loop has little work.
+//! Every function here is pure and runs in the fetch task, so that the loop has little work. What follows from an answer is decided by the table in
+//! [`frontier::answer`].
 
-mod failures;
 mod pages;
 mod robots;
 pub(crate) mod sitemaps;
@@ -10,19 +10,20 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{CanonicalUrl, Canonicalizer, Entry, Lease, Settlement, Task, Time};
-use url::Url;
+use frontier::{Answer, Entry, Failure, FailureKind, Lease, NotFetched, Outcome, Settlement, Task, Time};
 
 use crate::config::CrawlConfig;
 use crate::engine::fetch_task::Fetched;
 use crate::event::SitemapRecord;
-use crate::fetch::Capture;
-use crate::fetch::{FetchError, Response};
-use crate::page::links::resolve_reference;
+use crate::fetch::{Capture, FetchError, Response};
+
 pub(crate) use pages::PageReport;
 
 /// How long the address of a host is valid before it is looked up again.
 const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
+
+/// Maximum number of characters of a `Location` in a message. The server chooses the text, and it may be of any length.
+const SHOWN_LOCATION: usize = 200;
 
 /// What a fetch task returns.
 pub(crate) struct Conclusion {
@@ -54,47 +55,85 @@ pub(crate) enum Subject {
 }
 
 /// Turns a finished task into a settlement and a report.
-pub(crate) fn conclude(returned: FinishedTask, config: &CrawlConfig) -> Conclusion {
-    let task = returned.lease.task();
-    let entry = returned.lease.entry;
-    let mut fetched = returned
-        .result
-        .unwrap_or_else(|panic| Fetched::not_parsed(Err(FetchError::Panicked(panic))));
-    let (settlement, subject) = match task {
-        Task::Page(page) => {
-            let is_compared = returned.lease.wants_fingerprint || config.options().fingerprints;
-            let (settlement, report) =
-                pages::conclude(page, is_compared, &entry, &mut fetched, returned.started, config);
-            let settlement = match &fetched.result {
-                Ok(answer) => settlement.with_status(answer.status),
-                Err(_) => settlement,
+pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusion {
+    let FinishedTask { lease, started, result } = finished;
+    let Fetched {
+        mut result,
+        page,
+        sitemap,
+        address,
+    } = result.unwrap_or_else(|panic| Fetched::not_parsed(Err(FetchError::Panicked(panic))));
+    let entry = &lease.entry;
+    let (settlement, subject) = match lease.task() {
+        Task::Page(task) => {
+            let fingerprint = page.fingerprint;
+            let (mut settlement, report) = match &mut result {
+                Ok(answer) => {
+                    let status = answer.status;
+                    let (settlement, report) = pages::answered(task, entry, answer, page, started, config);
+                    (settlement.with_status(status), report)
+                }
+                Err(error) => pages::not_answered(task, error),
             };
+            if lease.wants_fingerprint || config.options().fingerprints {
+                settlement = settlement.with_fingerprint(fingerprint);
+            }
             (settlement, Subject::Page(Box::new(report)))
         }
-        Task::Robots(task) => (
-            robots::conclude(&task, &entry, &fetched.result, config),
-            Subject::Nothing,
-        ),
+        Task::Robots(task) => (robots::conclude(&task, &lease, &result, config), Subject::Nothing),
         Task::Sitemap(task) => {
-            let (settlement, record) = sitemaps::conclude(&task, &entry, &mut fetched, config);
+            let (settlement, record) = sitemaps::conclude(&task, entry, &result, sitemap, config);
             (settlement, Subject::Sitemap(Box::new(record)))
         }
-        Task::Address(task) => (task.settle(fetched.address, ADDRESS_LIFETIME), Subject::Nothing),
+        Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), Subject::Nothing),
     };
     Conclusion {
         settlement,
         report: PendingReport {
-            cookies_dropped: fetched.result.as_ref().map_or(0, |answer| answer.cookies_dropped),
-            capture: Capture::from_result(&entry.url, returned.started, fetched.result),
-            entry,
+            cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
+            capture: Capture::from_result(&entry.url, started, result),
+            entry: lease.entry,
             subject,
         },
     }
 }
 
-/// Resolves a `Location` (RFC 9110, section 10.2.2) by the same rules as the links of a page.
-fn redirect_target(entry: &Entry, answer: &Response, canonicalizer: &Canonicalizer) -> Option<CanonicalUrl> {
-    let from = Url::parse(&entry.url).ok()?;
-    let to = resolve_reference(&from, answer.location.as_deref()?).ok()?;
-    canonicalizer.canonicalize(to).ok()
+/// Returns the head of an answer, as the tables of the frontier read it.
+fn head_of(answer: &Response) -> Answer {
+    Answer {
+        status: answer.status,
+        location: answer.location.clone(),
+        retry_after: answer.retry_after,
+    }
+}
+
+/// Returns the outcome of an answer. A body that breaks off may be whole at the next request.
+fn outcome_of(answer: &Response) -> Outcome {
+    let reason = answer.truncation.filter(|reason| reason.is_temporary());
+    match reason.filter(|_| (200..300).contains(&answer.status)) {
+        Some(reason) => {
+            let why = format!("the body is truncated: {}", reason.name());
+            Outcome::failed(Failure::new(FailureKind::Incomplete, why))
+        }
+        None => head_of(answer).outcome(),
+    }
+}
+
+/// Returns the outcome of a request without an answer.
+fn outcome_of_error(error: &FetchError) -> Outcome {
+    match error {
+        FetchError::AddressForbidden => Outcome::NotFetched(NotFetched::AddressForbidden),
+        error => Outcome::failed(error.failure()),
+    }
+}
+
+/// Returns the failure of a redirect whose target cannot be crawled.
+fn bad_redirect(answer: &Response) -> Failure {
+    let location = answer.location.as_deref().unwrap_or_default();
+    let location: String = location.chars().take(SHOWN_LOCATION).collect();
+    let why = format!(
+        "status {} redirects to {location:?}, which cannot be crawled",
+        answer.status
+    );
+    Failure::new(FailureKind::Redirect, why)
 }

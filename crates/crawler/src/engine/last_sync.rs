@@ -10,13 +10,13 @@ use crate::saved_output::SavedFile;
 use crate::state::{CrawlState, StateError};
 
 /// Goes back to the last sync if the outputs lack what was written since. Otherwise makes sure that they do not lose it from now on.
-pub(super) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError> {
+pub(crate) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError> {
     let unsynced = Frontier::unsynced(state)?;
     // An empty attachment is from a run that ended before its first commit.
     let Some(unsynced) = unsynced.filter(|unsynced| !unsynced.attachment.is_empty()) else {
         return Ok(());
     };
-    let saved = CrawlState::read(&unsynced.attachment)?;
+    let saved = CrawlState::read(&unsynced.attachment)?.commit;
     let last: Vec<&SavedFile> = saved.outputs.iter().map(|output| &output.file).collect();
     if last.is_empty() {
         return Ok(());

@@ -5,7 +5,8 @@ use std::time::Duration;
 use frontier::Time;
 use frontier::durable::Requeued;
 
-use super::Crawl;
+use super::Run;
+use super::plan::Wake;
 use super::stop::Stop;
 use crate::error::CrawlError;
 use crate::fetch::Fetcher;
@@ -15,16 +16,27 @@ const PAGES_AT_ONCE: usize = 1024;
 /// The pause between two looks for pages of age, if there is none that will be.
 const PAUSE: Duration = Duration::from_secs(1);
 
-impl<S: Fetcher> Crawl<S> {
+/// When pages are looked for next that are queued again.
+#[derive(Debug, Default)]
+pub(super) struct QueuedAgain {
+    /// Those that have come of age.
+    next_refresh: Time,
+    /// Those that got no answer in an earlier run; `None` if there are no more.
+    next_retry: Option<Time>,
+}
+
+impl<S: Fetcher> Run<S> {
     /// Asks origins again that gave no answer in an earlier run, if the crawl had ended. Their pages are queued by [`queue_retried`](Self::queue_retried).
     pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
-        let Some(saving) = &mut self.saving else { return Ok(()) };
+        let Some(commits) = &mut self.commits else {
+            return Ok(());
+        };
         let has_ended = self.frontier.is_drained();
         if self.frontier.begin_retry(self.clock.now())? {
-            saving.next_retry = Some(Time::EPOCH);
+            commits.queued_again.next_retry = Some(Time::EPOCH);
         }
         if has_ended {
-            self.counts.forget_failures_of_origins();
+            self.observers.counts.forget_failures_of_origins();
         }
         Ok(())
     }
@@ -53,33 +65,35 @@ impl<S: Fetcher> Crawl<S> {
     /// Queues more pages again that got no answer in an earlier run, and returns which.
     fn retry(&mut self) -> Result<Requeued, CrawlError> {
         let now = self.clock.now();
-        let Some(saving) = self.saving.as_mut().filter(|saving| saving.next_retry.is_some()) else {
+        let again = self.commits.as_mut().map(|commits| &mut commits.queued_again);
+        let Some(again) = again.filter(|again| again.next_retry.is_some()) else {
             return Ok(Requeued::default());
         };
         let retried = self.frontier.retry_unanswered(PAGES_AT_ONCE, now)?;
         let has_moved = retried.pages != Requeued::default();
-        saving.next_retry = match (retried.has_more, has_moved) {
+        again.next_retry = match (retried.has_more, has_moved) {
             (false, _) => None,
             (true, true) => Some(now),
             // The queue has no room for them.
             (true, false) => Some(now + PAUSE),
         };
-        self.counts.will_be_fetched(&retried.pages);
+        self.observers.counts.will_be_fetched(&retried.pages);
         Ok(retried.pages)
     }
 
     /// Queues pages again that have come of age, or got no answer in an earlier run, if it is time to look for them. Returns whether there
     /// are more.
-    pub(super) fn queue_again_when_due(&mut self) -> Result<bool, CrawlError> {
-        if self.ending.is_none() {
-            if self.is_retry_due() {
-                self.retry()?;
-            }
-            if self.is_refresh_due() {
-                self.refresh()?;
-            }
+    pub(super) fn queue_again_when_due(&mut self) -> Result<Wake, CrawlError> {
+        if self.ending().is_some() {
+            return Ok(Wake::Never);
         }
-        Ok(self.is_refresh_due())
+        if self.is_retry_due() {
+            self.retry()?;
+        }
+        if self.is_refresh_due() {
+            self.refresh()?;
+        }
+        Ok(if self.is_refresh_due() { Wake::Now } else { Wake::Never })
     }
 
     /// Queues pages again because nothing else is left. Returns whether it did.
@@ -91,34 +105,38 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     fn is_retry_due(&self) -> bool {
-        let next = self.saving.as_ref().and_then(|saving| saving.next_retry);
+        let next = self
+            .commits
+            .as_ref()
+            .and_then(|commits| commits.queued_again.next_retry);
         next.is_some_and(|time| time <= self.clock.now())
     }
 
     fn is_refresh_due(&self) -> bool {
-        let saving = self.saving.as_ref();
+        let again = self.commits.as_ref().map(|commits| &commits.queued_again);
         // A retry may find the same pages.
-        saving.is_some_and(|saving| saving.next_retry.is_none() && saving.next_refresh <= self.clock.now())
+        again.is_some_and(|again| again.next_retry.is_none() && again.next_refresh <= self.clock.now())
     }
 
     /// Queues pages again that have come of age. Returns whether there were any.
     fn refresh(&mut self) -> Result<bool, CrawlError> {
-        let Some(saving) = &mut self.saving else {
+        let Some(commits) = &mut self.commits else {
             return Ok(false);
         };
+        let again = &mut commits.queued_again;
         let Some(age) = self.config.options().refresh else {
-            saving.next_refresh = Time::from_millis(u64::MAX);
+            again.next_refresh = Time::from_millis(u64::MAX);
             return Ok(false);
         };
         let now = self.clock.now();
         let refreshed = self.frontier.refresh(age, PAGES_AT_ONCE, now)?;
         let pages = refreshed.pages;
         let is_full = pages.queued + pages.refused == 0;
-        saving.next_refresh = match refreshed.next {
+        again.next_refresh = match refreshed.next {
             Some(time) if time > now || !is_full => time,
             _ => now + PAUSE,
         };
-        self.counts.will_be_fetched(&pages);
+        self.observers.counts.will_be_fetched(&pages);
         Ok(pages.queued > 0)
     }
 }

@@ -2,7 +2,7 @@
 
 use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
 
-use super::Crawl;
+use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport, Subject};
 use crate::event::{Event, PageBody};
@@ -10,7 +10,7 @@ use crate::fetch::Fetcher;
 use crate::page::link_graph;
 use crate::page::links::LinkKey;
 
-impl<S: Fetcher> Crawl<S> {
+impl<S: Fetcher> Run<S> {
     /// Reports a settled lease.
     pub(super) fn report_settled(&mut self, pending: PendingReport, settled: &Settled) {
         let PendingReport {
@@ -19,17 +19,17 @@ impl<S: Fetcher> Crawl<S> {
             cookies_dropped,
             capture,
         } = pending;
-        self.counts.cookies_dropped += cookies_dropped as u64;
+        self.observers.counts.cookies_dropped += cookies_dropped as u64;
         if let Some(capture) = &capture {
-            self.notify(&Event::Captured(capture));
+            self.observers.notify(&Event::Captured(capture));
         }
         for notice in &settled.notices {
-            self.notify(&Event::Notice(notice));
+            self.observers.notify(&Event::Notice(notice));
         }
         let is_final = matches!(settled.fate, Fate::Final | Fate::GaveUp);
         match subject {
             Subject::Nothing => {}
-            Subject::Sitemap(record) if is_final => self.notify(&Event::Sitemap(&record)),
+            Subject::Sitemap(record) if is_final => self.observers.notify(&Event::Sitemap(&record)),
             Subject::Sitemap(_) => {}
             Subject::Page(page) => self.report_page(&entry, *page, settled, is_final),
         }
@@ -43,12 +43,12 @@ impl<S: Fetcher> Crawl<S> {
         let earlier = &mut self.ledger.earlier;
         let new = earlier.count_new_links(&entry.url, is_final, &settled.verdicts, &mut links);
         if is_final {
-            self.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
-            self.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
-            self.counts.links_dropped += page.dropped;
-            self.counts.links_nofollow += page.nofollow;
+            self.observers.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
+            self.observers.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
+            self.observers.counts.links_dropped += page.dropped;
+            self.observers.counts.links_nofollow += page.nofollow;
             if !links.is_empty() && self.config.options().report_links {
-                self.notify(&Event::Links {
+                self.observers.notify(&Event::Links {
                     from: entry,
                     links: &links,
                 });
@@ -56,14 +56,14 @@ impl<S: Fetcher> Crawl<S> {
         }
         self.report_redirect_loop(entry, settled);
         if let Some(why) = page.not_fetched {
-            self.notify(&Event::NotFetched {
+            self.observers.notify(&Event::NotFetched {
                 url: &entry.url,
                 why,
                 cause: None,
                 entry,
             });
         } else if let Some(failure) = &page.failure {
-            self.notify(&Event::Failed {
+            self.observers.notify(&Event::Failed {
                 url: &entry.url,
                 why: &failure.message,
                 kind: failure.kind,
@@ -73,18 +73,22 @@ impl<S: Fetcher> Crawl<S> {
         }
         if let Some(mut record) = page.record.filter(|_| is_final) {
             record.links_new = new;
-            record.children = new as u64 + self.previous_children.of(&record.url);
+            record.children = new as u64
+                + self
+                    .recrawl
+                    .as_ref()
+                    .map_or(0, |recrawl| recrawl.children_of(&record.url));
             record.left = self.frontier.pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
             if let Some(body) = &page.body {
                 let body = PageBody::new(&record, body);
-                self.notify(&Event::Body(&body));
+                self.observers.notify(&Event::Body(&body));
                 record.saved_as = body.into_saved_as();
             }
-            self.notify(&Event::Page(&record));
+            self.observers.notify(&Event::Page(&record));
             if let Some(text) = &page.text {
-                self.notify(&Event::Content {
+                self.observers.notify(&Event::Content {
                     page: &record,
                     text,
                     links: &links,
@@ -108,7 +112,7 @@ impl<S: Fetcher> Crawl<S> {
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;
-            self.notify(&Event::Failed {
+            self.observers.notify(&Event::Failed {
                 url: &entry.url,
                 why: "redirect loop: the redirects lead back to an earlier URL",
                 kind: FailureKind::Redirect,
@@ -126,9 +130,9 @@ impl<S: Fetcher> Crawl<S> {
             match entry.purpose {
                 Purpose::Sitemap(_) => {
                     let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
-                    self.notify(&Event::Sitemap(&unfetched_record(&entry, why)));
+                    self.observers.notify(&Event::Sitemap(&unfetched_record(&entry, why)));
                 }
-                Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.notify(&Event::NotFetched {
+                Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.observers.notify(&Event::NotFetched {
                     url: &entry.url,
                     why,
                     cause: cause.as_deref(),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use frontier::{CanonicalUrl, FrontierError, Link};
 
-use super::Crawl;
+use super::Run;
 use crate::engine::conclusions::sitemaps::well_known;
 use crate::engine::open_seeds::OpenSeeds;
 use crate::engine::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
 use crate::fetch::Fetcher;
-use crate::recrawl::{PreviousCrawl, shared};
+use crate::recrawl::{PreviousCrawl, PreviousFile, RecrawlError, shared};
 
 /// How many links to pages of a previous crawl are offered in one batch.
 const LINKS_AT_ONCE: usize = 256;
@@ -31,6 +31,8 @@ pub(super) enum PreviousPages {
 #[derive(Debug)]
 pub(super) struct Recrawl {
     previous: PreviousCrawl,
+    /// Whether all its pages were offered.
+    is_offered: bool,
     /// Whether each page was offered, by its position in the file.
     offered: Vec<bool>,
     /// How many redirected seeds have extended the reach so far.
@@ -38,16 +40,42 @@ pub(super) struct Recrawl {
 }
 
 impl Recrawl {
-    pub(super) fn new(previous: PreviousCrawl) -> Self {
-        Self {
-            previous,
-            offered: Vec::new(),
-            reach_extensions: 0,
-        }
+    /// Returns how many URLs of the previous crawl name this page as their referrer.
+    pub(super) fn children_of(&self, url: &str) -> u64 {
+        self.previous.children().of(url)
     }
 }
 
-impl<S: Fetcher> Crawl<S> {
+impl<S: Fetcher> Run<S> {
+    /// Fetches the pages of a previous crawl again. Earlier runs must have repeated the same one: the seen-set has most pages of another.
+    pub(crate) fn repeat(&mut self, previous: PreviousCrawl) -> Result<(), RecrawlError> {
+        let mut is_offered = false;
+        if let Some(commits) = self.commits.as_ref().filter(|commits| commits.is_continued) {
+            let path = || previous.path().to_owned();
+            is_offered = match commits.saved.previous {
+                None => return Err(RecrawlError::BegunWithoutFile(path())),
+                Some(saved) if saved.hash != previous.hash() => return Err(RecrawlError::OtherFile(path())),
+                Some(saved) => saved.is_offered,
+            };
+        }
+        if let Some(commits) = &mut self.commits {
+            let hash = previous.hash();
+            commits.saved.previous = Some(PreviousFile { hash, is_offered });
+        }
+        self.recrawl = Some(Recrawl {
+            previous,
+            is_offered,
+            offered: Vec::new(),
+            reach_extensions: 0,
+        });
+        Ok(())
+    }
+
+    /// Returns whether pages of the previous crawl were not offered yet.
+    pub(super) fn has_previous_pages(&self) -> bool {
+        self.recrawl.as_ref().is_some_and(|recrawl| !recrawl.is_offered)
+    }
+
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
     /// has done it. If they are many, it commits meanwhile, and a run after a kill offers all again.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
@@ -57,12 +85,13 @@ impl<S: Fetcher> Crawl<S> {
         // Before the seeds, which may be of origins that were given up.
         self.begin_retry()?;
         let config = Arc::clone(&self.config);
-        let has_new_seeds = !self.has_offered_seeds();
+        let commits = self.commits.as_ref();
+        let has_new_seeds = commits.is_none_or(|commits| commits.saved.seeds != Some(commits.seeds));
         for (at, seed) in config.seeds().iter().filter(|_| has_new_seeds).enumerate() {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
             let link = [Link::seed(seed.clone())];
             self.open_seeds.offered(&link, &[verdict]);
-            self.notify(&Event::Offered {
+            self.observers.notify(&Event::Offered {
                 links: &link,
                 verdicts: &[verdict],
             });
@@ -70,22 +99,22 @@ impl<S: Fetcher> Crawl<S> {
                 self.save()?;
             }
         }
-        if self.has_offered_previous() {
-            self.end_recrawl();
-        }
         self.offer_previous(PreviousPages::InReach)?;
         if has_new_seeds {
             self.offer_well_known_sitemaps()?;
-            self.note_offered_seeds();
+            // A run that ends before the next commit leaves that to the next run.
+            if let Some(commits) = &mut self.commits {
+                commits.saved.seeds = Some(commits.seeds);
+            }
         }
         self.queue_retried()
     }
 
     /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, or those of an earlier run.
     fn has_only_new_seeds(&self) -> bool {
-        let options = self.config.options();
-        let is_first_run = self.frontier.is_drained() && !self.has_offered_some_seeds();
-        is_first_run && options.refresh.is_none() && self.previous_file.is_none()
+        let is_continued = self.commits.as_ref().is_some_and(|commits| commits.is_continued);
+        let is_first_run = self.frontier.is_drained() && !is_continued;
+        is_first_run && self.config.options().refresh.is_none() && self.recrawl.is_none()
     }
 
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.
@@ -98,14 +127,17 @@ impl<S: Fetcher> Crawl<S> {
             return Ok(());
         };
         recrawl.reach_extensions += 1;
-        if recrawl.reach_extensions.is_power_of_two() {
-            self.offer_previous(PreviousPages::InReach)?;
+        match recrawl.reach_extensions.is_power_of_two() {
+            true => self.offer_previous(PreviousPages::InReach),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Offers the pages of the previous crawl that were not offered yet.
     pub(super) fn offer_previous(&mut self, which: PreviousPages) -> Result<(), CrawlError> {
+        if !self.has_previous_pages() {
+            return Ok(());
+        }
         let Some(mut recrawl) = self.recrawl.take() else {
             return Ok(());
         };
@@ -113,7 +145,7 @@ impl<S: Fetcher> Crawl<S> {
         let canonicalizer = &config.options().canonicalizer;
         let mut referrer = None;
         let mut links = Vec::new();
-        let (mut left, mut uncommitted) = (0_u64, 0);
+        let (mut are_all_offered, mut uncommitted) = (true, 0);
         for (at, page) in recrawl.previous.pages()?.enumerate() {
             let page = page?;
             if recrawl.offered.len() <= at {
@@ -128,7 +160,7 @@ impl<S: Fetcher> Crawl<S> {
                     .is_ok_and(|url| self.frontier.reaches(&url))
             };
             if which == PreviousPages::InReach && !is_in_reach() {
-                left += 1;
+                are_all_offered = false;
                 continue;
             }
             *is_offered = true;
@@ -145,29 +177,29 @@ impl<S: Fetcher> Crawl<S> {
             }
             if *self.stop.borrow() != Stop::No {
                 // A later run of a crawl with a state directory offers the others.
-                left += 1;
+                are_all_offered = false;
                 break;
             }
         }
         self.offer(&links)?;
-        match left {
-            0 => self.end_recrawl(),
-            _ => self.recrawl = Some(recrawl),
+        recrawl.is_offered = are_all_offered;
+        if are_all_offered {
+            recrawl.offered = Vec::new();
+            if let Some(previous) = self
+                .commits
+                .as_mut()
+                .and_then(|commits| commits.saved.previous.as_mut())
+            {
+                previous.is_offered = true;
+            }
         }
+        self.recrawl = Some(recrawl);
         Ok(())
-    }
-
-    /// Notes that all pages of the previous crawl were offered.
-    fn end_recrawl(&mut self) {
-        self.recrawl = None;
-        if let Some(file) = &mut self.previous_file {
-            file.is_offered = true;
-        }
     }
 
     fn offer(&mut self, links: &[Link]) -> Result<(), FrontierError> {
         let verdicts = self.frontier.offer(links, self.clock.now())?;
-        self.notify(&Event::Offered {
+        self.observers.notify(&Event::Offered {
             links,
             verdicts: &verdicts,
         });

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use frontier::{Entry, Lease, Purpose, Time, Validators};
 use url::Url;
 
-use super::Crawl;
+use super::Run;
 use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request, ResourceKind};
 use crate::page::ReadOptions;
 
-impl<S: Fetcher> Crawl<S> {
+impl<S: Fetcher> Run<S> {
     /// Spawns a task for a lease.
     pub(super) fn spawn(&mut self, lease: Lease) {
         let started = self.clock.now();

@@ -22,12 +22,12 @@ impl Stop {
 /// After 100 pages, or on Ctrl-C (tokio's feature `signal`):
 ///
 /// ```no_run
-/// use crawler::{Crawl, CrawlConfig, CrawlOptions, Event};
+/// use crawler::{Crawl, CrawlOptions, Event};
 ///
 /// # async fn ctrl_c() {} // stands for tokio::signal::ctrl_c, a feature that this crate does without
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
-/// let crawl = Crawl::new(CrawlConfig::new(options)?)?;
+/// let crawl = Crawl::new(options)?;
 /// let (on_page, on_signal) = (crawl.stop_handle(), crawl.stop_handle());
 /// tokio::spawn(async move {
 ///     ctrl_c().await; // tokio::signal::ctrl_c()

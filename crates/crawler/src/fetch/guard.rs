@@ -70,7 +70,7 @@ pub(super) fn is_localhost(name: &str) -> bool {
 ///
 /// ```no_run
 /// use crawler::fetch::{AddressGuard, SystemResolver};
-/// use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, Request, Response};
+/// use crawler::{Crawl, CrawlOptions, FetchError, Fetcher, Request, Response};
 ///
 /// struct MyFetcher {
 ///     guard: AddressGuard,
@@ -97,9 +97,9 @@ pub(super) fn is_localhost(name: &str) -> bool {
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
-/// let config = CrawlConfig::new(options)?;
-/// let fetcher = MyFetcher { guard: AddressGuard::new(config.seeds()) };
-/// let summary = Crawl::with_fetcher(config, fetcher)?.run().await?;
+/// let builder = Crawl::builder(options)?;
+/// let fetcher = MyFetcher { guard: AddressGuard::new(builder.config().seeds()) };
+/// let summary = builder.build_with(fetcher)?.run().await?;
 /// # Ok(())
 /// # }
 /// ```

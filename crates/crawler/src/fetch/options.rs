@@ -30,12 +30,12 @@ pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 /// ```
 /// use std::time::Duration;
 ///
-/// use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions};
+/// use crawler::{Crawl, CrawlOptions, HttpOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions { seeds: vec!["http://localhost:8080".to_owned()], ..CrawlOptions::default() };
 /// let http = HttpOptions { timeout: Duration::from_secs(5), cookies: true, ..HttpOptions::default() };
-/// let crawl = Crawl::with_http(CrawlConfig::new(options)?, &http)?;
+/// let crawl = Crawl::builder(options)?.http(http).build()?;
 /// # Ok(())
 /// # }
 /// ```

@@ -25,13 +25,13 @@
 //! use std::path::Path;
 //!
 //! use crawler::output::save::SavedFiles;
-//! use crawler::{Crawl, CrawlConfig, CrawlOptions};
+//! use crawler::{Crawl, CrawlOptions};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let seeds = vec!["example.com".to_owned()];
 //! let options = CrawlOptions { seeds, keep_bodies: true, ..CrawlOptions::default() };
 //! let files = SavedFiles::create(Path::new("site"))?;
-//! Crawl::new(CrawlConfig::new(options)?)?.observe(files).run().await?;
+//! Crawl::new(options)?.observe(files).run().await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -21,10 +21,6 @@ impl Children {
         self.hasher.hash_one(url)
     }
 
-    pub(super) fn hasher(&self) -> RandomState {
-        self.hasher.clone()
-    }
-
     /// Returns how many URLs name this page as their referrer.
     pub(crate) fn of(&self, url: &str) -> u64 {
         match self.urls.is_empty() {
@@ -71,8 +67,8 @@ impl Lines {
         let url = self.children.key(&page.url);
         self.urls.push(url);
         self.count_child(page, url);
-        let earlier = page.children.unwrap_or(page.links_new).saturating_sub(page.links_new);
-        if earlier + page.links_new > 0 {
+        let earlier = page.children.saturating_sub(page.links_new);
+        if page.children + page.links_new > 0 {
             let promised = self.promised.entry(url).or_default();
             *promised = (*promised).max(earlier).saturating_add(page.links_new);
         }

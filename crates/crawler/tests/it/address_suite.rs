@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::fetch::address_guard::is_public;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Event, HttpOptions, Summary};
+use crawler::{Crawl, CrawlOptions, Event, HttpOptions, Summary};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -178,7 +178,7 @@ async fn crawl(seed: &str) -> (Summary, Vec<String>, Vec<(String, NotFetched)>) 
         timeout: Duration::from_secs(20),
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let crawl = crawl.observe(move |event: &Event<'_>| match event {
         Event::Page(page) => seen.lock().unwrap().push(page.url.clone()),
         Event::NotFetched { url, why, .. } => turned_away.lock().unwrap().push(((*url).to_owned(), *why)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::hostile::server::{Script, Server, html, page};
 use crate::hostile::tls::{start_counting, start_self_signed, start_without_alerts};
 use crawler::fetch::CookieFile;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary, TruncationReason};
+use crawler::{Crawl, CrawlOptions, HttpOptions, Summary, TruncationReason};
 use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
 
 fn options(seed: String) -> CrawlOptions {
@@ -32,8 +32,14 @@ async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
         allow_private_addresses: true,
         ..http
     };
-    let config = CrawlConfig::new(options).unwrap();
-    Crawl::with_http(config, &http).unwrap().run().await.unwrap()
+    Crawl::builder(options)
+        .unwrap()
+        .http(http)
+        .build()
+        .unwrap()
+        .run()
+        .await
+        .unwrap()
 }
 
 fn accepting_any_certificate() -> HttpOptions {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions};
+use crawler::{Crawl, CrawlOptions, HttpOptions};
 use frontier::FrontierConfig;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -86,7 +86,7 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
         max_idle_connections: NonZeroUsize::new(64).unwrap(),
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let summary = crawl.run().await.unwrap();
     assert_eq!(summary.report.pages.done, HOSTS as u64);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::hostile::server::{ReceivedRequest, Script, Server, html, page};
 use crawler::fetch::CookieFile;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, HttpOptions, Summary};
+use crawler::{Crawl, CrawlOptions, HttpOptions, Summary};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 
 /// A state directory, which is removed after the test.
@@ -35,7 +35,12 @@ impl State {
             },
             ..CrawlOptions::default()
         };
-        let crawl = Crawl::open(CrawlConfig::new(options).unwrap(), &http, &self.0).unwrap();
+        let crawl = Crawl::builder(options)
+            .unwrap()
+            .http(http)
+            .state_dir(&self.0)
+            .build()
+            .unwrap();
         crawl.run().await.unwrap()
     }
 }

@@ -18,8 +18,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use url::Url;
 
-fn config(seed: &str) -> CrawlConfig {
-    CrawlConfig::new(CrawlOptions {
+fn options(seed: &str) -> CrawlOptions {
+    CrawlOptions {
         seeds: vec![seed.to_owned()],
         frontier: FrontierConfig {
             delay: Duration::ZERO,
@@ -30,8 +30,11 @@ fn config(seed: &str) -> CrawlConfig {
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
-    })
-    .unwrap()
+    }
+}
+
+fn config(seed: &str) -> CrawlConfig {
+    CrawlConfig::new(options(seed)).unwrap()
 }
 
 fn http() -> HttpOptions {
@@ -164,7 +167,7 @@ async fn links_and_redirects_to_private_addresses_are_not_followed() {
         })
     })
     .await;
-    let crawl = Crawl::new(config(&format!("http://127.0.0.1:{}/", outer.port))).unwrap();
+    let crawl = Crawl::new(options(&format!("http://127.0.0.1:{}/", outer.port))).unwrap();
     let summary = crawl.run().await.unwrap();
     assert_eq!(summary.pages, 1, "{summary}");
     assert_eq!(

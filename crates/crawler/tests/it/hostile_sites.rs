@@ -13,7 +13,7 @@ use crawler::{
     Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
     ResourceKind, Response, Summary, TruncationReason,
 };
-use frontier::{Fate, Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use frontier::{Fate, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -87,26 +87,24 @@ fn client(timeout: Duration) -> Arc<HttpFetcher> {
 
 async fn crawl(seed: &str, client: Arc<HttpFetcher>) -> (BTreeMap<String, Reported>, Summary) {
     let options = options(seed);
-    let frontier = Frontier::in_memory(options.frontier.clone()).unwrap();
     let book = Book::default();
     let notes = Arc::clone(&book);
-    let crawl = Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, Shared(client)).observe(
-        move |event: &Event<'_>| match event {
-            Event::Page(page) => {
-                let what = (page.status, page.body, page.truncation, page.bytes);
-                notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
-            }
-            Event::Failed { url, kind, fate, .. } => {
-                let mut notes = notes.lock().unwrap();
-                notes
-                    .entry((*url).to_owned())
-                    .or_default()
-                    .failures
-                    .push((*kind, *fate));
-            }
-            _ => {}
-        },
-    );
+    let crawl = Crawl::builder(options).unwrap().build_with(Shared(client)).unwrap();
+    let crawl = crawl.observe(move |event: &Event<'_>| match event {
+        Event::Page(page) => {
+            let what = (page.status, page.body, page.truncation, page.bytes);
+            notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
+        }
+        Event::Failed { url, kind, fate, .. } => {
+            let mut notes = notes.lock().unwrap();
+            notes
+                .entry((*url).to_owned())
+                .or_default()
+                .failures
+                .push((*kind, *fate));
+        }
+        _ => {}
+    });
     let summary = timeout(MAX_TEST_TIME, crawl.run())
         .await
         .expect("the crawl ends")

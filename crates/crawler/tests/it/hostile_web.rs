@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::hostile::behaviours;
 use crate::hostile::server::{Script, Server, html};
 use crawler::FailureKind;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, HttpOptions, TruncationReason};
+use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, TruncationReason};
 use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use tokio::time::timeout;
 
@@ -54,7 +54,7 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
         allow_private_addresses: true,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let summary = timeout(MAX_TEST_TIME, crawl.run())
         .await
         .expect("the crawl ends")

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind,
-    Response, StopHandle, TruncationReason,
+    Crawl, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind, Response,
+    StopHandle, TruncationReason,
 };
 use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use tokio::sync::Notify;
@@ -436,7 +436,7 @@ fn no_request_starts_after_a_stop_while_the_engine_waits_for_more_answers() {
             has_first: Arc::default(),
             asked: Arc::clone(&asked),
         };
-        let crawl = Crawl::with_fetcher(CrawlConfig::new(options).unwrap(), fetcher).unwrap();
+        let crawl = Crawl::builder(options).unwrap().build_with(fetcher).unwrap();
         assert!(stop.set(crawl.stop_handle()).is_ok());
         let summary = scripted::paused_runtime().block_on(async { tokio::spawn(crawl.run()).await.unwrap().unwrap() });
         assert_eq!(summary.ending, Ending::Stopped);
@@ -457,9 +457,9 @@ fn a_second_stop_aborts_the_requests_in_flight_and_counts_them() {
         ResourceKind::Robots => Duration::ZERO,
         _ => Duration::from_secs(1_000_000),
     });
-    let config = CrawlConfig::new(options(&["http://a.example/", "http://b.example/"], 1)).unwrap();
+    let options = options(&["http://a.example/", "http://b.example/"], 1);
     let summary = scripted::paused_runtime().block_on(async {
-        let crawl = Crawl::with_fetcher(config, slow).unwrap();
+        let crawl = Crawl::builder(options).unwrap().build_with(slow).unwrap();
         let stop = crawl.stop_handle();
         let stopping = async {
             sleep(Duration::from_secs(60)).await;

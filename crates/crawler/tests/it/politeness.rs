@@ -8,11 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::scripted;
-use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary,
-};
-use frontier::{Frontier, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
-use sieve::SeenSet;
+use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
+use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
 use tokio::time::{Instant, sleep};
 
 const DELAY: Duration = Duration::from_secs(1);
@@ -212,22 +209,19 @@ fn crawl(hosts: usize, pages_per_host: usize, per_host: u32) -> (ServerLog, Summ
             max_first_downtime: Duration::MAX,
             ..RetryPolicy::default()
         },
+        exact: true,
         ..FrontierConfig::default()
     };
     let options = CrawlOptions {
         seeds: vec!["http://host0.example/".to_owned()],
-        frontier: frontier.clone(),
+        frontier,
         concurrency: NonZeroUsize::new(hosts).unwrap(),
         sitemaps: true,
         ..CrawlOptions::default()
     };
-    let frontier = Frontier::with_seen_set(frontier, SeenSet::exact()).unwrap();
     let runtime = scripted::paused_runtime();
-    let crawl = Crawl::with_parts(
-        CrawlConfig::new(options).unwrap(),
-        frontier,
-        WebFetcher(Arc::clone(&web)),
-    );
+    let builder = Crawl::builder(options).unwrap();
+    let crawl = builder.build_with(WebFetcher(Arc::clone(&web))).unwrap();
     let summary = runtime.block_on(crawl.run()).unwrap();
     let log = std::mem::take(&mut *web.log.lock().unwrap());
     (log, summary)

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::scripted;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, Request, ResourceKind, Response};
-use frontier::{Fate, Frontier, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
+use crawler::{Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Request, ResourceKind, Response};
+use frontier::{Fate, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use sieve::SeenSet;
 use tokio::time::{Instant, sleep};
 
 /// How one request ends.
@@ -339,11 +338,12 @@ fn crawl(world: &World) -> (Reported, Journal, crawler::Summary) {
             max_first_downtime: Duration::MAX,
             ..RetryPolicy::default()
         },
+        exact: true,
         ..FrontierConfig::default()
     };
     let options = CrawlOptions {
         seeds: vec![world.url(0)],
-        frontier: config.clone(),
+        frontier: config,
         concurrency: NonZeroUsize::new(world.workers).unwrap(),
         ..CrawlOptions::default()
     };
@@ -353,11 +353,8 @@ fn crawl(world: &World) -> (Reported, Journal, crawler::Summary) {
         world: world.clone(),
         journal: Arc::clone(&journal),
     };
-    let frontier = Frontier::with_seen_set(config, SeenSet::exact()).unwrap();
-    let crawl =
-        Crawl::with_parts(CrawlConfig::new(options).unwrap(), frontier, fetcher).observe(move |event: &Event<'_>| {
-            notes.lock().unwrap().note(event);
-        });
+    let crawl = Crawl::builder(options).unwrap().build_with(fetcher).unwrap();
+    let crawl = crawl.on_event(move |event| notes.lock().unwrap().note(event));
     let runtime = scripted::paused_runtime();
     let summary = runtime.block_on(crawl.run()).unwrap();
     let reported = std::mem::take(&mut *reported.lock().unwrap());

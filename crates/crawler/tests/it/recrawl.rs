@@ -267,23 +267,6 @@ fn a_recrawl_of_an_interrupted_crawl_finds_every_page() {
 }
 
 #[test]
-fn an_interrupted_crawl_in_an_older_format_is_completed_too() {
-    let lines = [
-        r#"{"url":"http://a.example/","status":200,"links_new":3}"#,
-        r#"{"url":"http://a.example/a","status":200,"referrer":"http://a.example/","last_modified":"x","links_new":2}"#,
-        r#"{"url":"http://a.example/bb","status":200,"referrer":"http://a.example/","last_modified":"x","links_new":0}"#,
-    ];
-    let text = format!("{}\n", lines.join("\n"));
-    let pages: Vec<_> = earlier("old-part", &text)
-        .pages()
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    let known: Vec<_> = pages.iter().map(|page| page.last_modified.is_some()).collect();
-    assert_eq!(known, [false, false, true], "/a links to two pages without a line");
-}
-
-#[test]
 fn a_page_with_a_forbidden_link_is_answered_with_304_if_the_crawl_ended() {
     // One of the two children has no line, and nothing was left.
     let lines = [

@@ -9,9 +9,7 @@ use std::time::Duration;
 use crate::scripted;
 use crawler::output::OutputFile;
 use crawler::output::jsonl::JsonLines;
-use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary,
-};
+use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
 use frontier::Validators;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -136,8 +134,11 @@ fn two_at_once(mut options: CrawlOptions) -> CrawlOptions {
 
 /// Runs a crawl, and drops it after `time` as by a kill.
 fn run(folder: &Folder, site: &Site, options: CrawlOptions, time: Duration) -> Option<Summary> {
-    let config = CrawlConfig::new(options).unwrap();
-    let crawl = Crawl::open_with_fetcher(config, site.clone(), &folder.0.join("state")).unwrap();
+    let crawl = Crawl::builder(options)
+        .unwrap()
+        .state_dir(folder.0.join("state"))
+        .build_with(site.clone())
+        .unwrap();
     let path = folder.0.join("pages");
     let file = match crawl.saved_output("pages") {
         Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
@@ -227,8 +228,10 @@ fn kills_while_pages_are_fetched_again_lose_none_and_repeat_only_what_was_in_fli
 #[test]
 fn without_a_state_directory_nothing_is_fetched_again() {
     let site = Site::default();
-    let config = CrawlConfig::new(options(Some(AGE))).unwrap();
-    let crawl = Crawl::with_fetcher(config, site.clone()).unwrap();
+    let crawl = Crawl::builder(options(Some(AGE)))
+        .unwrap()
+        .build_with(site.clone())
+        .unwrap();
     let summary = scripted::paused_runtime().block_on(crawl.run()).unwrap();
     assert_eq!((summary.ending, site.asked().len()), (Ending::Drained, 21));
 }

@@ -71,7 +71,10 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
         cookies: true,
         ..http()
     };
-    let summary = Crawl::with_http(CrawlConfig::new(options(format!("{home}/"))).unwrap(), &http)
+    let summary = Crawl::builder(options(format!("{home}/")))
+        .unwrap()
+        .http(http)
+        .build()
         .unwrap()
         .run()
         .await
@@ -105,11 +108,7 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
 async fn cookies_are_kept_only_with_the_option() {
     let server = two_sites().await;
     let options = options(format!("http://home.localhost:{}/", server.port));
-    Crawl::new(CrawlConfig::new(options).unwrap())
-        .unwrap()
-        .run()
-        .await
-        .unwrap();
+    Crawl::new(options).unwrap().run().await.unwrap();
     assert!(server.requests().iter().all(|request| !request.head.contains("cookie")));
 }
 
@@ -117,7 +116,7 @@ async fn cookies_are_kept_only_with_the_option() {
 async fn the_password_of_a_seed_is_sent_and_never_shown() {
     let server = two_sites().await;
     let options = options(format!("http://me:secret@home.localhost:{}/back", server.port));
-    let crawl = Crawl::new(CrawlConfig::new(options).unwrap()).unwrap();
+    let crawl = Crawl::new(options).unwrap();
     let summary = crawl.run().await.unwrap();
     assert!(
         server
@@ -242,7 +241,7 @@ async fn the_cookie_header_is_never_longer_than_the_jar_of_its_origin() {
         ..http()
     };
     let options = options(format!("http://home.localhost:{}/", server.port));
-    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let summary = crawl.run().await.unwrap();
     assert_eq!((summary.pages, summary.cookies_dropped), (2, 18), "{summary}");
     let requests = server.requests();

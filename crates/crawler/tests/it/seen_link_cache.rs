@@ -352,8 +352,11 @@ mod later_seeds {
             (Some("site.example"), 2..) => Ok(scripted::status(304)),
             _ => site_page(call),
         });
-        let config = crawler::CrawlConfig::new(options).unwrap();
-        let crawl = crawler::Crawl::open_with_fetcher(config, crawl.taking(takes_a_while), &folder).unwrap();
+        let crawl = crawler::Crawl::builder(options)
+            .unwrap()
+            .state_dir(&folder)
+            .build_with(crawl.taking(takes_a_while))
+            .unwrap();
         let found = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let note = std::sync::Arc::clone(&found);
         let crawl = crawl.on_event(move |event| {

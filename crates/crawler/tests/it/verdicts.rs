@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::scripted::{self, Reply, Run, Scripted, page};
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Response, Summary};
+use crawler::{Crawl, CrawlOptions, FetchError, Response, Summary};
 use frontier::{FrontierConfig, NotFetched};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -232,11 +232,7 @@ async fn crawl(port: u16) -> Summary {
         },
         ..CrawlOptions::default()
     };
-    Crawl::new(CrawlConfig::new(options).unwrap())
-        .unwrap()
-        .run()
-        .await
-        .unwrap()
+    Crawl::new(options).unwrap().run().await.unwrap()
 }
 
 #[tokio::test]

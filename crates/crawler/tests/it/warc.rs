@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::{Crawl, CrawlConfig, CrawlError, CrawlOptions, HttpOptions, Summary};
+use crawler::{Crawl, CrawlError, CrawlOptions, HttpOptions, Summary};
 use data_encoding::BASE32;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -147,7 +147,7 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
         keep_exchanges: true,
         ..HttpOptions::default()
     };
-    let crawl = Crawl::with_http(CrawlConfig::new(options).unwrap(), &http).unwrap();
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let crawl = crawl.observe(Archive::create(archive).unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(crawl.run())

@@ -7,14 +7,11 @@ use frontier::{
     Validators,
 };
 
-use super::failures::bad_redirect;
-use super::redirect_target;
+use super::{bad_redirect, head_of, outcome_of, outcome_of_error};
 use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
-use crate::engine::failure_policy::outcome_of;
-use crate::engine::fetch_task::Fetched;
 use crate::event::PageRecord;
-use crate::fetch::{BodyExtent, Response, TruncationReason};
+use crate::fetch::{BodyExtent, FetchError, Response, TruncationReason};
 use crate::page::Page;
 use crate::page::link_graph::{self, LinkRecord};
 use crate::page::links::{LinkKey, Uncrawlable};
@@ -23,6 +20,7 @@ use crate::page::sitemap;
 use crate::recrawl::validators_of_body;
 
 /// What is reported of a page once its links are offered.
+#[derive(Default)]
 pub(crate) struct PageReport {
     pub(crate) record: Option<PageRecord>,
     /// The body, if the crawl keeps bodies and the page has one.
@@ -40,91 +38,86 @@ pub(crate) struct PageReport {
     pub(crate) uncrawlable: Uncrawlable,
 }
 
-pub(super) fn conclude(
+/// Concludes a request without an answer.
+pub(super) fn not_answered(task: PageTask, error: &FetchError) -> (Settlement, PageReport) {
+    let outcome = outcome_of_error(error);
+    let report = PageReport {
+        failure: Some(error.failure()),
+        not_fetched: match &outcome {
+            Outcome::NotFetched(why) => Some(*why),
+            _ => None,
+        },
+        ..PageReport::default()
+    };
+    (task.settle(outcome), report)
+}
+
+/// Concludes an answer. Takes its body, if the crawl keeps bodies.
+pub(super) fn answered(
     task: PageTask,
-    is_compared: bool,
     entry: &Entry,
-    fetched: &mut Fetched,
+    answer: &mut Response,
+    page: Page,
     started: Time,
     config: &CrawlConfig,
 ) -> (Settlement, PageReport) {
-    let outcome = outcome_of(&fetched.result);
-    let is_redirect = outcome == Outcome::Redirected;
-    let canonicalizer = &config.options().canonicalizer;
+    match outcome_of(answer) {
+        Outcome::Redirected => redirected(task, entry, answer, config),
+        outcome => fetched(task, outcome, entry, answer, page, started, config),
+    }
+}
+
+/// Concludes a redirect, whose target is a link.
+fn redirected(task: PageTask, entry: &Entry, answer: &Response, config: &CrawlConfig) -> (Settlement, PageReport) {
+    let target = head_of(answer).target(entry, &config.options().canonicalizer);
+    let links: Vec<_> = target.map(|target| entry.redirected(target)).into_iter().collect();
+    let mut report = PageReport {
+        failure: links.is_empty().then(|| bad_redirect(answer)),
+        link_keys: vec![LinkKey::NONE; links.len()],
+        ..PageReport::default()
+    };
+    if config.options().report_links {
+        report.links = links.iter().map(link_graph::redirect).collect();
+    }
+    report.uncrawlable.unresolvable += usize::from(links.is_empty());
+    (task.settle(Outcome::Redirected).with_links(links), report)
+}
+
+/// Concludes any other answer.
+fn fetched(
+    task: PageTask,
+    outcome: Outcome,
+    entry: &Entry,
+    answer: &mut Response,
+    mut page: Page,
+    started: Time,
+    config: &CrawlConfig,
+) -> (Settlement, PageReport) {
     let options = config.options();
-    let (found, known, out_of_reach) = (fetched.page.links.len(), fetched.page.known, fetched.page.out_of_reach);
-    let mut records = Vec::new();
-    let (links, link_keys): (Vec<_>, Vec<_>) = match &fetched.result {
-        Ok(answer) if is_redirect => redirect_target(entry, answer, canonicalizer)
-            .map(|target| (entry.redirected(target), LinkKey::NONE))
-            .into_iter()
-            .unzip(),
-        _ => {
-            if options.needs_all_links() {
-                records = link_graph::records_of(&fetched.page, canonicalizer);
-            }
-            page_links(entry, &mut fetched.page, canonicalizer)
-        }
+    let (found, known, out_of_reach) = (page.links.len(), page.known, page.out_of_reach);
+    let records = match options.needs_all_links() {
+        true => link_graph::records_of(&page, &options.canonicalizer),
+        false => Vec::new(),
     };
-    if options.report_links && is_redirect {
-        records = links.iter().map(link_graph::redirect).collect();
-    }
-    let mut uncrawlable = fetched.page.uncrawlable;
-    if is_redirect {
-        uncrawlable.unresolvable += usize::from(links.is_empty());
-    } else {
-        // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
-        uncrawlable.unresolvable += found - links.len();
-    }
-    let mut page = std::mem::take(&mut fetched.page);
-    let text = page.text.take();
+    let (links, link_keys) = page_links(entry, &mut page, &options.canonicalizer);
+    let mut uncrawlable = page.uncrawlable;
+    // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
+    uncrawlable.unresolvable += found - links.len();
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
-    let fingerprint = page.fingerprint;
-    let failure = match &outcome {
-        Outcome::Failed { failure, .. } => Some(failure.clone()),
-        _ => None,
-    };
-    let (record, failure) = match &fetched.result {
-        Ok(answer) if is_redirect => (None, links.is_empty().then(|| bad_redirect(answer))),
-        Ok(answer) => {
-            let mut record = record(entry, answer, page, started);
-            record.links_found += found + known + out_of_reach;
-            if record.selected.is_none() && !config.options().fields.is_empty() {
-                record.selected = Some(Selected::without_values(&config.options().fields));
-            }
-            (Some(record), failure)
-        }
-        Err(error) => (None, failure.or_else(|| Some(error.failure()))),
-    };
-    let body = fetched.result.as_mut().ok().filter(|_| record.is_some());
-    let body = body.and_then(|answer| kept_body(answer, config));
-    let not_fetched = match &outcome {
-        Outcome::NotFetched(why) => Some(*why),
-        _ => None,
-    };
-    let settlement = task
-        .settle(outcome)
-        .with_links(links)
-        .with_known_links(known as u64)
-        .with_links_out_of_reach(out_of_reach as u64);
-    let settlement = match &fetched.result {
-        Ok(answer) => {
-            let truncation = answer.truncation.map(TruncationReason::name);
-            let validators = validators_of_body(answer.status, truncation, validators_of(entry, answer));
-            settlement.with_version(validators, content_of(entry, answer, fingerprint))
-        }
-        Err(_) => settlement,
-    };
-    let settlement = if is_compared {
-        settlement.with_fingerprint(fingerprint)
-    } else {
-        settlement
-    };
+    let (text, fingerprint) = (page.text.take(), page.fingerprint);
+    let mut record = record(entry, answer, page, started);
+    record.links_found += found + known + out_of_reach;
+    if record.selected.is_none() && !options.fields.is_empty() {
+        record.selected = Some(Selected::without_values(&options.fields));
+    }
     let report = PageReport {
-        record,
-        body,
-        failure,
-        not_fetched,
+        record: Some(record),
+        body: kept_body(answer, config),
+        failure: match &outcome {
+            Outcome::Failed { failure, .. } => Some(failure.clone()),
+            _ => None,
+        },
+        not_fetched: None,
         links: records,
         text,
         link_keys,
@@ -132,6 +125,14 @@ pub(super) fn conclude(
         nofollow,
         uncrawlable,
     };
+    let truncation = answer.truncation.map(TruncationReason::name);
+    let validators = validators_of_body(answer.status, truncation, validators_of(entry, answer));
+    let settlement = task
+        .settle(outcome)
+        .with_links(links)
+        .with_known_links(known as u64)
+        .with_links_out_of_reach(out_of_reach as u64)
+        .with_version(validators, content_of(entry, answer, fingerprint));
     (settlement, report)
 }
 

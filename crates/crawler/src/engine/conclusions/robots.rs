@@ -1,11 +1,10 @@
 //! From the answer to a robots.txt request to its settlement (RFC 9309, section 2.3.1).
 
-use frontier::{Entry, Failure, FailureKind, NotFetched, RobotsOutcome, RobotsTask, Settlement};
+use frontier::{Failure, FailureKind, Lease, NotFetched, RobotsOutcome, RobotsTask, Settlement};
 
-use super::redirect_target;
+use super::head_of;
 use super::sitemaps::sitemap_links;
 use crate::config::CrawlConfig;
-use crate::engine::failure_policy::failure_of;
 use crate::fetch::{FetchError, Response, TruncationReason};
 use crate::page::robots::RobotsTxt;
 
@@ -15,7 +14,7 @@ use crate::page::robots::RobotsTxt;
 /// everything.
 pub(super) fn conclude(
     task: &RobotsTask,
-    entry: &Entry,
+    lease: &Lease,
     result: &Result<Response, FetchError>,
     config: &CrawlConfig,
 ) -> Settlement {
@@ -26,37 +25,22 @@ pub(super) fn conclude(
         }
         Err(error) => return task.settle(RobotsOutcome::failed(error.failure())),
     };
-    match answer.status {
-        // The missing part may hold the rules that forbid.
-        200..=299 if answer.truncation.is_some_and(|reason| reason != TruncationReason::Size) => {
-            let why = "the robots.txt is incomplete";
-            task.settle(RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why)))
-        }
-        200..=299 => {
-            let rules = RobotsTxt::parse(&answer.body, config.product_token());
-            let sitemaps = sitemap_links(entry, task.origin(), Some(&rules), config);
-            task.settle(RobotsOutcome::known(rules)).with_links(sitemaps)
-        }
-        300..=399 => match redirect_target(entry, answer, &config.options().canonicalizer) {
-            Some(target) => task.settle(RobotsOutcome::Redirected(target)),
-            None => unavailable(task, entry, config),
-        },
-        429 | 500.. => task.settle(match failure_of(answer) {
-            Some(failure) => {
-                let retry_after = answer.retry_after.filter(|_| failure.kind == FailureKind::Throttled);
-                RobotsOutcome::failed_until(failure, retry_after)
-            }
-            None => {
-                let why = format!("status {}", answer.status);
-                RobotsOutcome::failed(Failure::new(FailureKind::Status, why))
-            }
-        }),
-        _ => unavailable(task, entry, config),
+    // The missing part may hold the rules that forbid.
+    let is_incomplete = answer.truncation.is_some_and(|reason| reason != TruncationReason::Size);
+    if is_incomplete && (200..300).contains(&answer.status) {
+        let why = "the robots.txt is incomplete";
+        return task.settle(RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why)));
     }
-}
-
-/// Settles an unavailable robots.txt. Everything is allowed, and the well-known sitemaps are tried.
-fn unavailable(task: &RobotsTask, entry: &Entry, config: &CrawlConfig) -> Settlement {
-    let sitemaps = sitemap_links(entry, task.origin(), None, config);
-    task.settle(RobotsOutcome::Unavailable).with_links(sitemaps)
+    let sitemaps = |rules: Option<&RobotsTxt>| sitemap_links(&lease.entry, task.origin(), rules, config);
+    let mut named = Vec::new();
+    let outcome = head_of(answer).robots_outcome(&lease.entry, &config.options().canonicalizer, || {
+        let rules = RobotsTxt::parse(&answer.body, config.product_token());
+        named = sitemaps(Some(&rules));
+        rules
+    });
+    // Everything is allowed, and the well-known sitemaps are tried.
+    if matches!(outcome, RobotsOutcome::Unavailable) {
+        named = sitemaps(None);
+    }
+    task.settle(outcome).with_links(named)
 }

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
 
-use super::failures::bad_redirect;
-use super::redirect_target;
+use super::{bad_redirect, head_of, outcome_of, outcome_of_error};
 use crate::config::CrawlConfig;
-use crate::engine::failure_policy::{failure_of, outcome_of};
-use crate::engine::fetch_task::Fetched;
 use crate::event::{SitemapEnd, SitemapRecord};
-use crate::fetch::Response;
+use crate::fetch::{FetchError, Response};
 use crate::page::robots::RobotsTxt;
 use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
 
@@ -57,15 +54,16 @@ fn next_well_known(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer
 pub(super) fn conclude(
     task: &SitemapTask,
     entry: &Entry,
-    fetched: &mut Fetched,
+    result: &Result<Response, FetchError>,
+    sitemap: Option<Result<Sitemap, NotASitemap>>,
     config: &CrawlConfig,
 ) -> (Settlement, SitemapRecord) {
-    let mut outcome = outcome_of(&fetched.result);
+    let mut outcome = result.as_ref().map_or_else(outcome_of_error, outcome_of);
     let canonicalizer = &config.options().canonicalizer;
-    let mut record = record(entry, fetched.result.as_ref().ok());
+    let mut record = record(entry, result.as_ref().ok());
     let mut links = Vec::new();
-    match (&fetched.result, &outcome) {
-        (Ok(answer), Outcome::Redirected) => match redirect_target(entry, answer, canonicalizer) {
+    match (result, &outcome, sitemap) {
+        (Ok(answer), Outcome::Redirected, _) => match head_of(answer).target(entry, canonicalizer) {
             Some(target) => {
                 record.end = SitemapEnd::Moved;
                 links.push(entry.redirected(target));
@@ -73,31 +71,26 @@ pub(super) fn conclude(
             None => record.end = SitemapEnd::Failed(bad_redirect(answer).to_string()),
         },
         // A truncated sitemap counts as far as it was read, even if it will be retried.
-        (Ok(_), _) if fetched.sitemap.is_some() => match fetched.sitemap.take().unwrap_or(Err(NotASitemap::Empty)) {
-            Ok(sitemap) => {
-                fill_counts(&mut record, &sitemap);
-                links = listed_links(entry, task.origin(), sitemap, canonicalizer);
-            }
-            Err(why) => {
-                if outcome == Outcome::Done {
-                    outcome = Outcome::Rejected;
-                }
-                record.end = SitemapEnd::Failed(why.to_string());
-            }
-        },
-        (Ok(answer), _) => {
-            let why =
-                failure_of(answer).map_or_else(|| format!("status {}", answer.status), |failure| failure.to_string());
-            record.end = SitemapEnd::Failed(why);
+        (Ok(_), _, Some(Ok(sitemap))) => {
+            fill_counts(&mut record, &sitemap);
+            links = listed_links(entry, task.origin(), sitemap, canonicalizer);
         }
-        (Err(error), _) => record.end = SitemapEnd::Failed(error.to_string()),
+        (Ok(_), _, Some(Err(why))) => {
+            if outcome == Outcome::Done {
+                outcome = Outcome::Rejected;
+            }
+            record.end = SitemapEnd::Failed(why.to_string());
+        }
+        (Ok(_), Outcome::Failed { failure, .. }, None) => record.end = SitemapEnd::Failed(failure.to_string()),
+        (Ok(answer), _, None) => record.end = SitemapEnd::Failed(format!("status {}", answer.status)),
+        (Err(error), _, _) => record.end = SitemapEnd::Failed(error.to_string()),
     }
     let was_guessed = entry.metadata.referrer.is_none();
     if was_guessed && outcome == Outcome::Rejected {
         record.end = SitemapEnd::NotThere;
     }
     // A server may fail at this path only. So the next path is tried while this one is retried.
-    let has_answered = fetched.result.is_ok();
+    let has_answered = result.is_ok();
     let is_elsewhere = outcome == Outcome::Rejected || has_answered && matches!(outcome, Outcome::Failed { .. });
     if was_guessed && is_elsewhere && links.is_empty() {
         links.extend(next_well_known(entry, task.origin(), canonicalizer));

@@ -48,7 +48,11 @@ fn options(delay: Duration, per_host: u32, concurrency: usize) -> CrawlOptions {
 }
 
 fn open(folder: &Folder, tree: &Tree, options: CrawlOptions) -> Crawl<Tree> {
-    Crawl::open_with_fetcher(CrawlConfig::new(options).unwrap(), tree.clone(), &folder.state()).unwrap()
+    Crawl::builder(options)
+        .unwrap()
+        .state_dir(folder.state())
+        .build_with(tree.clone())
+        .unwrap()
 }
 
 fn end_of(crawl: Crawl<Tree>) -> Summary {
@@ -183,8 +187,11 @@ fn a_crawl_that_is_killed_at_its_start_has_every_answer_once_in_its_archive() {
             // Without robots.txt, no request waits for a commit.
             let mut options = options(Duration::ZERO, 4, 16);
             options.frontier.ask_robots = false;
-            let config = CrawlConfig::new(options).unwrap();
-            let crawl = Crawl::open_with_fetcher(config, Archived::default(), &folder.state()).unwrap();
+            let crawl = Crawl::builder(options)
+                .unwrap()
+                .state_dir(folder.state())
+                .build_with(Archived::default())
+                .unwrap();
             let options = ArchiveOptions {
                 path: path.clone(),
                 max_file_bytes: None,
@@ -239,8 +246,11 @@ fn requests_that_wait_for_a_commit_count_as_in_flight() {
         let (folder, wide) = (Folder::new("wide"), Wide::default());
         let mut options = options(Duration::from_millis(delay), 1, 5);
         options.frontier.scope.reach = frontier::Reach::Any;
-        let config = CrawlConfig::new(options).unwrap();
-        let crawl = Crawl::open_with_fetcher(config, wide.clone(), &folder.state()).unwrap();
+        let crawl = Crawl::builder(options)
+            .unwrap()
+            .state_dir(folder.state())
+            .build_with(wide.clone())
+            .unwrap();
         let summary = scripted::paused_runtime().block_on(crawl.run()).unwrap();
         assert_eq!(
             (summary.pages, wide.0.lock().unwrap().1),

@@ -19,10 +19,9 @@ use crawler::output::jsonl::JsonLines;
 use crawler::output::refused::RefusedReport;
 use crawler::recrawl::PreviousCrawl;
 use crawler::{
-    Crawl, CrawlConfig, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind,
-    Response, StartError, Summary,
+    Crawl, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind, Response,
+    StartError, Summary,
 };
-use frontier::{Frontier, ParseRules, Time};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -136,7 +135,10 @@ fn options() -> CrawlOptions {
 }
 
 fn open(folder: &Folder, site: &Site, options: CrawlOptions) -> Result<Crawl<Site>, StartError> {
-    Crawl::open_with_fetcher(CrawlConfig::new(options).unwrap(), site.clone(), &folder.state())
+    Crawl::builder(options)
+        .unwrap()
+        .state_dir(folder.state())
+        .build_with(site.clone())
 }
 
 fn file(crawl: &Crawl<Site>, folder: &Folder, name: &str) -> OutputFile {
@@ -360,15 +362,4 @@ fn a_directory_serves_one_crawl_at_a_time() {
     assert!(matches!(open(&folder, &site, options()), Err(StartError::Open(_))));
     drop(crawl);
     assert!(open(&folder, &site, options()).is_ok());
-}
-
-#[test]
-fn a_frontier_with_a_directory_that_the_crawl_was_not_opened_with_is_refused() {
-    let folder = Folder::new("parts");
-    let parse: ParseRules = Arc::new(|_| unreachable!("no rules are stored"));
-    let opened = Frontier::open(&folder.state(), options().frontier, Time::EPOCH, parse);
-    let config = CrawlConfig::new(options()).unwrap();
-    let crawl = Crawl::with_parts(config, opened.unwrap().frontier, Site::default());
-    let refused = run(crawl, FOREVER).unwrap().unwrap_err();
-    assert!(refused.to_string().contains("open_with_fetcher"), "{refused}");
 }

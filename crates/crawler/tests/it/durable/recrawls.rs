@@ -53,8 +53,11 @@ fn leaf_options(seeds: &[String]) -> CrawlOptions {
 }
 
 fn open_leaves(folder: &Folder, leaves: &Leaves, seeds: &[String]) -> Crawl<Leaves> {
-    let config = CrawlConfig::new(leaf_options(seeds)).unwrap();
-    Crawl::open_with_fetcher(config, leaves.clone(), &folder.state()).unwrap()
+    Crawl::builder(leaf_options(seeds))
+        .unwrap()
+        .state_dir(folder.state())
+        .build_with(leaves.clone())
+        .unwrap()
 }
 
 fn repeating(folder: &Folder, leaves: &Leaves, file: &Path) -> Result<Crawl<Leaves>, RecrawlError> {
@@ -199,8 +202,11 @@ fn pages_that_a_redirected_seed_brings_into_reach_are_committed_while_they_are_o
             kill_at,
             ..Commits::default()
         };
-        let config = CrawlConfig::new(leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()])).unwrap();
-        let crawl = Crawl::open_with_fetcher(config, moved, &folder.state()).unwrap();
+        let crawl = Crawl::builder(leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()]))
+            .unwrap()
+            .state_dir(folder.state())
+            .build_with(moved)
+            .unwrap();
         let crawl = with_lines(crawl, &folder)
             .recrawl(PreviousCrawl::open(&file).unwrap())
             .unwrap();

@@ -53,8 +53,11 @@ fn run_until(end: Option<(How, Duration)>, folder: &Folder, star: &Star) -> (Sum
     options.frontier.delay = Duration::from_millis(200);
     options.concurrency = 64.try_into().unwrap();
     options.max_time = end.filter(|(how, _)| *how == How::MaxTime).map(|(_, time)| time);
-    let config = CrawlConfig::new(options).unwrap();
-    let crawl = Crawl::open_with_fetcher(config, star.clone(), &folder.state()).unwrap();
+    let crawl = Crawl::builder(options)
+        .unwrap()
+        .state_dir(folder.state())
+        .build_with(star.clone())
+        .unwrap();
     let stop = crawl.stop_handle();
     scripted::paused_runtime().block_on(async {
         let started = Instant::now();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crawler::{
-    Crawl, CrawlConfig, CrawlOptions, Event, FailureKind, FetchError, Fetcher, PageRecord, Request, ResourceKind,
-    Response, SitemapRecord, Summary,
+    Crawl, CrawlOptions, Event, FailureKind, FetchError, Fetcher, PageRecord, Request, ResourceKind, Response,
+    SitemapRecord, Summary,
 };
 use frontier::{FrontierConfig, NotFetched, Notice, Refusal};
 use tokio::time::{Instant, sleep};
@@ -85,7 +85,7 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
     #[track_caller]
     pub(crate) fn crawl_with(self, options: CrawlOptions, prepare: impl FnOnce(Crawl<Self>) -> Crawl<Self>) -> Run {
         let log = Arc::clone(&self.log);
-        let crawl = Crawl::with_fetcher(CrawlConfig::new(options).unwrap(), self).unwrap();
+        let crawl = Crawl::builder(options).unwrap().build_with(self).unwrap();
         Self::run(prepare(crawl), &log)
     }
 
@@ -104,8 +104,11 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
         prepare: impl FnOnce(Crawl<Self>) -> Crawl<Self>,
     ) -> Run {
         let log = Arc::clone(&self.log);
-        let config = CrawlConfig::new(options).unwrap();
-        let crawl = Crawl::open_with_fetcher(config, self, state).unwrap();
+        let crawl = Crawl::builder(options)
+            .unwrap()
+            .state_dir(state)
+            .build_with(self)
+            .unwrap();
         Self::run(prepare(crawl), &log)
     }
 

@@ -1,0 +1,161 @@
+//! A crawl before it runs: its parts, what an earlier run has left of it, and who observes it.
+
+mod builder;
+
+use frontier::Report;
+
+use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
+use crate::engine::{Run, StopHandle};
+use crate::error::{CrawlError, StartError};
+use crate::event::{Event, Observer};
+use crate::fetch::{Fetcher, HttpFetcher};
+use crate::recrawl::{PreviousCrawl, RecrawlError};
+use crate::saved_output::SavedOutput;
+use crate::summary::{Ending, Summary};
+
+pub use self::builder::CrawlBuilder;
+
+/// One crawl. [`run`](Self::run) runs it until it ends; [`on_event`](Self::on_event) shows what happens, and a
+/// [`StopHandle`] ends it earlier.
+pub struct Crawl<S = HttpFetcher> {
+    run: Run<S>,
+}
+
+impl<S> std::fmt::Debug for Crawl<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crawl")
+            .field("config", &self.run.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Crawl {
+    /// Prepares a crawl over HTTP, with the defaults of the [builder](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the options are not valid, or if the frontier or the HTTP client cannot be set up.
+    pub fn new(options: CrawlOptions) -> Result<Self, StartError> {
+        Self::builder(options)?.build()
+    }
+
+    /// Checks the options of a crawl, to build it with a state directory, options for HTTP, or another fetcher.
+    ///
+    /// # Errors
+    ///
+    /// As [`CrawlConfig::new`].
+    pub fn builder(options: CrawlOptions) -> Result<CrawlBuilder, ConfigError> {
+        CrawlConfig::new(options).map(CrawlBuilder::new)
+    }
+}
+
+impl<S: Fetcher> Crawl<S> {
+    /// Runs the crawl until the queue is empty, a budget is spent, or a stop is requested.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the
+    /// previous crawl can no longer be read, or if the state directory cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, and in one without timers: build it with `enable_time` or `enable_all`. The HTTP fetcher needs
+    /// `enable_io`, too.
+    pub async fn run(self) -> Result<Summary, CrawlError> {
+        self.run.to_end().await
+    }
+
+    /// Adds a closure that receives the events. It moves what it uses: send data out by a channel.
+    ///
+    /// ```no_run
+    /// use std::sync::mpsc;
+    ///
+    /// use crawler::{Crawl, CrawlOptions, Event};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+    /// let (titles, received) = mpsc::channel();
+    /// let crawl = Crawl::new(options)?.on_event(move |event| {
+    ///     if let Event::Page(page) = event {
+    ///         let _ = titles.send(page.title.clone()); // an error if nobody receives any more
+    ///     }
+    /// });
+    /// crawl.run().await?; // drops the closure, and with it the sender
+    /// let titles: Vec<_> = received.into_iter().flatten().collect();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_event(self, observer: impl FnMut(&Event<'_>) + Send + 'static) -> Self {
+        self.observe(observer)
+    }
+
+    /// Adds an observer. [`on_event`](Self::on_event) adds a closure.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
+        self.run.observers.add(observer);
+        self
+    }
+
+    /// Fetches all pages of a previous crawl again, besides the pages that links from the seeds reach.
+    ///
+    /// Requests are conditional, so a server sends only changed pages. If the previous crawl was interrupted, all pages are requested whole.
+    /// Pages outside the scope or over a budget are refused, as links to them are.
+    ///
+    /// # Errors
+    ///
+    /// [`OtherFile`](RecrawlError::OtherFile) if the crawl continues one of a state directory that was begun with another file, and
+    /// [`BegunWithoutFile`](RecrawlError::BegunWithoutFile) if that was begun without one: their pages would not be fetched, because the
+    /// crawl has seen their URLs. A file with the same bytes is the same file.
+    pub fn recrawl(mut self, previous: PreviousCrawl) -> Result<Self, RecrawlError> {
+        self.run.repeat(previous)?;
+        Ok(self)
+    }
+
+    /// Returns the checked options.
+    pub fn config(&self) -> &CrawlConfig {
+        &self.run.config
+    }
+
+    /// Returns the report of the frontier, before the crawl runs.
+    pub fn report(&self) -> Report {
+        self.run.frontier.report()
+    }
+
+    /// Returns a handle that stops the crawl while it runs.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle::new(self.run.stop.clone())
+    }
+
+    /// Returns whether the crawl continues one that an earlier run began.
+    pub fn is_continued(&self) -> bool {
+        self.run.commits.as_ref().is_some_and(|commits| commits.is_continued)
+    }
+
+    /// Returns the options that differ from those of the last run and hold for links that are found from now on, by the names of their
+    /// fields: pages that are queued are not checked again, and links that were refused are not offered again.
+    pub fn options_for_new_links(&self) -> &[&'static str] {
+        self.run.commits.as_ref().map_or(&[], |commits| &commits.for_new_links)
+    }
+
+    /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Self::is_drained).
+    pub fn has_unanswered(&self) -> bool {
+        let counts = self.run.observers.counts.clone();
+        counts.into_summary(Ending::Drained, self.report()).has_unanswered()
+    }
+
+    /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.
+    pub fn is_drained(&self) -> bool {
+        self.run.frontier.is_drained()
+    }
+
+    /// Returns the outputs that the earlier runs have saved.
+    pub fn saved_outputs(&self) -> &[SavedOutput] {
+        self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.outputs)
+    }
+
+    /// Returns what an earlier run has saved of the output with this name.
+    pub fn saved_output(&self, name: &str) -> Option<&SavedOutput> {
+        self.saved_outputs().iter().find(|output| output.name == name)
+    }
+}

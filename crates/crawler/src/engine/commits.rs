@@ -1,0 +1,227 @@
+//! Commits of a crawl with a state directory: the outputs first, then frontier, counts and outputs' states in one step.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use frontier::{Lease, Time};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::Run;
+use super::refreshing::QueuedAgain;
+use crate::config::CrawlConfig;
+use crate::error::CrawlError;
+use crate::fetch::Fetcher;
+use crate::output::replace_file;
+use crate::state::{Commit, FETCHER_FILE, StateError, hash_of_seeds};
+
+/// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a small page from a
+/// server nearby.
+const COLLECTED_FOR: Duration = Duration::from_millis(2);
+
+/// What a crawl with a state directory keeps from one commit to the next.
+#[derive(Debug)]
+pub(crate) struct Commits {
+    /// What the last commit has.
+    pub(crate) saved: Commit,
+    /// Whether the last commit is of an earlier run, or this run has gone on from it.
+    pub(crate) is_continued: bool,
+    /// Options that have changed for new links only.
+    pub(crate) for_new_links: Vec<&'static str>,
+    /// The hash of the seeds of this run.
+    pub(super) seeds: u64,
+    /// The file with what the fetcher keeps.
+    fetcher_file: PathBuf,
+    /// Leases whose requests wait for the next commit.
+    pub(super) held_leases: Vec<Lease>,
+    /// The number of requests that have ended since the last commit. After a crash they are sent again.
+    pub(super) uncommitted: usize,
+    /// When the first change since the last commit was seen.
+    changed: Option<Instant>,
+    /// Whether commits were made since the last sync.
+    has_unsynced: bool,
+    /// The interval between two syncs, until the first commit of the run, which is synced.
+    sync_interval: Option<Duration>,
+    pub(super) queued_again: QueuedAgain,
+    buffer: Vec<u8>,
+}
+
+impl Commits {
+    /// Begins in a state directory. `rules` is the hash of the rules of which URLs are the same.
+    pub(crate) fn new(state: &Path, config: &CrawlConfig, rules: u64, for_new_links: Vec<&'static str>) -> Self {
+        Self {
+            saved: Commit {
+                rules,
+                ..Commit::default()
+            },
+            is_continued: false,
+            for_new_links,
+            seeds: hash_of_seeds(config.seeds()),
+            fetcher_file: state.join(FETCHER_FILE),
+            held_leases: Vec::new(),
+            uncommitted: 0,
+            changed: None,
+            has_unsynced: true,
+            sync_interval: Some(config.options().sync_interval),
+            queued_again: QueuedAgain::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Goes on from the last commit of an earlier run, at a time that is not before it.
+    pub(crate) fn continue_after(&mut self, last: Commit, now: Time) {
+        self.is_continued = true;
+        self.saved = last;
+        self.saved.time = self.saved.time.max(now);
+        // The last run has synced them, or `go_back_if_outputs_are_lost` has.
+        self.saved.note_synced();
+    }
+
+    /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
+    ///
+    /// It waits for some time, so that a commit has the results of several requests. But if other requests wait for the commit, and of all
+    /// requests that are in flight, held or have ended since the last one at most a quarter, or one, is in flight, it cannot wait: servers
+    /// must have enough to do.
+    pub(super) fn can_wait_until(&mut self, in_flight: usize, are_all_taken: bool) -> Option<Instant> {
+        let not_in_flight = self.held_leases.len() + self.uncommitted;
+        let do_requests_wait = !self.held_leases.is_empty() || self.uncommitted > 0 && are_all_taken;
+        let are_few_in_flight = in_flight <= (not_in_flight / 3).max(1);
+        if do_requests_wait && are_few_in_flight {
+            return None;
+        }
+        let now = Instant::now();
+        let due = *self.changed.get_or_insert(now) + COLLECTED_FOR;
+        (now < due).then_some(due)
+    }
+}
+
+impl<S: Fetcher> Run<S> {
+    /// Commits from now on, and gives the fetcher what it has saved in an earlier run.
+    pub(crate) fn save_by(&mut self, commits: Commits) -> Result<(), StateError> {
+        // So the last sync knows all outputs and the start of the system, and has what an earlier run has left.
+        self.frontier.set_sync_interval(Duration::ZERO);
+        let file = &commits.fetcher_file;
+        let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
+        match std::fs::read(file) {
+            Ok(saved) => self.fetcher.restore(&saved).map_err(|why| damaged(&why))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(damaged(&error)),
+        }
+        self.commits = Some(commits);
+        Ok(())
+    }
+
+    /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
+    pub(super) fn sync_due(&self) -> Option<Instant> {
+        let has_unsynced = self.commits.as_ref().is_some_and(|commits| commits.has_unsynced);
+        let due = has_unsynced.then(|| self.frontier.next_sync())??;
+        Some(self.clock.instant_of(due))
+    }
+
+    /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before
+    /// the commit of its lease could be asked again too early, unless it has no delay.
+    pub(super) fn spawn_or_hold(&mut self, leases: Vec<Lease>) {
+        for lease in leases {
+            match &mut self.commits {
+                Some(commits) if !lease.delay.is_zero() => commits.held_leases.push(lease),
+                _ => self.spawn(lease),
+            }
+        }
+    }
+
+    /// Starts the requests that have waited for a commit, unless the crawl ends.
+    pub(super) fn spawn_held(&mut self) {
+        if !self.is_ending() {
+            self.take_held().into_iter().for_each(|lease| self.spawn(lease));
+        }
+    }
+
+    /// Queues the entries again whose requests have waited for a commit.
+    pub(super) fn give_back_held(&mut self) -> Result<(), CrawlError> {
+        let ids: Vec<_> = self.take_held().iter().map(|lease| lease.id).collect();
+        if !ids.is_empty() {
+            self.frontier.give_back(&ids, self.clock.now())?;
+        }
+        Ok(())
+    }
+
+    fn take_held(&mut self) -> Vec<Lease> {
+        let commits = self.commits.as_mut();
+        commits.map_or_else(Vec::new, |commits| std::mem::take(&mut commits.held_leases))
+    }
+
+    /// Commits all changes since the last call. Requests of held leases may start after it only.
+    pub(super) fn save(&mut self) -> Result<(), CrawlError> {
+        let Some(mut commits) = self.commits.take() else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let sync = self.frontier.is_sync_due(now);
+        if self.frontier.has_unsaved() || sync && commits.has_unsynced {
+            self.observers.save(sync, &mut commits.saved.outputs)?;
+            if sync {
+                commits.saved.note_synced();
+                self.save_fetcher(&commits)?;
+            }
+            let state = self.encode(&mut commits, now)?;
+            self.frontier.persist(&state, now)?;
+            commits.buffer = state;
+            commits.has_unsynced = !sync;
+            if let Some(interval) = commits.sync_interval.take() {
+                self.frontier.set_sync_interval(interval);
+            }
+        }
+        (commits.changed, commits.uncommitted) = (None, 0);
+        self.commits = Some(commits);
+        Ok(())
+    }
+
+    /// Makes the last commit of a run, and syncs it. The outputs are synced meanwhile.
+    pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        let Some(mut commits) = self.commits.take() else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        self.observers.save(false, &mut commits.saved.outputs)?;
+        self.save_fetcher(&commits)?;
+        // It states the last sync before this one: a power cut may leave this commit, and not what the thread syncs.
+        let state = self.encode(&mut commits, now)?;
+        let (frontier, observers) = (&mut self.frontier, &mut self.observers);
+        let runtime = Handle::current();
+        let failed = std::thread::scope(|scope| {
+            let sync = scope.spawn(|| {
+                // For observers of others, which may need it.
+                let _entered = runtime.enter();
+                observers.sync()
+            });
+            let mut failed = None;
+            let is_synced = || {
+                let joined = sync.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                failed = joined.err();
+                failed.is_none()
+            };
+            frontier.checkpoint_after(&state, now, is_synced)?;
+            Ok::<_, CrawlError>(failed)
+        })?;
+        failed.map_or(Ok(()), |error| Err(CrawlError::Observer(error)))
+    }
+
+    /// Writes what the fetcher keeps, if it has changed.
+    fn save_fetcher(&self, commits: &Commits) -> Result<(), StateError> {
+        let Some(kept) = self.fetcher.save() else {
+            return Ok(());
+        };
+        let written = replace_file(&commits.fetcher_file, &kept);
+        written.map_err(|error| StateError::NotWritten(error.to_string()))
+    }
+
+    /// Encodes what is stored beside the frontier.
+    fn encode(&self, commits: &mut Commits, now: Time) -> Result<Vec<u8>, StateError> {
+        commits.saved.time = now;
+        commits.saved.elapsed = self.clock.elapsed();
+        let mut buffer = std::mem::take(&mut commits.buffer);
+        buffer.clear();
+        commits.saved.write(&self.observers.counts, buffer)
+    }
+}

@@ -1,0 +1,138 @@
+//! What the loop waits for, besides tasks that end, stops and ticks.
+
+use std::future::pending;
+
+use frontier::Leasing;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
+
+use super::Run;
+use super::seeding::PreviousPages;
+use crate::error::CrawlError;
+use crate::fetch::Fetcher;
+use crate::summary::Ending;
+
+/// When the loop has more to do, whatever happens until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wake {
+    /// At once, but stops and finished tasks come first: so a long queue of forbidden pages does not delay them.
+    Now,
+    At(Instant),
+    Never,
+}
+
+impl Wake {
+    pub(super) fn at(time: Option<Instant>) -> Self {
+        time.map_or(Self::Never, Self::At)
+    }
+
+    /// Waits until then.
+    pub(super) async fn reached(self) {
+        match self {
+            Self::Now => yield_now().await,
+            Self::At(time) => sleep_until(time).await,
+            Self::Never => pending().await,
+        }
+    }
+}
+
+/// What the loop does next.
+pub(super) enum Next {
+    Wait(Wake),
+    End(Ending),
+}
+
+impl<S: Fetcher> Run<S> {
+    /// Starts and commits what can be now, and returns what to wait for: the earliest of the time limit, pages that come of age, the next host
+    /// and the next commit.
+    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<Next, CrawlError> {
+        if self.ending().is_none() && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.ending = Some(Ending::TimeUp);
+        }
+        let more_again = self.queue_again_when_due()?;
+        let host = match self.lease()? {
+            Next::Wait(wake) => wake,
+            end @ Next::End(_) => return Ok(end),
+        };
+        let commit = self.commit_when_due()?;
+        let deadline = Wake::at(deadline.filter(|_| self.ending().is_none()));
+        Ok(Next::Wait(deadline.min(more_again).min(host).min(commit)))
+    }
+
+    /// Leases the requests that can start now, and returns when there may be more.
+    fn lease(&mut self) -> Result<Next, CrawlError> {
+        loop {
+            if let Some(ending) = self.ending() {
+                return self.wind_up(ending);
+            }
+            if self.is_ending() {
+                // The loop answers the stop first.
+                return Ok(Next::Wait(Wake::Now));
+            }
+            let free = self.free_requests();
+            if free == 0 {
+                return Ok(Next::Wait(Wake::Never));
+            }
+            match self.frontier.lease(self.clock.now(), free)? {
+                Leasing::Ready(ready) => self.spawn_or_hold(ready),
+                Leasing::Dropped(dropped) => {
+                    self.report_dropped(dropped);
+                    return Ok(Next::Wait(Wake::Now));
+                }
+                Leasing::NotUntil(time) => return Ok(Next::Wait(Wake::At(self.clock.instant_of(time)))),
+                Leasing::AllLeased if self.requests_in_flight() == 0 => return Err(CrawlError::Stalled),
+                Leasing::AllLeased => return Ok(Next::Wait(Wake::Never)),
+                Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
+                Leasing::Drained if self.has_previous_pages() => self.offer_previous(PreviousPages::All)?,
+                Leasing::Drained if self.queue_again()? => {}
+                Leasing::Drained => return Ok(Next::End(Ending::Drained)),
+            }
+        }
+    }
+
+    /// Waits for the requests in flight. Then reports the entries that the frontier has dropped so far. No request starts any more.
+    fn wind_up(&mut self, ending: Ending) -> Result<Next, CrawlError> {
+        self.give_back_held()?;
+        if !self.ledger.is_empty() {
+            return Ok(Next::Wait(Wake::Never));
+        }
+        match self.frontier.lease(self.clock.now(), 0)? {
+            Leasing::Dropped(dropped) => {
+                self.report_dropped(dropped);
+                Ok(Next::Wait(Wake::Now))
+            }
+            _ => Ok(Next::End(ending)),
+        }
+    }
+
+    /// Returns how many more requests may start: requests in flight and those that have ended since the last commit are together at most as
+    /// many as the concurrency, so that no more are sent again after a crash.
+    fn free_requests(&self) -> usize {
+        let uncommitted = self.commits.as_ref().map_or(0, |commits| commits.uncommitted);
+        let taken = self.requests_in_flight() + uncommitted;
+        self.config.options().concurrency.get().saturating_sub(taken)
+    }
+
+    /// Returns how many requests are in flight, or wait for the next commit.
+    fn requests_in_flight(&self) -> usize {
+        let held = self.commits.as_ref().map_or(0, |commits| commits.held_leases.len());
+        self.ledger.len() + held
+    }
+
+    /// Commits, and starts the requests that have waited for it, if it is time to. Returns when the next commit or sync is due.
+    fn commit_when_due(&mut self) -> Result<Wake, CrawlError> {
+        let are_all_taken = self.free_requests() == 0;
+        let can_wait = self.ending().is_none() && self.frontier.has_unsaved();
+        let in_flight = self.ledger.len();
+        let commits = self.commits.as_mut().filter(|_| can_wait);
+        if let Some(due) = commits.and_then(|commits| commits.can_wait_until(in_flight, are_all_taken)) {
+            return Ok(Wake::At(due));
+        }
+        self.save()?;
+        self.spawn_held();
+        if are_all_taken && self.free_requests() > 0 {
+            return Ok(Wake::Now);
+        }
+        Ok(Wake::at(self.sync_due()))
+    }
+}
