@@ -49,8 +49,8 @@ pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_V
 /// use std::num::NonZeroUsize;
 /// use std::time::Duration;
 ///
-/// use crawler::{CrawlConfig, CrawlOptions};
-/// use frontier::FrontierConfig;
+/// use crawler::frontier::FrontierConfig;
+/// use crawler::{Crawl, CrawlOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions {
@@ -60,7 +60,7 @@ pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_V
 ///     fields: vec!["price=.price::text".parse()?], // NAME=SELECTOR
 ///     ..CrawlOptions::default()
 /// };
-/// let config = CrawlConfig::new(options)?; // checks them
+/// let crawl = Crawl::builder(options)?; // checks them
 /// # Ok(())
 /// # }
 /// ```

@@ -97,7 +97,7 @@ pub enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// One fetched page. Later versions may add fields. [`JsonLines`](crate::output::jsonl::JsonLines) writes the same fields in each line.
+/// One fetched page. Later versions may add fields. [`Pages`](crate::output::pages::Pages) writes the same fields in each line.
 ///
 /// As JSON, every field is always present and always has the same type; `null` stands for `None`.
 #[derive(Debug, Clone, Default, serde::Serialize)]

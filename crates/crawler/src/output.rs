@@ -4,11 +4,10 @@
 //! that signal ends the program by default.
 
 mod columns;
-pub mod csv;
 mod file;
-pub mod jsonl;
 mod lines;
 pub mod links;
+pub mod pages;
 pub mod refused;
 pub mod save;
 mod tail;
@@ -17,3 +16,4 @@ pub mod warc;
 pub use crate::saved_output::{SavedFile, SavedOutput};
 pub use file::OutputFile;
 pub(crate) use file::replace_file;
+pub use lines::{Format, Sink};

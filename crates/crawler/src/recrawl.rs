@@ -34,10 +34,8 @@ pub struct PreviousPage {
     /// The URL that answered.
     pub url: String,
     /// The URL that was linked to, if redirects led from there to `url`.
-    #[serde(default)]
     pub redirected_from: Option<String>,
     /// The URL that redirected to `url` in a crawl before that one.
-    #[serde(default)]
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     #[serde(default)]
@@ -49,19 +47,14 @@ pub struct PreviousPage {
     #[serde(default)]
     pub embedded: u8,
     /// The `lastmod` of the page in a sitemap.
-    #[serde(default)]
     pub lastmod: Option<String>,
     /// The page with the first link to it.
-    #[serde(default)]
     pub referrer: Option<String>,
     /// Why its body is truncated.
-    #[serde(default)]
     pub truncation: Option<String>,
     /// The `ETag` header.
-    #[serde(default)]
     pub etag: Option<String>,
     /// The `Last-Modified` header.
-    #[serde(default)]
     pub last_modified: Option<String>,
     /// How many of its links were new to the crawl.
     #[serde(default)]
@@ -70,7 +63,6 @@ pub struct PreviousPage {
     #[serde(default)]
     pub children: u64,
     /// How many pages were left when the line was written.
-    #[serde(default)]
     pub left: Option<u64>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Outputs {
     select: Vec<Field>,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
-    /// The file is compressed if its name ends in .gz. The crawler appends to an existing file.
+    /// The file is compressed if its name ends in .gz. An existing file is not overwritten.
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) warc: Option<PathBuf>,
     /// Maximum size of one archive file.
@@ -141,7 +141,7 @@ fn place_of(path: &Path) -> Option<Place> {
     })
 }
 
-/// Reads the name of a file that is appended to. Standard output is not such a file.
+/// Reads the name of a file. Standard output is not such a file.
 fn parse_file(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
         return Err("an archive cannot go to standard output: give a file".to_owned());

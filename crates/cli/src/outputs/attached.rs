@@ -1,17 +1,15 @@
 //! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
 
 use std::borrow::Cow;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crawler::Crawl;
-use crawler::output::csv::Csv;
-use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::output::{OutputFile, SavedOutput};
+use crawler::output::{self, OutputFile, SavedOutput, Sink};
 
 use super::{OutputError, StandardOutput, refuse_shared};
 use crate::options::{Format, Options, Outputs, is_stdout};
@@ -72,13 +70,6 @@ impl<'o> Records<'o> {
     }
 }
 
-/// Where records go.
-enum Sink {
-    /// A file that a later run continues.
-    Continued(OutputFile),
-    Other(Box<dyn Write + Send>),
-}
-
 /// Attaches all outputs but the page lines. All files are open before the first is emptied, so a crawl that cannot start keeps the
 /// previous results. Files of earlier runs are cut back to their last commit.
 pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) -> Result<Crawl, OutputError> {
@@ -133,9 +124,9 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
     }
     for (records, file) in opened {
         let to = match file {
-            None => Sink::Other(Box::new(StandardOutput)),
-            Some((file, _)) if state.is_some() => Sink::Continued(file),
-            Some((file, _)) => Sink::Other(Box::new(file)),
+            None => Sink::new(StandardOutput),
+            Some((file, _)) if state.is_some() => Sink::continuing(records.name(), file),
+            Some((file, _)) => Sink::new(file),
         };
         crawl = attach_records(crawl, &records, to).map_err(OutputError::Open)?;
     }
@@ -143,24 +134,17 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
 }
 
 fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink) -> std::io::Result<Crawl> {
-    use Content::{Links, Pages, Refused};
-    use Format::{Csv as AsCsv, Jsonl};
-    use Sink::{Continued, Other};
-    let name = records.name();
-    let fields = crawl.config().options().fields.clone();
-    Ok(match (records.content, records.format, to) {
-        (Pages, Jsonl, Other(to)) => crawl.observe(JsonLines::new(to)),
-        (Pages, Jsonl, Continued(file)) => crawl.observe(JsonLines::continuing(&name, file)),
-        (Pages, AsCsv, Other(to)) => crawl.observe(Csv::new(to, &fields)?),
-        (Pages, AsCsv, Continued(file)) => crawl.observe(Csv::continuing(&name, file, &fields)?),
-        (Links, Jsonl, Other(to)) => crawl.observe(LinkGraph::new(to)),
-        (Links, Jsonl, Continued(file)) => crawl.observe(LinkGraph::continuing(&name, file)),
-        (Links, AsCsv, Other(to)) => crawl.observe(LinkGraph::csv(to)?),
-        (Links, AsCsv, Continued(file)) => crawl.observe(LinkGraph::continuing_csv(&name, file)?),
-        (Refused, Jsonl, Other(to)) => crawl.observe(RefusedReport::new(to)),
-        (Refused, Jsonl, Continued(file)) => crawl.observe(RefusedReport::continuing(&name, file)?),
-        (Refused, AsCsv, Other(to)) => crawl.observe(RefusedReport::csv(to)?),
-        (Refused, AsCsv, Continued(file)) => crawl.observe(RefusedReport::continuing_csv(&name, file)?),
+    let format = match records.format {
+        Format::Jsonl => output::Format::JsonLines,
+        Format::Csv => output::Format::Csv,
+    };
+    Ok(match records.content {
+        Content::Pages => {
+            let pages = Pages::new(to, format, &crawl.config().options().fields)?;
+            crawl.observe(pages)
+        }
+        Content::Links => crawl.observe(LinkGraph::new(to, format)?),
+        Content::Refused => crawl.observe(RefusedReport::new(to, format)?),
     })
 }
 
@@ -191,9 +175,7 @@ fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
         None => (saved.name.as_str(), Format::Jsonl),
     };
     let path: Cow<'_, str> = match option {
-        SAVE => SavedFiles::folder_in(saved)
-            .unwrap_or("DIR, with the folder of its earlier runs")
-            .into(),
+        SAVE => SavedFiles::folder_in(saved).into(),
         WARC => Archive::path_in(saved).into(),
         _ => saved.file.path.as_str().into(),
     };

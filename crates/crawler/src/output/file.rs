@@ -26,19 +26,6 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Makes a file, or empties an existing one.
-    ///
-    /// # Errors
-    ///
-    /// When the system cannot make or empty it, or another process writes to it.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let mut created = Self::of(file, path)?;
-        // Not before it is known that nobody else writes to it.
-        created.empty()?;
-        Ok(created)
-    }
-
     /// Opens an existing file to append to it, or makes a new one.
     ///
     /// # Errors
@@ -52,11 +39,9 @@ impl OutputFile {
         Ok(opened)
     }
 
-    /// Reads the last bytes of a file that was not empty when it was opened, so that it can be [saved](Self::save).
-    pub(super) fn read_tail(&mut self) -> io::Result<()> {
-        let tail = File::open(&self.path).and_then(|mut file| Tail::read(&mut file, self.whole));
-        self.tail = tail.map_err(|error| at(&self.path, &error))?;
-        Ok(())
+    /// Makes a file whose name must be free.
+    pub(super) fn create_new(path: &Path) -> io::Result<Self> {
+        Self::of(OpenOptions::new().write(true).create_new(true).open(path), path)
     }
 
     /// Opens a file that an earlier run has [saved](Self::save), and checks that it still has what was saved. Then it is cut back to
@@ -67,11 +52,6 @@ impl OutputFile {
     /// When the file is missing, shorter than it was, or changed before its saved end, or the system cannot open it. The message
     /// says what to do.
     pub fn reopen(path: &Path, saved: &SavedFile) -> io::Result<Self> {
-        Self::open_saved(path, saved)?.cut_back()
-    }
-
-    /// Does what [`reopen`](Self::reopen) does, but what was written later stays until [`cut_back`](Self::cut_back).
-    pub(super) fn open_saved(path: &Path, saved: &SavedFile) -> io::Result<Self> {
         let refuse = |what: String| {
             let earlier = match saved.path == path.display().to_string() {
                 true => String::new(),
@@ -104,32 +84,8 @@ impl OutputFile {
         if opened.tail.hash() != saved.tail {
             return refuse("the file was changed since".to_owned());
         }
+        opened.file.set_len(saved.length).map_err(named)?;
         Ok(opened)
-    }
-
-    /// Cuts off what was written after the file was saved.
-    pub(super) fn cut_back(self) -> io::Result<Self> {
-        let cut = self.file.set_len(self.whole);
-        cut.map_err(|error| at(&self.path, &error))?;
-        Ok(self)
-    }
-
-    /// Gives the file another name, which must be free.
-    ///
-    /// # Errors
-    ///
-    /// With [`AlreadyExists`](io::ErrorKind::AlreadyExists) if it is not free. Otherwise when the system refuses. The file keeps its name.
-    pub(super) fn rename_to(&mut self, path: &Path) -> io::Result<()> {
-        // To make a file fails on every system if the name is taken; to rename one does not. The rename replaces the empty file.
-        drop(File::create_new(path).map_err(|error| at(path, &error))?);
-        if let Err(error) = std::fs::rename(&self.path, path) {
-            let _ = std::fs::remove_file(path);
-            return Err(at(path, &error));
-        }
-        path.clone_into(&mut self.path);
-        self.saved = SavedFile::default();
-        self.has_unsynced_name = true;
-        Ok(())
     }
 
     /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power.
@@ -307,7 +263,7 @@ pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
 }
 
 /// Returns the folder that a file is in.
-pub(super) fn folder_of(path: &Path) -> &Path {
+fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }

@@ -11,51 +11,104 @@ use crate::saved_output::SavedOutput;
 /// The buffered lines are written at this size, in bytes, or at a flush.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Writes records. Each `write` to the inner writer has whole lines.
-#[derive(Debug)]
-pub(super) struct Lines<W: Write> {
-    to: W,
-    format: Format,
-    buffer: Vec<u8>,
-    /// How to save the inner writer, if a later run can continue it.
-    save: Option<Saving<W>>,
+/// The form of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object per line (<https://jsonlines.org>).
+    JsonLines,
+    /// CSV (RFC 4180), for spreadsheets and databases. The first record is the header; `null` is an empty cell.
+    ///
+    /// A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return. Titles and headers come
+    /// from untrusted sites, so such a text gets an apostrophe in front, as OWASP advises. JSON lines have the exact text.
+    Csv,
 }
 
-/// The name of an output, and what saves its writer.
-#[derive(Debug)]
-struct Saving<W> {
-    name: String,
-    save: fn(&mut W, &str, bool) -> io::Result<SavedOutput>,
+/// Where records go. They are written in whole lines, at the latest one second after what they report.
+pub struct Sink {
+    to: Target,
 }
 
-#[derive(Debug)]
-enum Format {
-    /// <https://jsonlines.org>
-    Json,
-    /// RFC 4180
-    Csv(Columns),
+enum Target {
+    Writer(Box<dyn Write + Send>),
+    File { name: String, file: OutputFile },
 }
 
-impl<W: Write> Lines<W> {
-    pub(super) fn json(to: W) -> Self {
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Sink");
+        if let Target::File { name, file } = &self.to {
+            shown.field("name", name).field("file", file);
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Sink {
+    /// Writes to `to`, which need not be buffered.
+    pub fn new(to: impl Write + Send + 'static) -> Self {
         Self {
-            to,
-            format: Format::Json,
-            buffer: Vec::new(),
-            save: None,
+            to: Target::Writer(Box::new(to)),
         }
     }
 
-    /// Makes a writer of CSV records, with the header as its first line.
-    pub(super) fn csv(to: W, columns: Columns) -> io::Result<Self> {
+    /// Continues a file, which may be empty. It is [saved](crate::Observer::save) under this name.
+    pub fn continuing(name: impl Into<String>, file: OutputFile) -> Self {
+        let name = name.into();
+        Self {
+            to: Target::File { name, file },
+        }
+    }
+
+    /// Returns the file as an earlier run has left it, if it is to be continued and has something.
+    pub(super) fn continued(&self) -> Option<&OutputFile> {
+        match &self.to {
+            Target::File { file, .. } if !file.is_empty() => Some(file),
+            _ => None,
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.to {
+            Target::Writer(to) => to,
+            Target::File { file, .. } => file,
+        }
+    }
+}
+
+/// Writes records. Each `write` to the sink has whole lines.
+#[derive(Debug)]
+pub(super) struct Lines {
+    to: Sink,
+    /// The columns of CSV.
+    columns: Option<Columns>,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    /// Begins to write. A CSV file that is not empty must have the header already.
+    pub(super) fn new(to: Sink, format: Format, columns: impl FnOnce() -> io::Result<Columns>) -> io::Result<Self> {
         let mut buffer = Vec::new();
-        columns.write_header(&mut buffer)?;
-        Ok(Self {
-            to,
-            format: Format::Csv(columns),
-            buffer,
-            save: None,
-        })
+        let columns = match format {
+            Format::JsonLines => None,
+            Format::Csv => {
+                let columns = columns()?;
+                columns.write_header(&mut buffer)?;
+                Some(columns)
+            }
+        };
+        if let Some(file) = to.continued() {
+            let mut start = Vec::new();
+            file.reader()?.take(buffer.len() as u64).read_to_end(&mut start)?;
+            if start != buffer {
+                let message = format!(
+                    "{}: the columns of the file are others: select the same fields as in its first run",
+                    file.path().display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            buffer.clear();
+        }
+        Ok(Self { to, columns, buffer })
     }
 
     /// Writes out the buffer, and returns what a later run needs to continue.
@@ -63,19 +116,23 @@ impl<W: Write> Lines<W> {
         if !self.buffer.is_empty() {
             self.write_buffer()?;
         }
-        let Some(saving) = &self.save else {
-            return Ok(None);
-        };
-        (saving.save)(&mut self.to, &saving.name, sync).map(Some)
+        match &mut self.to.to {
+            Target::Writer(_) => Ok(None),
+            Target::File { name, file } => Ok(Some(SavedOutput {
+                name: name.clone(),
+                file: file.save(sync)?,
+                extra: String::new(),
+            })),
+        }
     }
 
     pub(super) fn push(&mut self, record: &impl Serialize) -> io::Result<()> {
-        match &self.format {
-            Format::Json => {
+        match &self.columns {
+            None => {
                 serde_json::to_writer(&mut self.buffer, record)?;
                 self.buffer.push(b'\n');
             }
-            Format::Csv(columns) => columns.write(&mut self.buffer, record)?,
+            Some(columns) => columns.write(&mut self.buffer, record)?,
         }
         if self.buffer.len() >= BUFFER_BYTES {
             self.write_buffer()?;
@@ -85,73 +142,20 @@ impl<W: Write> Lines<W> {
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write_buffer()?;
-        self.to.flush()
+        self.to.writer().flush()
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {
         // After an error the bytes are not written again: the writer may have some of them already.
         let buffer = std::mem::take(&mut self.buffer);
-        self.to.write_all(&buffer)?;
+        self.to.writer().write_all(&buffer)?;
         self.buffer = buffer;
         self.buffer.clear();
         Ok(())
     }
 }
 
-impl Lines<OutputFile> {
-    /// Continues a file of JSON lines that may be empty.
-    pub(super) fn continue_json(name: &str, file: OutputFile) -> Self {
-        let mut lines = Self::json(file);
-        lines.save = Some(Saving::of(name));
-        lines
-    }
-
-    /// Continues a CSV file that may be empty. Only then the header is written.
-    pub(super) fn continue_csv(name: &str, file: OutputFile, columns: Columns) -> io::Result<Self> {
-        let mut header = Vec::new();
-        columns.write_header(&mut header)?;
-        if !file.is_empty() {
-            let mut start = Vec::new();
-            file.reader()?.take(header.len() as u64).read_to_end(&mut start)?;
-            if start != header {
-                let message = format!(
-                    "{}: the columns of the file are others: select the same fields as in its first run",
-                    file.path().display()
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-            }
-            header.clear();
-        }
-        Ok(Self {
-            to: file,
-            format: Format::Csv(columns),
-            buffer: header,
-            save: Some(Saving::of(name)),
-        })
-    }
-
-    /// Returns the file as an earlier run has left it.
-    pub(super) fn file(&self) -> &OutputFile {
-        &self.to
-    }
-}
-
-impl Saving<OutputFile> {
-    fn of(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            save: |file, name, sync| {
-                Ok(SavedOutput {
-                    name: name.to_owned(),
-                    file: file.save(sync)?,
-                    extra: String::new(),
-                })
-            },
-        }
-    }
-}
-
-impl<W: Write> Drop for Lines<W> {
+impl Drop for Lines {
     /// Writes the buffer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
         let _ = self.flush();

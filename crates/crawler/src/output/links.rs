@@ -1,10 +1,9 @@
 //! The link graph: one line per link of each page.
 
-use std::io::{self, Write};
+use std::io;
 
-use super::OutputFile;
 use super::columns::Columns;
-use super::lines::Lines;
+use super::lines::{Format, Lines, Sink};
 use crate::event::{Event, Observer};
 use crate::page::link_graph::LinkRecord;
 use crate::saved_output::SavedOutput;
@@ -18,8 +17,8 @@ use crate::saved_output::SavedOutput;
 ///
 /// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps at most the lines of the last second in memory.
 #[derive(Debug)]
-pub struct LinkGraph<W: Write> {
-    to: Lines<W>,
+pub struct LinkGraph {
+    to: Lines,
 }
 
 #[derive(Default, serde::Serialize)]
@@ -31,22 +30,15 @@ struct Line<'a> {
     verdict: &'static str,
 }
 
-impl<W: Write> LinkGraph<W> {
-    /// Writes JSON lines to `to`, which need not be buffered.
-    pub fn new(to: W) -> Self {
-        Self { to: Lines::json(to) }
-    }
-
-    /// Writes [CSV](super::csv) to `to`, which need not be buffered.
+impl LinkGraph {
+    /// Writes to a sink.
     ///
     /// # Errors
     ///
-    /// None in practice: the header goes into memory, and is written with the first records.
-    pub fn csv(to: W) -> io::Result<Self> {
-        let columns = Columns::new(&Line::default(), &[])?;
-        Ok(Self {
-            to: Lines::csv(to, columns)?,
-        })
+    /// When a CSV file that is continued cannot be read, or has other columns.
+    pub fn new(to: Sink, format: Format) -> io::Result<Self> {
+        let to = Lines::new(to, format, || Columns::new(&Line::default(), &[]))?;
+        Ok(Self { to })
     }
 
     fn write(&mut self, from: &str, link: &LinkRecord) -> io::Result<()> {
@@ -60,28 +52,7 @@ impl<W: Write> LinkGraph<W> {
     }
 }
 
-impl LinkGraph<OutputFile> {
-    /// Continues a file of JSON lines, which may be empty. It is [saved](Observer::save) under this name.
-    pub fn continuing(name: &str, file: OutputFile) -> Self {
-        Self {
-            to: Lines::continue_json(name, file),
-        }
-    }
-
-    /// Continues a [CSV](super::csv) file, which may be empty. It is [saved](Observer::save) under this name.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read, or has other columns.
-    pub fn continuing_csv(name: &str, file: OutputFile) -> io::Result<Self> {
-        let columns = Columns::new(&Line::default(), &[])?;
-        Ok(Self {
-            to: Lines::continue_csv(name, file, columns)?,
-        })
-    }
-}
-
-impl<W: Write + Send> Observer for LinkGraph<W> {
+impl Observer for LinkGraph {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Links { from, links } => links.iter().try_for_each(|link| self.write(&from.url, link)),

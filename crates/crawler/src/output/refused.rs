@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead as _, BufReader, Write};
+use std::io::{self, BufRead as _, BufReader};
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
-use super::OutputFile;
 use super::columns::{Columns, without_apostrophe};
-use super::lines::Lines;
+use super::lines::{Format, Lines, Sink};
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
 use crate::page::link_graph::LinkRecord;
 use crate::saved_output::SavedOutput;
@@ -37,8 +36,8 @@ const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresse
 /// seen-set dropped has no line: the seen-set cannot name such URLs, and the summary has their estimate. Class `not_followed` needs
 /// [`report_links`](crate::CrawlOptions::report_links).
 #[derive(Debug)]
-pub struct RefusedReport<W: Write> {
-    to: Lines<W>,
+pub struct RefusedReport {
+    to: Lines,
     /// Hashes of the lines that were written.
     written: HashSet<u64>,
     hasher: RandomState,
@@ -55,28 +54,43 @@ struct Line<'a> {
     detail: Option<&'a str>,
 }
 
-impl<W: Write> RefusedReport<W> {
-    /// Writes JSON lines to `to`, which need not be buffered.
-    pub fn new(to: W) -> Self {
-        Self::with_lines(Lines::json(to))
-    }
-
-    /// Writes [CSV](super::csv) to `to`, which need not be buffered.
+impl RefusedReport {
+    /// Writes to a sink.
+    ///
+    /// A file that is continued is read to its end, so that no line is written again. This takes about a second per gigabyte.
     ///
     /// # Errors
     ///
-    /// None in practice: the header goes into memory, and is written with the first records.
-    pub fn csv(to: W) -> io::Result<Self> {
-        let columns = Columns::new(&Line::default(), &[])?;
-        Ok(Self::with_lines(Lines::csv(to, columns)?))
-    }
-
-    fn with_lines(to: Lines<W>) -> Self {
-        Self {
-            to,
-            written: HashSet::new(),
-            hasher: RandomState::new(),
+    /// When a file that is continued cannot be read, or is no such report.
+    pub fn new(to: Sink, format: Format) -> io::Result<Self> {
+        let (mut written, hasher) = (HashSet::new(), RandomState::new());
+        if let Some(file) = to.continued() {
+            let mut note = |url: &str, class: &str, reason: &str| {
+                forget_if_full(&mut written);
+                written.insert(hasher.hash_one((url, class, reason)));
+            };
+            match format {
+                Format::JsonLines => {
+                    let mut lines = BufReader::new(file.reader()?);
+                    let mut text = String::new();
+                    while lines.read_line(&mut text)? > 0 {
+                        let line: WrittenLine<'_> = serde_json::from_str(&text)?;
+                        note(&line.url, &line.class, &line.reason);
+                        text.clear();
+                    }
+                }
+                Format::Csv => {
+                    let mut lines = csv::Reader::from_reader(file.reader()?);
+                    let mut record = csv::StringRecord::new();
+                    while lines.read_record(&mut record)? {
+                        let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
+                        note(cell(0), cell(1), cell(2));
+                    }
+                }
+            }
         }
+        let to = Lines::new(to, format, || Columns::new(&Line::default(), &[]))?;
+        Ok(Self { to, written, hasher })
     }
 
     fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
@@ -90,9 +104,7 @@ impl<W: Write> RefusedReport<W> {
     fn is_new(&mut self, url: &str, class: &str, reason: &str) -> bool {
         // The key of the hasher is random, so no site can cause collisions. Among a million lines the chance of one is 10^-7.
         let name = self.hasher.hash_one((url, class, reason));
-        if self.written.len() >= MAX_REMEMBERED_LINES {
-            self.written.clear();
-        }
+        forget_if_full(&mut self.written);
         self.written.insert(name)
     }
 
@@ -194,6 +206,13 @@ impl<W: Write> RefusedReport<W> {
     }
 }
 
+/// Bounds the memory of remembered lines.
+fn forget_if_full(written: &mut HashSet<u64>) {
+    if written.len() >= MAX_REMEMBERED_LINES {
+        written.clear();
+    }
+}
+
 /// What makes a line of a file different from the others.
 #[derive(serde::Deserialize)]
 struct WrittenLine<'a> {
@@ -205,45 +224,7 @@ struct WrittenLine<'a> {
     reason: Cow<'a, str>,
 }
 
-impl RefusedReport<OutputFile> {
-    /// Continues a file of JSON lines, which may be empty. It is [saved](Observer::save) under this name.
-    ///
-    /// The file is read to its end, so that no line is written again. This takes about a second per gigabyte.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read, or is no such report.
-    pub fn continuing(name: &str, file: OutputFile) -> io::Result<Self> {
-        let mut report = Self::with_lines(Lines::continue_json(name, file));
-        let mut lines = BufReader::new(report.to.file().reader()?);
-        let mut text = String::new();
-        while lines.read_line(&mut text)? > 0 {
-            let line: WrittenLine<'_> = serde_json::from_str(&text)?;
-            report.is_new(&line.url, &line.class, &line.reason);
-            text.clear();
-        }
-        Ok(report)
-    }
-
-    /// Continues a [CSV](super::csv) file, as [`continuing`](Self::continuing) does.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read, or is no such report.
-    pub fn continuing_csv(name: &str, file: OutputFile) -> io::Result<Self> {
-        let columns = Columns::new(&Line::default(), &[])?;
-        let mut report = Self::with_lines(Lines::continue_csv(name, file, columns)?);
-        let mut lines = csv::Reader::from_reader(report.to.file().reader()?);
-        let mut record = csv::StringRecord::new();
-        while lines.read_record(&mut record)? {
-            let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
-            report.is_new(cell(0), cell(1), cell(2));
-        }
-        Ok(report)
-    }
-}
-
-impl<W: Write + Send> Observer for RefusedReport<W> {
+impl Observer for RefusedReport {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Offered { links, verdicts } => {

@@ -104,7 +104,7 @@ impl SavedFiles {
         let has_earlier = !names.is_empty();
         let written = Written::continuing(name, names)?;
         let token = written.token();
-        if let Some(earlier) = saved.and_then(Self::folder_in).filter(|_| !written.is_empty()) {
+        if let Some(earlier) = saved.map(Self::folder_in).filter(|_| !written.is_empty()) {
             place::check(folder, earlier, &token)?;
         }
         let mut files = Self {
@@ -122,9 +122,9 @@ impl SavedFiles {
         Ok(files)
     }
 
-    /// Returns the folder of an output that was [saved](Observer::save), with its full path; `None` if an earlier version saved it, which kept none.
-    pub fn folder_in(saved: &SavedOutput) -> Option<&str> {
-        Some(saved.extra.as_str()).filter(|folder| !folder.is_empty())
+    /// Returns the folder of an output that was [saved](Observer::save), with its full path.
+    pub fn folder_in(saved: &SavedOutput) -> &str {
+        &saved.extra
     }
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.

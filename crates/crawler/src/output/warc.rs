@@ -45,7 +45,7 @@ const MAX_QUEUED_CAPTURES: usize = 8;
 /// The options of an archive.
 #[derive(Debug, Clone)]
 pub struct ArchiveOptions {
-    /// The file. Records are compressed if its name ends in `.gz`. Records are appended to an existing file; it is never replaced.
+    /// The file. Records are compressed if its name ends in `.gz`. An existing file is never replaced.
     pub path: PathBuf,
     /// The size at which the next file starts, in bytes: after `pages.warc.gz` come `pages-00001.warc.gz` and so on.
     pub max_file_bytes: Option<NonZeroU64>,
@@ -89,13 +89,11 @@ impl Archive {
 
     /// Opens the file, and writes the first record.
     ///
-    /// An existing file is checked first: it is read to its end, which takes as long as unpacking it.
-    ///
     /// # Errors
     ///
-    /// When the file cannot be opened or written, or exists but is not a WARC file, or its last record is incomplete.
+    /// When the file cannot be opened or written, or exists and is not empty.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
-        let series = Series::open(&options.path, options.max_file_bytes)?;
+        let series = Series::create(&options.path, options.max_file_bytes, false)?;
         let mut writer = Writer::new(series, options, Uuid::new_v4());
         writer.begin()?;
         Self::start(writer, None)
@@ -104,19 +102,18 @@ impl Archive {
     /// Opens the file of a crawl that can be continued, or continues after the last record that was [saved](Observer::save). It is
     /// saved under `name`.
     ///
-    /// The first record is written with the first answer. An existing file of another crawl is appended to, after the same check as by
-    /// [`create`](Self::create). Payloads of earlier runs are not remembered. Later files of the same archive are removed, because their
-    /// answers are written again; files of others keep their names.
+    /// The first record is written with the first answer. Payloads of earlier runs are not remembered. Later files of the same archive are
+    /// removed, because their answers are written again; files of others keep their names.
     ///
     /// # Errors
     ///
     /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or its name has the ending of
-    /// the other kind, or, on Unix, another crawl writes to the archive. No file is cut or removed then.
+    /// the other kind, or, on Unix, another crawl writes to it. No file is cut or removed then.
     pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
         let writer = match saved {
             Some(saved) => Writer::reopen(options, saved)?,
             None => {
-                let series = Series::open_to_continue(&options.path, options.max_file_bytes)?;
+                let series = Series::create(&options.path, options.max_file_bytes, true)?;
                 Writer::new(series, options, Uuid::new_v4())
             }
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::memory_file::MemoryFile;
 use crate::scripted::{self, Reply, Scripted, refused};
 use crawler::output::refused::RefusedReport;
+use crawler::output::{Format, Sink};
 use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
 use frontier::{FailureKind, FrontierConfig, Reach, Refusal, ScopeConfig};
 use serde_json::Value;
@@ -40,7 +41,7 @@ fn options() -> CrawlOptions {
 /// Crawls, and returns the summary with the lines of the refused report.
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Summary, Vec<Value>) {
     let file = MemoryFile::default();
-    let report = RefusedReport::new(file.clone());
+    let report = RefusedReport::new(Sink::new(file.clone()), Format::JsonLines).unwrap();
     let script = Scripted::new(move |call| reply(call.url()));
     let run = script.crawl_with(options, |crawl| crawl.observe(report));
     (run.summary, file.lines())

@@ -1,26 +1,16 @@
 //! Crawls over HTTP that are continued: what the fetcher knows of earlier runs holds, and nothing more.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::hostile::server::{ReceivedRequest, Script, Server, html, page};
 use crawler::fetch::CookieFile;
 use crawler::{Crawl, CrawlOptions, HttpOptions, Summary};
 use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
 
-/// A state directory, which is removed after the test.
-struct State(PathBuf);
-
-impl State {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-over-http-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-
+impl Folder {
     /// Runs a crawl until it has this many pages in all its runs, or nothing is left.
-    async fn run(&self, seeds: &[String], pages: u64, http: HttpOptions) -> Summary {
+    async fn run_over_http(&self, seeds: &[String], pages: u64, http: HttpOptions) -> Summary {
         let options = CrawlOptions {
             seeds: seeds.to_vec(),
             frontier: FrontierConfig {
@@ -38,16 +28,10 @@ impl State {
         let crawl = Crawl::builder(options)
             .unwrap()
             .http(http)
-            .state_dir(&self.0)
+            .state_dir(self.state())
             .build()
             .unwrap();
         crawl.run().await.unwrap()
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -85,12 +69,12 @@ async fn private_seeds_of_earlier_runs_stay_allowed_and_open_no_other_origin() {
             format!("http://{old}:{}/", first.port),
             format!("http://{new}:{}/", second.port),
         ];
-        let state = State::new(&format!("seeds-{name}"));
-        state.run(&seeds[..1], 1, HttpOptions::default()).await;
+        let state = Folder::new(&format!("seeds-{name}"));
+        state.run_over_http(&seeds[..1], 1, HttpOptions::default()).await;
         assert_eq!(targets(&first), ["/"]);
         // A run over a seed of its own, and one that knows the first seed from the second run only.
-        state.run(&seeds[1..], 2, HttpOptions::default()).await;
-        let summary = state.run(&seeds[1..], ALL, HttpOptions::default()).await;
+        state.run_over_http(&seeds[1..], 2, HttpOptions::default()).await;
+        let summary = state.run_over_http(&seeds[1..], ALL, HttpOptions::default()).await;
         assert_eq!(targets(&first), ["/", "/1", "/2"], "{name}: {summary}");
         assert_eq!(targets(&second), ["/", "/1", "/2"], "{name}: {summary}");
         let forbidden = summary.report.not_fetched.get(&NotFetched::AddressForbidden);
@@ -140,42 +124,42 @@ fn file(value: &str, of_other: &str) -> HttpOptions {
 
 #[tokio::test]
 async fn a_cookie_file_that_was_changed_wins_over_the_cookies_of_earlier_runs() {
-    let (server, state) = (site_with_cookie().await, State::new("changed-cookies"));
+    let (server, state) = (site_with_cookie().await, Folder::new("changed-cookies"));
     let seeds = [format!("http://127.0.0.1:{}/", server.port)];
-    state.run(&seeds, 1, file("old", "a")).await;
+    state.run_over_http(&seeds, 1, file("old", "a")).await;
     // The same file, but for another site: the site has replaced the cookie of the file.
-    state.run(&seeds, 2, file("old", "b")).await;
-    state.run(&seeds, 3, file("fresh", "b")).await;
-    state.run(&seeds, ALL, file("fresh", "b")).await;
+    state.run_over_http(&seeds, 2, file("old", "b")).await;
+    state.run_over_http(&seeds, 3, file("fresh", "b")).await;
+    state.run_over_http(&seeds, ALL, file("fresh", "b")).await;
     let sent = ["id=old", "id=rotated", "id=fresh", "id=fresh", "id=fresh"];
     assert_eq!(cookies(&server), sent);
 }
 
 #[tokio::test]
 async fn the_first_cookie_file_of_a_crawl_that_has_cookies_is_read() {
-    let (server, state) = (site_with_cookie().await, State::new("first-cookies"));
+    let (server, state) = (site_with_cookie().await, Folder::new("first-cookies"));
     let seeds = [format!("http://127.0.0.1:{}/", server.port)];
     let only_kept = HttpOptions {
         cookies: true,
         ..HttpOptions::default()
     };
-    state.run(&seeds, 2, only_kept).await;
-    state.run(&seeds, ALL, file("login", "a")).await;
+    state.run_over_http(&seeds, 2, only_kept).await;
+    state.run_over_http(&seeds, ALL, file("login", "a")).await;
     let sent = ["none", "id=rotated", "id=login", "id=login", "id=login"];
     assert_eq!(cookies(&server), sent);
 }
 
 #[tokio::test]
 async fn a_run_without_cookies_keeps_those_of_earlier_runs_for_later_ones() {
-    let (server, state) = (site_with_cookie().await, State::new("unused-cookies"));
+    let (server, state) = (site_with_cookie().await, Folder::new("unused-cookies"));
     let seeds = [format!("http://127.0.0.1:{}/", server.port)];
-    state.run(&seeds, 1, file("old", "a")).await;
+    state.run_over_http(&seeds, 1, file("old", "a")).await;
     let other = Server::start(|_| Script::say(html("end"))).await;
     let both = [seeds[0].clone(), format!("http://new.localhost:{}/", other.port)];
     // The new name is looked up, so what the fetcher keeps is written anew.
-    state.run(&both, 3, HttpOptions::default()).await;
+    state.run_over_http(&both, 3, HttpOptions::default()).await;
     assert_eq!(targets(&other), ["/"]);
-    state.run(&both, ALL, file("old", "a")).await;
+    state.run_over_http(&both, ALL, file("old", "a")).await;
     let sent = cookies(&server);
     assert!(sent[..2] == ["id=old", "none"], "{sent:?}");
     assert!(sent[2..].iter().all(|cookie| cookie == "id=rotated"), "{sent:?}");

@@ -71,58 +71,6 @@ fn links(urls: impl IntoIterator<Item = String>) -> String {
 const ROBOTS: &str = "http://a.example/robots.txt";
 
 #[test]
-fn closed_ports_do_not_count_against_the_open_ports_of_the_host() {
-    let dead = [
-        "https://a.example/1",
-        "http://a.example:8081/2",
-        "http://a.example:8082/3",
-    ]
-    .map(str::to_owned);
-    let alive = (0..40).map(|n| format!("http://a.example/{n}"));
-    let page = links(dead.into_iter().chain(alive));
-    let run = run(move |url, _| match url {
-        "http://a.example/" => body(&page),
-        url if url.starts_with("http://a.example/") => body(""),
-        _ => refused(),
-    });
-    assert_eq!(run.summary.pages, 41, "{:?}", run.asked);
-    assert_eq!(run.summary.report.origins_given_up, 3);
-    let missing = run.summary.missing();
-    let [Missing::GivenUp { pages, origins, .. }] = missing[..] else {
-        panic!("{missing:?}")
-    };
-    assert_eq!((pages, origins), (3, 3));
-}
-
-#[test]
-fn two_slow_pages_do_not_make_a_responsive_host_away() {
-    let urls = (0..40).map(|n| {
-        format!(
-            "http://a.example/{}{n}",
-            if (10..12).contains(&n) { "slow" } else { "" }
-        )
-    });
-    let page = links(urls);
-    let run = run(move |url, _| match url {
-        "http://a.example/" => body(&page),
-        url if url.contains("slow") => Err(FetchError::Timeout),
-        _ => body(""),
-    });
-    assert_eq!(run.summary.pages, 39, "{:?}", run.asked);
-    assert_eq!(run.summary.report.pages.gave_up, 2);
-    let first_slow = run.asked.iter().position(|(_, url)| url.contains("slow")).unwrap();
-    let retries = run.asked[first_slow + 2..]
-        .iter()
-        .position(|(_, url)| url.contains("slow"));
-    assert_eq!(
-        retries,
-        Some(28),
-        "they are requested again after all others: {:?}",
-        run.asked
-    );
-}
-
-#[test]
 fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes() {
     let page = links((0..1000).map(|n| format!("/{n}")));
     let run = run(move |url, now| match url {
@@ -220,45 +168,6 @@ fn an_outage_loses_no_page_and_no_page_is_fetched_twice_at_any_concurrency() {
         let is_answered = |at: &u64| !(2..2 + seconds).contains(at);
         let answered = run.asked.iter().filter(|(at, url)| is_answered(at) && url != ROBOTS);
         assert_eq!(answered.count(), 2001, "{case}: a page was requested after its answer");
-    }
-}
-
-#[test]
-fn three_timeouts_in_a_row_make_a_host_away_and_lose_no_page() {
-    let page = links((0..50).map(|n| format!("/{n}")));
-    let run = run(move |url, now| match url {
-        _ if (1..100).contains(&now) => Err(FetchError::Timeout),
-        "http://a.example/" => body(&page),
-        _ => body(""),
-    });
-    assert_eq!(run.summary.pages, 51, "{:?}", run.asked);
-    assert!(run.summary.missing().is_empty(), "{}", run.summary);
-    assert_eq!(run.notices(), ["away", "back"]);
-    let silent = run
-        .asked
-        .iter()
-        .filter(|(at, url)| (1..100).contains(at) && url != ROBOTS);
-    assert_eq!(silent.count(), 3, "{:?}", run.asked);
-}
-
-#[test]
-fn a_host_that_answers_only_its_robots_txt_fails_every_page_and_the_crawl_ends() {
-    const PAGES: usize = 100;
-    for failure in [refused, || Err(FetchError::Timeout)] {
-        let page = links((0..PAGES).map(|n| format!("/{n}")));
-        let run = run(move |url, _| match url {
-            "http://a.example/" => body(&page),
-            ROBOTS => body(""),
-            _ => failure(),
-        });
-        let pages = run.summary.report.pages;
-        assert_eq!(pages.gave_up + pages.lost_with_host, PAGES as u64, "{}", run.summary);
-        assert!(!run.summary.missing().is_empty());
-        assert!(
-            run.attempts().values().all(|times| *times <= 12),
-            "{:?}",
-            run.attempts()
-        );
     }
 }
 

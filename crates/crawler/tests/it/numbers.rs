@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::memory_file::MemoryFile;
 use crate::scripted::{self, Reply, Scripted};
-use crawler::output::jsonl::JsonLines;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
+use crawler::output::{Format, Sink};
 use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Response, Summary, TruncationReason};
 use frontier::{Fate, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use serde_json::Value;
@@ -133,7 +134,10 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
     let (pages, refused) = (MemoryFile::default(), MemoryFile::default());
     let events = Arc::new(Mutex::new(EventCounts::default()));
     let observed = Arc::clone(&events);
-    let (json_lines, refused_lines) = (JsonLines::new(pages.clone()), RefusedReport::new(refused.clone()));
+    let (json_lines, refused_lines) = (
+        Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap(),
+        RefusedReport::new(Sink::new(refused.clone()), Format::JsonLines).unwrap(),
+    );
     let script = Scripted::new(move |call| reply(call.url()));
     let run = script.crawl_with(options, |crawl| {
         crawl

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::memory_file::MemoryFile;
 use crate::scripted::{self, Call, Reply, Scripted};
-use crawler::output::csv::Csv;
-use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
+use crawler::output::{Format, Sink};
 use crawler::{Event, FetchError, Observer, PageBody, PageRecord, Response};
 use serde_json::{Value, json};
 
@@ -52,9 +52,9 @@ fn crawl(fields: &[&str]) -> Files {
     options.report_links = true;
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let observers = (
-        JsonLines::new(pages.clone()),
-        LinkGraph::new(links.clone()),
-        RefusedReport::new(refused.clone()),
+        Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap(),
+        LinkGraph::new(Sink::new(links.clone()), Format::JsonLines).unwrap(),
+        RefusedReport::new(Sink::new(refused.clone()), Format::JsonLines).unwrap(),
     );
     Scripted::new(site).crawl_with(options, |crawl| {
         crawl.observe(observers.0).observe(observers.1).observe(observers.2)
@@ -198,7 +198,7 @@ fn crawl_with(observer: impl Observer + 'static, fields: &[&str]) -> Vec<Value> 
     options.keep_bodies = true;
     let pages = MemoryFile::default();
     // Lines before the observer: the order must not matter.
-    let lines = JsonLines::new(pages.clone());
+    let lines = Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap();
     Scripted::new(site).crawl_with(options, |crawl| crawl.observe(lines).observe(observer));
     pages.lines()
 }
@@ -208,7 +208,10 @@ fn csv_has_the_fields_of_json_lines_in_the_same_order_and_a_column_per_selected_
     let fields = ["heading=h1", "link=a::attr(href)"];
     let parsed: Vec<_> = fields.iter().map(|field| field.parse().unwrap()).collect();
     let csv = MemoryFile::default();
-    let pages = crawl_with(Csv::new(csv.clone(), &parsed).unwrap(), &fields);
+    let pages = crawl_with(
+        Pages::new(Sink::new(csv.clone()), Format::Csv, &parsed).unwrap(),
+        &fields,
+    );
     let text = csv.text();
     assert!(text.lines().count() > 2 && text.ends_with("\r\n"), "{text}");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -240,7 +243,7 @@ fn csv_has_the_fields_of_json_lines_in_the_same_order_and_a_column_per_selected_
 #[test]
 fn csv_escapes_texts_that_a_spreadsheet_runs_as_formulas() {
     let csv = MemoryFile::default();
-    let mut output = Csv::new(csv.clone(), &[]).unwrap();
+    let mut output = Pages::new(Sink::new(csv.clone()), Format::Csv, &[]).unwrap();
     let titles = [
         "=1+1",
         "+1",
@@ -283,8 +286,8 @@ fn csv_escapes_texts_that_a_spreadsheet_runs_as_formulas() {
 fn links_and_refusals_are_written_as_csv_too() {
     let (links, refused) = (MemoryFile::default(), MemoryFile::default());
     let (mut graph, mut report) = (
-        LinkGraph::csv(links.clone()).unwrap(),
-        RefusedReport::csv(refused.clone()).unwrap(),
+        LinkGraph::new(Sink::new(links.clone()), Format::Csv).unwrap(),
+        RefusedReport::new(Sink::new(refused.clone()), Format::Csv).unwrap(),
     );
     let page = PageRecord {
         url: "http://a.example/x,y".to_owned(),

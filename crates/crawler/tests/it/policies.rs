@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::{
-    Crawl, CrawlOptions, Ending, Event, FailureKind, FetchError, Fetcher, Missing, Request, ResourceKind, Response,
-    StopHandle, TruncationReason,
+    Crawl, CrawlOptions, Ending, Event, FailureKind, Fetcher, Request, ResourceKind, Response, StopHandle,
+    TruncationReason,
 };
 use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
 use tokio::sync::Notify;
@@ -50,27 +50,6 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
 }
 
 #[test]
-fn a_host_has_the_longest_crawl_delay_of_its_origins() {
-    for (first, second) in [("10", "3"), ("3", "10")] {
-        let reply = move |url: &str| match url {
-            "http://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {first}\n")),
-            "https://a.example/robots.txt" => body(&format!("User-agent: *\nCrawl-delay: {second}\n")),
-            "http://a.example/" => body("<a href=https://a.example/1></a><a href=https://a.example/2></a>"),
-            _ => body(""),
-        };
-        let run = run(options(&["http://a.example/"], 1), reply);
-        let known = run.urls().iter().position(|url| *url == "https://a.example/robots.txt");
-        let after: Vec<u64> = run.asked[known.unwrap()..].iter().map(|(at, _)| *at).collect();
-        assert_eq!(after.len(), 3);
-        assert!(
-            after.windows(2).all(|pair| pair[1] - pair[0] >= 10),
-            "{first}, {second}: {:?}",
-            run.asked
-        );
-    }
-}
-
-#[test]
 fn a_crawl_delay_is_obeyed_up_to_a_minute() {
     let reply = |url: &str| match url {
         "http://a.example/robots.txt" => body("User-agent: *\nCrawl-delay: 3600\n"),
@@ -102,70 +81,17 @@ fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
 }
 
 #[test]
-fn an_origin_that_never_answered_is_given_up_after_half_a_minute() {
-    let incomplete = || {
+fn an_origin_whose_robots_txt_breaks_off_is_given_up_after_half_a_minute() {
+    let run = run(options(&["http://a.example/", "http://a.example/2"], 1), |_| {
         Ok(Response {
             truncation: Some(TruncationReason::Connection),
             ..body("User-agent: *").unwrap()
         })
-    };
-    for failure in [
-        || Err(FetchError::Unresolved("no such host".to_owned())),
-        || Err(FetchError::Timeout),
-        || Err(FetchError::Broken(String::new())),
-        incomplete,
-    ] {
-        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
-            failure()
-        });
-        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6], "{:?}", failure());
-        let times = run.seconds();
-        assert_eq!(times, [0, 1, 3, 7, 15, 30]);
-        assert_eq!(run.summary.report.pages.lost_with_host, 2);
-        assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
-        assert_eq!(run.summary.ending, Ending::Drained);
-    }
-}
-
-#[test]
-fn a_truncated_robots_txt_counts_as_an_attempt_if_the_origin_has_answered_before() {
-    // After a day the robots.txt expires and is requested again. From then on it is truncated; the pages of the host
-    // are not.
-    let first = Mutex::new(true);
-    let mut options = options(&["http://a.example/0"], 3600);
-    options.frontier.max_pages = Some(30);
-    let run = run(options, move |url| {
-        if url.ends_with("/robots.txt") {
-            let is_first = std::mem::take(&mut *first.lock().unwrap());
-            return if is_first {
-                body("")
-            } else {
-                Err(FetchError::Broken(String::new()))
-            };
-        }
-        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
-        body(&format!("<a href={}></a>", page + 1))
     });
-    assert_eq!(run.summary.pages, 30, "{:?}", run.asked);
-    assert_eq!(run.summary.report.origins_given_up, 0);
-}
-
-#[test]
-fn pages_wait_while_their_robots_txt_cannot_be_fetched() {
-    let failures = Mutex::new(6);
-    let run = run(options(&["http://a.example/", "http://a.example/no"], 1), move |url| {
-        let mut left = failures.lock().unwrap();
-        match url {
-            "http://a.example/robots.txt" if *left > 0 => {
-                *left -= 1;
-                status(503)
-            }
-            "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no\n"),
-            _ => body(""),
-        }
-    });
-    assert_eq!(run.summary.pages, 1, "{:?}", run.asked);
-    assert_eq!(run.not_fetched(NotFetched::RobotsForbid), 1);
+    assert_eq!(run.urls(), ["http://a.example/robots.txt"; 6]);
+    assert_eq!(run.seconds(), [0, 1, 3, 7, 15, 30]);
+    assert_eq!(run.summary.report.pages.lost_with_host, 2);
+    assert_eq!(run.summary.ending, Ending::Drained);
 }
 
 /// Links from a host with one request every five minutes to a host whose robots.txt fails for the first `minutes`.
@@ -209,29 +135,6 @@ fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
         .map(|(at, _)| at / 60)
         .collect();
     assert!(robots.len() < 30, "few requests in between: {robots:?}");
-}
-
-#[test]
-fn expired_rules_stay_valid_while_their_robots_txt_cannot_be_fetched() {
-    let requested = Mutex::new(0);
-    let mut options = options(&["http://a.example/0"], 3600);
-    options.frontier.max_pages = Some(28);
-    let run = run(options, move |url| {
-        if url.ends_with("/robots.txt") {
-            let mut requested = requested.lock().unwrap();
-            *requested += 1;
-            return if *requested == 1 {
-                body("User-agent: *\nDisallow: /no\n")
-            } else {
-                status(500)
-            };
-        }
-        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap();
-        body(&format!("<a href={}></a><a href=/no/{page}></a>", page + 1))
-    });
-    assert_eq!(run.summary.pages, 28);
-    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0);
-    assert!(run.not_fetched(NotFetched::RobotsForbid) >= 25);
 }
 
 #[test]
@@ -550,29 +453,6 @@ fn a_record_counts_all_links_and_new_links() {
     assert_eq!((links.offered(), links.queued, links.seen), (4, 3, 1));
 }
 
-#[test]
-fn origins_whose_robots_txt_is_redirected_to_a_dead_host_are_closed() {
-    let attempts = NonZeroU32::new(3).unwrap();
-    let mut options = options(&["http://one.example/", "http://two.example/"], 1);
-    options.frontier.retries.max_robots_attempts = attempts;
-    let run = run(options, |url| match url {
-        "http://one.example/robots.txt" => redirect_to("http://down.example/1"),
-        "http://two.example/robots.txt" => redirect_to("http://down.example/2"),
-        _ if url.starts_with("http://down.example/") => Err(FetchError::Connect("refused".to_owned())),
-        _ => body(""),
-    });
-    assert_eq!(run.summary.ending, Ending::Drained);
-    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
-    // Each origin is closed for its own redirect. The failures of the dead host do not count for them.
-    assert_eq!(run.summary.report.origins_given_up, 0);
-    for url in ["http://down.example/1", "http://down.example/2"] {
-        let times = run.urls().iter().filter(|requested| **requested == url).count();
-        assert_eq!(times, attempts.get() as usize, "{:?}", run.asked);
-    }
-    assert_eq!(run.urls().len(), 2 + 2 * attempts.get() as usize, "{:?}", run.asked);
-    assert_eq!(run.summary.missing(), [Missing::RobotsUnreachable { pages: 2 }]);
-}
-
 /// The links of a site of `count` pages.
 fn links(count: u64) -> String {
     (1..=count).map(|n| format!("<a href=/{n}></a>")).collect()
@@ -613,74 +493,16 @@ fn a_site_that_throttles_for_two_minutes_loses_no_page() {
 }
 
 #[test]
-fn a_host_that_only_throttles_is_given_up_after_twelve_answers() {
-    for retry_after in [None, Some(0), Some(86_400)] {
-        let links = links(200);
-        let run = run(options(&["http://a.example/"], 1), move |url| match url {
-            "http://a.example/robots.txt" => body(""),
-            "http://a.example/" => body(&links),
-            _ => throttling(retry_after),
-        });
-        assert_eq!(run.asked.len(), 2 + 12, "{:?}", run.asked);
-        assert_eq!(run.summary.ending, Ending::Drained);
-        assert_eq!(run.summary.report.pages.lost_with_host, 199);
-        let robots = run_of_throttled_robots(retry_after);
-        assert_eq!(robots.urls(), ["http://a.example/robots.txt"; 12]);
-    }
-}
-
-fn run_of_throttled_robots(retry_after: Option<u64>) -> Run {
-    run(options(&["http://a.example/"], 1), move |_| throttling(retry_after))
-}
-
-#[test]
 fn the_pauses_of_a_throttling_host_double_up_to_five_minutes() {
-    let run = run_of_throttled_robots(None);
+    let run = run(options(&["http://a.example/"], 1), |_| throttling(None));
     let times = run.seconds();
     let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(rests, [5, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300]);
 }
 
 #[test]
-fn a_page_that_always_throttles_is_given_up_while_others_of_its_host_succeed() {
-    let links = links(200);
-    let run = run(options(&["http://a.example/"], 1), move |url| match url {
-        "http://a.example/" => body(&links),
-        "http://a.example/7" => throttling(None),
-        _ => body(""),
-    });
-    assert_eq!(run.summary.pages, 200);
-    assert_eq!(run.summary.by_status[&429], 1);
-    assert!(run.urls().iter().filter(|url| **url == "http://a.example/7").count() <= 12);
-}
-
-#[test]
-fn running_out_of_file_handles_is_not_the_hosts_failure_and_loses_no_page() {
-    let left = Mutex::new(8);
-    let run = run(options(&["http://a.example/", "http://a.example/2"], 1), move |_| {
-        let mut left = left.lock().unwrap();
-        *left -= i32::from(*left > 0);
-        if *left > 0 {
-            Err(FetchError::OutOfHandles)
-        } else {
-            body("")
-        }
-    });
-    assert_eq!(run.summary.pages, 2, "{:?}", run.asked);
-    let never = run_without_handles();
-    assert_eq!(never.summary.ending, Ending::Drained);
-    assert_eq!(never.summary.report.pages.lost_with_host, 0);
-}
-
-fn run_without_handles() -> Run {
-    run(options(&["http://a.example/", "http://a.example/2"], 1), |_| {
-        Err(FetchError::OutOfHandles)
-    })
-}
-
-#[test]
 fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
-    // As in the test with one host: one page an hour, and after a day the robots.txt of a.example fails.
+    // One page an hour, and after a day the robots.txt of a.example fails.
     //
     // Meanwhile b.example links to seven new hosts an hour, until expired rules are evicted.
     let requested = Mutex::new(0);

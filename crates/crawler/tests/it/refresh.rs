@@ -1,14 +1,13 @@
 //! Pages whose last fetch is old are fetched again, by conditional requests: over restarts, kills, and while the crawl runs.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::scripted;
-use crawler::output::OutputFile;
-use crawler::output::jsonl::JsonLines;
+use crawler::output::pages::Pages;
+use crawler::output::{Format, Sink};
 use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
 use frontier::Validators;
 use serde_json::Value;
@@ -87,35 +86,15 @@ fn answer(path: &str, is_second: bool, etag: Option<&str>) -> Response {
     }
 }
 
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-refresh-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn lines(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.0.join("pages")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
     /// The values of a field in the lines of a page, in order.
     fn of(&self, path: &str, field: &str) -> Vec<Value> {
         let is_meant = |line: &&Value| line["url"] == format!("http://a.example{path}");
-        self.lines()
+        self.lines("pages")
             .iter()
             .filter(is_meant)
             .map(|line| line[field].clone())
             .collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -136,15 +115,11 @@ fn two_at_once(mut options: CrawlOptions) -> CrawlOptions {
 fn run(folder: &Folder, site: &Site, options: CrawlOptions, time: Duration) -> Option<Summary> {
     let crawl = Crawl::builder(options)
         .unwrap()
-        .state_dir(folder.0.join("state"))
+        .state_dir(folder.state())
         .build_with(site.clone())
         .unwrap();
-    let path = folder.0.join("pages");
-    let file = match crawl.saved_output("pages") {
-        Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
-        None => OutputFile::create(&path).unwrap(),
-    };
-    let crawl = crawl.observe(JsonLines::continuing("pages", file));
+    let file = folder.output(&crawl, "pages");
+    let crawl = crawl.observe(Pages::new(Sink::continuing("pages", file), Format::JsonLines, &[]).unwrap());
     let runtime = scripted::paused_runtime();
     let ended = runtime.block_on(async { timeout(time, crawl.run()).await.ok() });
     ended.map(Result::unwrap)
@@ -217,7 +192,7 @@ fn kills_while_pages_are_fetched_again_lose_none_and_repeat_only_what_was_in_fli
     assert_eq!((summary.ending, summary.refreshed.pages), (Ending::Drained, 20));
     check_second_lines(&folder);
     let mut lines = BTreeMap::new();
-    for line in folder.lines() {
+    for line in folder.lines("pages") {
         *lines.entry(line["url"].to_string()).or_insert(0) += 1;
     }
     assert_eq!(lines.values().sum::<i32>(), 22 + 20, "{lines:?}");

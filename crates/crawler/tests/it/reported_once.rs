@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::memory_file::MemoryFile;
 use crate::scripted::{self, Scripted};
 use crawler::fetch::{BodyExtent, TruncationReason};
-use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
+use crawler::output::{Format, Sink};
 use crawler::{Response, Summary};
 use frontier::FrontierConfig;
 use serde_json::Value;
@@ -51,9 +52,9 @@ fn run(
     change(&mut options.frontier);
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let observers = (
-        JsonLines::new(pages.clone()),
-        LinkGraph::new(links.clone()),
-        RefusedReport::new(refused.clone()),
+        Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap(),
+        LinkGraph::new(Sink::new(links.clone()), Format::JsonLines).unwrap(),
+        RefusedReport::new(Sink::new(refused.clone()), Format::JsonLines).unwrap(),
     );
     let script = Scripted::new(move |call| Ok(reply(call.path(), call.earlier)));
     let run = script.crawl_with(options, |crawl| {

@@ -1,9 +1,8 @@
 //! A run over a directory whose crawl has ended tries again what got no answer, and its summary is that of all runs.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::scripted::{self, Call, Reply, Run, Scripted, refused};
 use crawler::{CrawlOptions, Ending, FailureKind, FetchError, Missing, Request, TruncationReason};
 use frontier::{NotFetched, Reach, Refusal};
@@ -12,27 +11,13 @@ const AGE: Duration = Duration::from_secs(3_600);
 /// Longer than any origin may be away, and so long that all other pages come of age.
 const SLOW: Duration = Duration::from_secs(7_200);
 
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-retried-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-
     fn run(&self, options: CrawlOptions, reply: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static) -> Run {
         let latency = |request: &Request, _: &Reply| match request.url.path() {
             "/slow" => SLOW,
             _ => Duration::from_millis(300),
         };
-        Scripted::new(reply).taking(latency).crawl_in(&self.0, options)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        Scripted::new(reply).taking(latency).crawl_in(&self.state(), options)
     }
 }
 

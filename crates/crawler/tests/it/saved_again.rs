@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::scripted::{self, Call, Reply, Run, Scripted};
 use crawler::output::OutputFile;
 use crawler::output::save::SavedFiles;
@@ -14,18 +15,9 @@ const AGE: Duration = Duration::from_secs(3_600);
 /// So long that all other pages come of age.
 const SLOW: Duration = Duration::from_secs(7_200);
 
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-saved-again-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
     /// One run, at whose end all pages are old, because a new page takes so long.
-    fn run(&self, day: u32, reply: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static) -> Run {
+    fn run_on_day(&self, day: u32, reply: impl Fn(&Call<'_>) -> Reply + Send + Sync + 'static) -> Run {
         let reply = move |call: &Call<'_>| match call.path().strip_prefix("/slow") {
             Some(new) if new == day.to_string() && call.earlier == 0 => Ok(scripted::page("slow")),
             Some(_) => Ok(scripted::page("fast")),
@@ -46,11 +38,11 @@ impl Folder {
         let (names, site) = (self.0.join("names"), self.0.join("site"));
         Scripted::new(reply)
             .taking(latency)
-            .crawl_in_with(&self.0.join("state"), options, |crawl| {
+            .crawl_in_with(&self.state(), options, |crawl| {
                 let saved = crawl.saved_output("save");
                 let file = match saved {
                     Some(saved) => OutputFile::reopen(&names, &saved.file),
-                    None => OutputFile::create(&names),
+                    None => OutputFile::append(&names),
                 };
                 let files = SavedFiles::continuing("save", &site, file.unwrap(), saved);
                 crawl.observe(files.unwrap())
@@ -66,12 +58,6 @@ impl Folder {
             .map(|entry| entry.unwrap())
             .map(|entry| (entry.file_name().into_string().unwrap(), body(&entry.path())));
         all.filter(|(name, _)| !name.starts_with("slow")).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -105,7 +91,7 @@ fn a_page_with_new_bytes_replaces_its_file_and_an_unchanged_one_keeps_it() {
             })
         }
     };
-    let first = folder.run(1, site(1));
+    let first = folder.run_on_day(1, site(1));
     let names = ["/a", "/A"].map(|path| saved_as(&first, path).unwrap());
     let mut sorted = names.clone();
     sorted.sort_by_key(String::len);
@@ -114,7 +100,7 @@ fn a_page_with_new_bytes_replaces_its_file_and_an_unchanged_one_keeps_it() {
         "one name is taken: {names:?}"
     );
     for day in 2..5 {
-        let run = folder.run(day, site(day));
+        let run = folder.run_on_day(day, site(day));
         assert_eq!(
             ["/a", "/A"].map(|path| saved_as(&run, path).unwrap()),
             names,
@@ -139,7 +125,7 @@ fn a_part_of_a_body_is_replaced_by_the_whole_one() {
         "/" => scripted::page("<a href=/a>x</a>"),
         _ => scripted::page("<p>all of the page"),
     };
-    let first = folder.run(1, move |call| {
+    let first = folder.run_on_day(1, move |call| {
         let mut page = body(call);
         if call.path() == "/a" {
             page.body.truncate(6);
@@ -149,7 +135,7 @@ fn a_part_of_a_body_is_replaced_by_the_whole_one() {
     });
     assert_eq!(saved_as(&first, "/a").unwrap(), "a.html");
     assert_eq!(folder.bodies()["a.html"], "<p>all");
-    let second = folder.run(2, move |call| Ok(body(call)));
+    let second = folder.run_on_day(2, move |call| Ok(body(call)));
     assert_eq!(saved_as(&second, "/a").unwrap(), "a.html");
     let found = folder.bodies();
     assert_eq!(found["a.html"], "<p>all of the page");

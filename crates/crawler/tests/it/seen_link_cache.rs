@@ -274,9 +274,8 @@ fn links_out_of_reach_on_a_page_with_nofollow_count_as_not_followed() {
 
 /// Pages of `site.example` that each link to the next and to `other.example`, which the seed `late.example` brings into reach.
 mod later_seeds {
-    use std::path::PathBuf;
-
     use super::*;
+    use crate::folder::Folder;
     use crate::scripted::{Call, Reply};
     use crawler::{FetchError, Request};
 
@@ -307,41 +306,34 @@ mod later_seeds {
         Ok(scripted::page(body))
     }
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("crawler-later-seeds-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        folder
-    }
-
     fn takes_a_while(_: &Request, _: &Reply) -> Duration {
         Duration::from_millis(300)
     }
 
     #[test]
     fn a_seed_of_an_earlier_run_brings_links_into_reach_that_were_out_of_it() {
-        let folder = folder("earlier");
+        let folder = Folder::new("earlier");
         let first = Scripted::new(|call| match call.request.url.host_str() {
             Some("late.example") => Err(FetchError::Other("not now".to_owned())),
             _ => site_page(call),
         });
-        first.taking(takes_a_while).crawl_in(&folder, options(Some(1)));
+        first.taking(takes_a_while).crawl_in(&folder.state(), options(Some(1)));
         let second = Scripted::new(|call| match (call.request.url.host_str(), call.earlier) {
             (Some("late.example"), 0) => Err(FetchError::Other("not yet".to_owned())),
             (Some("late.example"), _) => Ok(scripted::redirect("http://other.example/")),
             _ => site_page(call),
         });
-        let second = second.taking(takes_a_while).crawl_in(&folder, options(None));
+        let second = second.taking(takes_a_while).crawl_in(&folder.state(), options(None));
         let place = |url: &str| second.urls().iter().rposition(|asked| *asked == url);
         let redirected = place("http://late.example/").unwrap();
         let before = place("http://site.example/3").unwrap();
         assert!(before < redirected, "{:?}", second.urls());
         assert!(place("http://other.example/found").is_some(), "{:?}", second.urls());
-        let _ = std::fs::remove_dir_all(&folder);
     }
 
     #[test]
     fn a_seed_that_redirects_when_it_is_fetched_again_brings_links_into_reach() {
-        let folder = folder("again");
+        let folder = Folder::new("again");
         let options = CrawlOptions {
             refresh: Some(Duration::from_secs(2)),
             ..options(None)
@@ -354,7 +346,7 @@ mod later_seeds {
         });
         let crawl = crawler::Crawl::builder(options)
             .unwrap()
-            .state_dir(&folder)
+            .state_dir(folder.state())
             .build_with(crawl.taking(takes_a_while))
             .unwrap();
         let found = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -370,6 +362,5 @@ mod later_seeds {
         let run = async { tokio::time::timeout(Duration::from_secs(60), crawl.run()).await };
         let _ = scripted::paused_runtime().block_on(run);
         assert!(found.load(std::sync::atomic::Ordering::Relaxed));
-        let _ = std::fs::remove_dir_all(&folder);
     }
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::Duration;
 
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
 use crawler::{CrawlOptions, Ending, ResourceKind, Response, SitemapEnd, TruncationReason};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use frontier::{FrontierConfig, NotFetched, Refusal, ScopeConfig};
+use frontier::{NotFetched, Refusal};
 use url::Url;
 
 const HERE: &str = "http://a.example/maps/sitemap.xml";
@@ -546,29 +545,6 @@ fn redirects_of_a_sitemap_are_followed() {
 }
 
 #[test]
-fn an_endless_chain_of_sitemaps_ends() {
-    let mut options = options();
-    options.frontier.max_sitemaps = 100;
-    let run = run(options, |url| {
-        if url.ends_with("/robots.txt") {
-            return body("Sitemap: http://a.example/0.xml");
-        }
-        let Some(n) = url.strip_suffix(".xml").and_then(|url| url.rsplit('/').next()) else {
-            return body("");
-        };
-        let n: u64 = n.parse().unwrap();
-        let children: String = (0..50)
-            .map(|k| format!("<sitemap><loc>/{}.xml</loc></sitemap>", n * 50 + k))
-            .collect();
-        body(format!("<sitemapindex>{children}</sitemapindex>"))
-    });
-    assert_eq!((run.summary.ending, run.summary.pages), (Ending::Drained, 1));
-    assert_eq!(run.requests_of(ResourceKind::Sitemap).len(), 100);
-    let refused = &run.summary.report.sitemaps.refused;
-    assert!(refused[&Refusal::TooManySitemaps] > 0);
-}
-
-#[test]
 fn nested_sitemap_indexes_are_followed_three_levels_deep() {
     let run = run(options(), |url| {
         if url.ends_with("/robots.txt") {
@@ -588,27 +564,6 @@ fn nested_sitemap_indexes_are_followed_three_levels_deep() {
         ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
     );
     assert_eq!(run.summary.report.sitemaps.refused[&Refusal::TooDeep], 1);
-}
-
-#[test]
-fn sitemaps_do_not_count_against_the_page_budget() {
-    let options = CrawlOptions {
-        frontier: FrontierConfig {
-            max_pages: Some(2),
-            delay: Duration::ZERO,
-            scope: ScopeConfig::default(),
-            ..FrontierConfig::default()
-        },
-        ..options()
-    };
-    let run = run(options, |url| match url {
-        "http://a.example/sitemap.xml" => body("<sitemapindex><sitemap><loc>/1.xml</loc></sitemap></sitemapindex>"),
-        "http://a.example/1.xml" => body(urlset(&["http://a.example/1", "http://a.example/2"])),
-        "http://a.example/robots.txt" => status(404),
-        _ => body(""),
-    });
-    assert_eq!((run.summary.pages, run.summary.ending), (2, Ending::BudgetSpent));
-    assert_eq!(run.summary.sitemaps.read, 2);
 }
 
 #[test]

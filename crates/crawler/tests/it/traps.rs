@@ -289,19 +289,6 @@ fn endless_subdomains_end() {
 }
 
 #[test]
-fn a_server_that_returns_the_same_page_for_every_url_ends() {
-    let run = run(|url| {
-        with_honest_pages(url, &["/lost/and/found"]).unwrap_or_else(|| {
-            let last = url.path_segments().unwrap().next_back().unwrap();
-            let deeper = (0..2).map(|n| format!("{}/{last}{}", letters(last.len()), letters(n)));
-            html(&words("home page of everything"), deeper.collect::<Vec<_>>())
-        })
-    });
-    assert_trap_is_postponed(&run, 2_000);
-    assert!(run.refused(Refusal::NearDuplicates) > 0);
-}
-
-#[test]
 fn without_budgets_the_same_trap_is_endless() {
     let mut options = options();
     options.frontier.max_near_duplicates = None;
@@ -560,48 +547,28 @@ fn similar_honest_pages_are_all_fetched_beside_three_traps() {
     );
 }
 
-/// Far more pages than any budget allows, but not endless, so that a failing test ends.
-const ENDLESS: u64 = 6_000;
-
 #[test]
-fn endless_pages_of_a_few_words_end() {
-    let run = run(|url| {
-        if let Some(page) = with_honest_pages(url, &["/photo/1"]) {
-            return page;
-        }
-        let next = (number(url) < ENDLESS).then(|| format!("/photo/{}", number(url) + 1));
-        html(&format!("Photo {}", number(url)), next)
-    });
-    assert_trap_is_postponed(&run, 1_000);
-}
-
-#[test]
-fn endless_refreshes_of_empty_pages_end() {
-    let run = run(|url| {
-        if let Some(page) = with_honest_pages(url, &["/wait/1"]) {
-            return page;
-        }
-        Response {
-            body: Vec::new(),
-            refresh: (number(url) < ENDLESS).then(|| format!("0; url=/wait/{}", number(url) + 1)),
-            ..html("", [])
-        }
-    });
-    assert_trap_is_postponed(&run, 1_000);
-}
-
-#[test]
-fn endless_truncated_pages_end() {
-    let run = run(|url| {
-        if let Some(page) = with_honest_pages(url, &["/large/1"]) {
-            return page;
-        }
-        let next = (number(url) < ENDLESS).then(|| format!("/large/{}", number(url) + 1));
-        Response {
-            extent: crawler::fetch::BodyExtent::Truncated,
-            truncation: Some(crawler::TruncationReason::Size),
-            ..html(&words("large"), next)
-        }
-    });
-    assert_trap_is_postponed(&run, 1_000);
+fn endless_pages_that_are_short_empty_or_truncated_end() {
+    let short = |n, next: Option<String>| html(&format!("Photo {n}"), next);
+    let empty = |_, next: Option<String>| Response {
+        body: Vec::new(),
+        refresh: next.map(|next| format!("0; url={next}")),
+        ..html("", [])
+    };
+    let truncated = |_, next: Option<String>| Response {
+        extent: crawler::fetch::BodyExtent::Truncated,
+        truncation: Some(crawler::TruncationReason::Size),
+        ..html(&words("large"), next)
+    };
+    let kinds: [fn(u64, Option<String>) -> Response; 3] = [short, empty, truncated];
+    for kind in kinds {
+        let run = run(move |url| {
+            with_honest_pages(url, &["/next/1"]).unwrap_or_else(|| {
+                let n = number(url);
+                // Far more pages than any budget allows, but not endless, so that a failing test ends.
+                kind(n, (n < 6_000).then(|| format!("/next/{}", n + 1)))
+            })
+        });
+        assert_trap_is_postponed(&run, 1_000);
+    }
 }

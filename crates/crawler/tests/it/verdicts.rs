@@ -1,6 +1,5 @@
 //! What follows from an answer: which links are followed, which pages are retried, which hosts are paused.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::scripted::{self, Reply, Run, Scripted, page};
@@ -18,10 +17,6 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     options.frontier.ask_robots = false;
     options.frontier.retries.jitter_percent = 0;
     Scripted::new(move |call| reply(call.path(), call.earlier)).crawl(options)
-}
-
-fn failed(code: u16) -> Reply {
-    Ok(scripted::status(code))
 }
 
 const TWO_LINKS: &str = "<a href=/1></a><a href=/2></a>";
@@ -80,57 +75,6 @@ fn only_html_that_answers_2xx_has_links() {
             run.summary.by_status[&status],
             if requested == 3 && status == 200 { 3 } else { 1 }
         );
-    }
-}
-
-#[test]
-fn a_host_that_answers_429_without_retry_after_is_paused_for_five_seconds() {
-    let run = run(|path, before| match (path, before) {
-        ("/", _) => Ok(page(TWO_LINKS)),
-        ("/1", 0) => failed(429),
-        _ => Ok(page("")),
-    });
-    let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
-    assert_eq!(times, [0, 1, 6, 7], "{:?}", run.asked);
-    assert_eq!(run.summary.pages, 3);
-}
-
-#[test]
-fn a_failed_page_does_not_delay_others_but_a_host_that_is_away_does() {
-    let broken = || Err(FetchError::Broken("no sense".to_owned()));
-    let timeout = || Err(FetchError::Timeout);
-    let connect = || Err(FetchError::Connect("refused".to_owned()));
-    let unresolved = || Err(FetchError::Unresolved("no such name".to_owned()));
-    let tls = || Err(FetchError::Tls("not trusted".to_owned()));
-    let failures: [(fn() -> Reply, bool); 6] = [
-        (broken, false),
-        (|| failed(503), false),
-        (timeout, false),
-        (connect, true),
-        (unresolved, true),
-        (tls, true),
-    ];
-    for (failure, is_away) in failures {
-        let start = (1..10).map(|n| format!("<a href=/{n}></a>")).collect::<String>();
-        let requests = AtomicUsize::new(0);
-        let run = run(move |path, _| match (path, requests.fetch_add(1, Ordering::Relaxed)) {
-            (_, 1 | 2) => failure(),
-            ("/", _) => Ok(page(&start)),
-            _ => Ok(page("")),
-        });
-        assert_eq!((run.summary.pages, run.asked.len()), (10, 12), "{:?}", run.asked);
-        let times: Vec<u64> = run.asked.iter().map(|(at, _)| *at).collect();
-        // Politeness alone would give one request a second. Whether an origin is back is checked after one second, and
-        // after two more.
-        let expected: Vec<u64> = if is_away {
-            (0..3).chain(4..13).collect()
-        } else {
-            (0..12).collect()
-        };
-        assert_eq!(times, expected, "{:?}: {:?}", failure(), run.asked);
-        // Failed pages come after all pages that were not requested yet.
-        let retried = &run.paths()[run.asked.len() - 2..];
-        assert!(retried == ["/1", "/2"] || is_away, "{:?}: {:?}", failure(), run.asked);
     }
 }
 

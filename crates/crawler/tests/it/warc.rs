@@ -357,50 +357,6 @@ fn a_payload_that_is_in_the_archive_already_becomes_a_revisit() {
 }
 
 #[test]
-fn records_are_appended_to_an_existing_archive() {
-    let (server, path) = (Server::start(), file("twice.warc.gz"));
-    crawl(&server, options(&path)).unwrap();
-    let first = fs::read(&path).unwrap();
-    crawl(&server, options(&path)).unwrap();
-    let both = fs::read(&path).unwrap();
-    assert!(both.starts_with(&first) && both.len() > first.len());
-    let infos = records(&path)
-        .iter()
-        .filter(|record| record.kind() == "warcinfo")
-        .count();
-    assert_eq!(infos, 2);
-}
-
-#[test]
-fn a_file_that_is_not_an_archive_or_is_incomplete_is_not_changed() {
-    let (server, whole, plain) = (Server::start(), file("torn.warc.gz"), file("torn.warc"));
-    crawl(&server, options(&whole)).unwrap();
-    crawl(&server, options(&plain)).unwrap();
-    let (whole, plain) = (fs::read(whole).unwrap(), fs::read(plain).unwrap());
-    let mut other = GzEncoder::new(Vec::new(), Compression::default());
-    other.write_all(b"my thesis").unwrap();
-    let other = other.finish().unwrap();
-    for (name, content, why) in [
-        ("mine.warc.gz", b"my thesis".as_slice(), "is not compressed"),
-        ("mine.warc", b"my thesis", "is not a WARC file"),
-        ("other.warc.gz", &other, "is not a WARC file"),
-        ("mine2.warc", &other, "is compressed"),
-        (
-            "cut.warc.gz",
-            &whole[..whole.len() - 3],
-            "its last record is incomplete",
-        ),
-        ("cut.warc", &plain[..plain.len() - 1], "its last record is incomplete"),
-    ] {
-        let path = file(name);
-        fs::write(&path, content).unwrap();
-        let error = Archive::create(options(&path)).unwrap_err().to_string();
-        assert!(error.contains(why) && error.contains(name), "{error}");
-        assert_eq!(fs::read(&path).unwrap(), content, "{name}");
-    }
-}
-
-#[test]
 fn an_uncompressed_archive_has_the_same_records() {
     let (server, path) = (Server::start(), file("plain.warc"));
     crawl(&server, options(&path)).unwrap();
@@ -457,27 +413,4 @@ fn a_full_file_is_followed_by_the_next() {
 fn an_archive_on_a_full_disk_names_the_file() {
     let full = Archive::create(options(Path::new("/dev/full"))).unwrap_err();
     assert!(full.to_string().contains("/dev/full"), "{full}");
-}
-
-#[test]
-fn an_uncompressed_archive_that_ends_after_the_head_of_a_record_is_not_changed() {
-    let (server, plain) = (Server::start(), file("torn-at-head.warc"));
-    crawl(&server, options(&plain)).unwrap();
-    let plain = fs::read(plain).unwrap();
-    // The fields of a record end with the same bytes as a record. So a file that ends there, or after the headers of an answer, looks
-    // complete.
-    let start = plain.windows(10).rposition(|ten| ten == b"WARC/1.1\r\n").unwrap();
-    let fields = plain[start..].windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let torn = &plain[..start + fields + 4];
-    assert!(torn.len() < plain.len());
-    let path = file("torn-at-head-2.warc");
-    fs::write(&path, torn).unwrap();
-    let result = Archive::create(options(&path)).map(drop);
-    assert!(
-        result.is_err(),
-        "{} of {} bytes pass as a whole archive",
-        torn.len(),
-        plain.len()
-    );
-    assert_eq!(fs::read(&path).unwrap(), torn);
 }

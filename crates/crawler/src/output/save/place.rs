@@ -40,12 +40,6 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
     if is_marked(folder, token).unwrap_or(is_same_place) {
         return Ok(());
     }
-    if is_same_place {
-        return refuse(format!(
-            "another crawl has saved pages in this folder since, as its file {MARK} says: give the folder of this crawl, wherever it is now, or \
-             start a new crawl with another state directory"
-        ));
-    }
     refuse(format!(
         "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or start a new crawl with \
          another state directory"

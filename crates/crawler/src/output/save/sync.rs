@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::output::file::at;
 
-/// Syncs the files that were saved below a folder, and with `has_earlier` those that were there before. On Linux one call syncs the whole
-/// file system, which costs far less than a call for each file.
+/// Syncs the files that were saved below a folder, and with `has_earlier` those that a killed run has left. One call syncs the whole file
+/// system, which costs far less than a call for each file.
 #[cfg(target_os = "linux")]
 pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> io::Result<()> {
     if files.is_empty() && !has_earlier {
@@ -17,37 +17,17 @@ pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> i
     synced.map_err(|error| at(folder, &error))
 }
 
-/// Syncs the files that were saved, and the folders with their names; with `has_earlier` all that are there.
+/// Syncs the files that were saved, and the folders with their names.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> io::Result<()> {
-    use crate::output::file::sync_folder_of;
-
-    let all = if has_earlier { files_below(folder)? } else { Vec::new() };
-    let files = if has_earlier { &all } else { files };
+pub(super) fn sync_all(_: &Path, files: &[PathBuf], _has_earlier: bool) -> io::Result<()> {
     let mut last_folder = None;
     for file in files {
         let synced = File::open(file).and_then(|file| file.sync_all());
         synced.map_err(|error| at(file, &error))?;
         if last_folder != file.parent() {
-            sync_folder_of(file)?;
+            crate::output::file::sync_folder_of(file)?;
             last_folder = file.parent();
         }
     }
     Ok(())
-}
-
-/// Returns all files below a folder, folder by folder.
-#[cfg(not(target_os = "linux"))]
-fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next).map_err(|error| at(&next, &error))? {
-            let entry = entry.map_err(|error| at(&next, &error))?;
-            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => folders.push(entry.path()),
-                false => files.push(entry.path()),
-            }
-        }
-    }
-    Ok(files)
 }

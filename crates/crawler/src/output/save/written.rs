@@ -29,8 +29,6 @@ pub(super) struct Written {
 }
 
 /// The file that has the names for the next run: the format, the secret, and the hashes.
-///
-/// Earlier versions wrote only the first hash of a file. Its name belongs to a URL that is not known, so no other one gets it.
 #[derive(Debug)]
 struct Log {
     name: String,

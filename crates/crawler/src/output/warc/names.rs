@@ -3,11 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use uuid::Uuid;
-
-/// What the name of a file starts with until its first record is synced.
-const UNFINISHED: &str = ".crawler-warc-";
-
 /// Returns whether the records of a file with this name are compressed.
 pub(super) fn is_compressed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -29,23 +24,6 @@ pub(super) fn first_path(path: &str, number: u32) -> String {
     }
 }
 
-/// Returns the number in a name that starts as those of [`numbered`] or [`unfinished`] do.
-pub(super) fn number_of(first: &Path, name: &str) -> Option<u32> {
-    let first = first.file_name().unwrap_or_default().to_string_lossy();
-    let of_stem = name
-        .strip_prefix(split_ending(&first).0)
-        .and_then(|rest| rest.strip_prefix('-'));
-    let number_before = |rest: &str| {
-        let length = rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len());
-        rest.get(..length)?.parse().ok()
-    };
-    // An archive of the name `.crawler` has both.
-    [of_stem, name.strip_prefix(UNFINISHED)]
-        .into_iter()
-        .flatten()
-        .find_map(number_before)
-}
-
 /// Splits the name of an archive before its ending.
 fn split_ending(name: &str) -> (&str, &str) {
     let endings = [".warc.gz", ".gz", ".warc"];
@@ -53,11 +31,6 @@ fn split_ending(name: &str) -> (&str, &str) {
         .into_iter()
         .find(|ending| name.to_ascii_lowercase().ends_with(ending));
     name.split_at(name.len() - ending.map_or(0, str::len))
-}
-
-/// The name of a file until its first record is synced. It is short, because the name of the archive may be as long as the system allows.
-pub(super) fn unfinished(first: &Path, number: u32, id: Uuid) -> PathBuf {
-    first.with_file_name(format!("{UNFINISHED}{number:05}-{id}.part"))
 }
 
 #[cfg(test)]

@@ -121,28 +121,6 @@ fn a_file_of_another_crawl_in_the_place_of_the_next_archive_is_not_touched() {
     assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
 }
 
-#[test]
-fn a_crash_before_the_first_answer_leaves_an_archive_of_another_crawl_as_it_was() {
-    let folder = Folder::new("before-first");
-    let path = folder.file("pages.warc.gz");
-    let mut first = Archive::create(archive_options(&path, None)).unwrap();
-    report(&mut first, 0).unwrap();
-    drop(first);
-    let before = fs::read(&path).unwrap();
-    let mut archive = Archive::continuing("warc", archive_options(&path, None), None).unwrap();
-    let saved = archive.save(true).unwrap().unwrap();
-    drop(archive);
-    assert_eq!(fs::read(&path).unwrap(), before);
-    let mut archive = Archive::continuing("warc", archive_options(&path, None), Some(&saved)).unwrap();
-    report(&mut archive, 1).unwrap();
-    drop(archive);
-    let kinds: Vec<_> = records(&path).into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(
-        kinds,
-        ["warcinfo", "response", "request", "warcinfo", "response", "request"]
-    );
-}
-
 /// Continues an archive, with a new file for every answer.
 fn reopen(path: &Path, saved: Option<&SavedOutput>) -> Archive {
     Archive::continuing("warc", archive_options(path, Some(1)), saved).unwrap()
@@ -231,68 +209,6 @@ fn an_archive_that_goes_back_to_its_beginning_has_every_answer_once() {
 }
 
 #[test]
-fn an_archive_that_goes_back_to_a_full_file_of_another_crawl_has_every_answer_once() {
-    let folder = Folder::new("archive-full");
-    let mut before = Archive::create(archive_options(&folder.file("pages.warc.gz"), None)).unwrap();
-    for number in 20..30 {
-        report(&mut before, number).unwrap();
-    }
-    drop(before);
-    let path = folder.file("pages.warc.gz");
-    let mut archive = reopen(&path, None);
-    let synced = archive.save(true).unwrap();
-    for _ in 0..2 {
-        commit_each(&mut archive, 0..1);
-        drop(archive);
-        archive = reopen(&path, synced.as_ref());
-    }
-    report(&mut archive, 0).unwrap();
-    drop(archive);
-    assert_eq!(names(&folder), ["pages-00001.warc.gz", "pages.warc.gz"]);
-    assert_eq!(records(&folder.file("pages-00001.warc.gz")).len(), 3);
-}
-
-#[test]
-fn going_back_again_after_a_kill_that_left_some_of_the_later_files_has_every_answer_once() {
-    // Each is what a kill may leave of five, or what somebody has moved away.
-    for missing in [&[1][..], &[2], &[1, 2, 3], &[4], &[1, 3]] {
-        let folder = Folder::new(&format!("archive-missing-{missing:?}"));
-        let path = folder.file("pages.warc.gz");
-        let synced = crash_after(&path, 6);
-        for number in missing {
-            fs::remove_file(folder.file(&format!("pages-0000{number}.warc.gz"))).unwrap();
-        }
-        let mut archive = reopen(&path, synced.as_ref());
-        assert_eq!(names(&folder), ["pages.warc.gz"], "{missing:?}");
-        commit_each(&mut archive, 1..6);
-        drop(archive);
-        assert_each_once(&folder, 0..6);
-    }
-}
-
-#[test]
-fn an_archive_to_which_another_crawl_writes_is_refused_and_stays_as_it_is() {
-    let folder = Folder::new("archive-busy");
-    let path = folder.file("pages.warc.gz");
-    let mut running = reopen(&path, None);
-    commit_each(&mut running, 0..1);
-    let copy_of_state = running.save(true).unwrap();
-    for number in 1..4 {
-        commit_each(&mut running, number..number + 1);
-        let refused = Archive::continuing("warc", archive_options(&path, Some(1)), copy_of_state.as_ref());
-        let message = refused.unwrap_err().to_string();
-        assert!(
-            message.contains(&format!(
-                "pages-0000{number}.warc.gz: another crawl writes to this file"
-            )),
-            "{message}"
-        );
-    }
-    drop(running);
-    assert_each_once(&folder, 0..4);
-}
-
-#[test]
 fn an_archive_that_cannot_be_continued_keeps_its_later_files() {
     let folder = Folder::new("archive-refused");
     let path = folder.file("pages.warc.gz");
@@ -331,62 +247,30 @@ fn an_archive_is_not_continued_under_the_ending_of_the_other_kind() {
 }
 
 #[test]
-fn a_crawl_without_answers_appends_to_the_archive_of_another() {
-    for (name, other) in [
-        ("pages.warc.gz", "other.warc.gz"),
-        ("pages.warc", "other.warc"),
-        ("pages.warc.gz", "pages.warc.gz"),
-    ] {
-        let folder = Folder::new(&format!("archive-without-answers-{name}-{other}"));
-        let nothing = reopen_whole(&folder.file(name), None).save(true).unwrap();
-        fs::remove_file(folder.file(name)).unwrap();
-        let path = folder.file(other);
-        let mut archive = Archive::create(archive_options(&path, None)).unwrap();
-        report(&mut archive, 0).unwrap();
-        drop(archive);
-        let before = fs::read(&path).unwrap();
-        let mut archive = reopen_whole(&path, nothing.as_ref());
-        report(&mut archive, 1).unwrap();
-        let saved = archive.save(true).unwrap();
-        drop(archive);
-        assert!(fs::read(&path).unwrap().starts_with(&before), "{other}");
-        // Both crawls have a first record, a request and an answer.
-        assert_eq!(records(&path).len(), 6, "{other}");
-        drop(reopen_whole(&path, saved.as_ref()));
-        assert_eq!(records(&path).len(), 6, "{other}");
-    }
-}
-
-#[test]
-fn a_crawl_without_answers_empties_no_file_of_another() {
-    for (name, content) in [
-        ("pages.warc", "notes\n".as_bytes()),
-        ("pages.warc", b"WARC/1.1\r\nWARC-Type: response\r\n"),
-        ("pages.warc.gz", b"notes\n"),
-        ("pages.warc.gz", b"\x1f\x9d\x90"),
-    ] {
-        let folder = Folder::new(&format!("archive-no-answers-{name}-{}", content.len()));
-        let path = folder.file(name);
-        let nothing = reopen_whole(&path, None).save(true).unwrap();
-        fs::write(&path, content).unwrap();
-        let refused = Archive::continuing("warc", archive_options(&path, None), nothing.as_ref());
-        let message = refused.unwrap_err().to_string();
-        assert!(message.contains("it is not overwritten"), "{message}");
-        assert_eq!(fs::read(&path).unwrap(), content);
-    }
-    // A torn archive that begins with a whole record of another crawl.
+fn a_file_that_exists_is_not_overwritten() {
     for name in ["pages.warc", "pages.warc.gz"] {
-        let folder = Folder::new(&format!("archive-torn-{name}"));
+        let folder = Folder::new(&format!("archive-exists-{name}"));
         let path = folder.file(name);
         let nothing = reopen_whole(&path, None).save(true).unwrap();
-        let mut archive = Archive::create(archive_options(&path, None)).unwrap();
-        report(&mut archive, 0).unwrap();
-        drop(archive);
-        tear(&path);
-        let before = fs::read(&path).unwrap();
-        let refused = Archive::continuing("warc", archive_options(&path, None), nothing.as_ref());
-        assert!(refused.unwrap_err().to_string().contains("is incomplete"));
-        assert_eq!(fs::read(&path).unwrap(), before);
+        let mut other = Archive::create(archive_options(&path, None)).unwrap();
+        report(&mut other, 0).unwrap();
+        drop(other);
+        for content in [b"notes\n".to_vec(), b"\x1f\x9d\x90".to_vec(), fs::read(&path).unwrap()] {
+            fs::write(&path, &content).unwrap();
+            let options = || archive_options(&path, None);
+            for refused in [
+                Archive::create(options()),
+                Archive::continuing("warc", options(), None),
+                Archive::continuing("warc", options(), nothing.as_ref()),
+            ] {
+                let message = refused.unwrap_err().to_string();
+                assert!(
+                    message.contains(name) && message.contains("not overwritten"),
+                    "{message}"
+                );
+            }
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
     }
 }
 
@@ -420,77 +304,18 @@ fn what_others_put_in_the_place_of_later_files_stays() {
         ("pages.warc.gz", "pages-00001.warc.gz"),
         ("pages.warc", "pages-00001.warc"),
     ] {
-        for content in [
-            &b"my notes, no gzip"[..],
-            b"",
-            &[0; 500],
-            b"\x1f\x8b\x08",
-            b"WARC/1.1\r\n",
-        ] {
-            let folder = Folder::new("archive-others");
-            let path = folder.file(name);
-            let saved = crash_after(&path, 1);
-            let other = folder.file(next);
-            fs::write(&other, content).unwrap();
-            fs::create_dir(folder.file(&next.replace("00001", "00002"))).unwrap();
-            let mut archive = reopen(&path, saved.as_ref());
-            commit_each(&mut archive, 1..2);
-            drop(archive);
-            assert_eq!(fs::read(&other).unwrap(), content);
-            assert_eq!(records(&folder.file(&next.replace("00001", "00003"))).len(), 3);
-        }
+        let folder = Folder::new(&format!("archive-others-{name}"));
+        let path = folder.file(name);
+        let saved = crash_after(&path, 1);
+        let other = folder.file(next);
+        fs::write(&other, "my notes").unwrap();
+        fs::create_dir(folder.file(&next.replace("00001", "00002"))).unwrap();
+        let mut archive = reopen(&path, saved.as_ref());
+        commit_each(&mut archive, 1..2);
+        drop(archive);
+        assert_eq!(fs::read(&other).unwrap(), b"my notes");
+        assert_eq!(records(&folder.file(&next.replace("00001", "00003"))).len(), 3);
     }
-}
-
-/// Returns the identifier in the first record of an archive.
-fn id_of(path: &Path) -> String {
-    let text = String::from_utf8(text_of(path)).unwrap();
-    let id = text.split("urn:uuid:").nth(1).and_then(|rest| rest.split('>').next());
-    id.unwrap().to_owned()
-}
-
-#[test]
-fn what_a_crash_leaves_of_a_file_that_was_begun_is_removed() {
-    let others = [
-        ".crawler-warc-00001-6f9619ff-8b86-4d01-b42d-00cf4fc964ff.part",
-        ".crawler-warc-notes",
-        "pages-00002.warc.gz",
-    ];
-    for has_taken_its_name in [false, true] {
-        let folder = Folder::new(&format!("archive-unfinished-{has_taken_its_name}"));
-        let path = folder.file("pages.warc.gz");
-        let saved = crash_after(&path, 2);
-        // It has its name once its first record is synced. In between, it is an empty file that has the name.
-        let next = folder.file("pages-00001.warc.gz");
-        let part = folder.file(&format!(".crawler-warc-00001-{}.part", id_of(&next)));
-        fs::rename(&next, part).unwrap();
-        if has_taken_its_name {
-            fs::write(&next, "").unwrap();
-        }
-        for other in others {
-            fs::write(folder.file(other), "").unwrap();
-        }
-        reopen(&path, saved.as_ref());
-        let mut left = others.to_vec();
-        left.push("pages.warc.gz");
-        assert_eq!(names(&folder), left);
-    }
-}
-
-#[test]
-fn two_crawls_that_write_to_one_archive_take_no_names_from_each_other() {
-    let folder = Folder::new("archive-two");
-    let path = folder.file("pages.warc.gz");
-    let mut archive = reopen(&path, None);
-    commit_each(&mut archive, 0..2);
-    // It has left the first file.
-    let mut other = reopen(&path, None);
-    std::thread::scope(|threads| {
-        threads.spawn(|| commit_each(&mut archive, 2..20));
-        threads.spawn(|| commit_each(&mut other, 20..EVENTS));
-    });
-    drop((archive, other));
-    assert_each_once(&folder, 0..EVENTS);
 }
 
 #[cfg(unix)]

@@ -9,36 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::folder::Folder;
 use crawler::fetch::HttpVersion;
-use crawler::output::csv::Csv;
-use crawler::output::jsonl::JsonLines;
 use crawler::output::links::LinkGraph;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
-use crawler::output::{OutputFile, SavedOutput};
+use crawler::output::{Format, OutputFile, SavedOutput, Sink};
 use crawler::{Capture, Event, Exchange, LinkRecord, Observer, PageBody, PageRecord};
 use frontier::{Canonicalizer, Entry, Link, Refusal, Verdict};
-
-/// A folder of a test, which is removed after it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-continued-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 const EVENTS: usize = 40;
 
@@ -108,29 +86,49 @@ type Open = fn(&Path, Option<&SavedOutput>) -> io::Result<Box<dyn Observer>>;
 fn file(path: &Path, saved: Option<&SavedOutput>) -> io::Result<OutputFile> {
     match saved {
         Some(saved) => OutputFile::reopen(path, &saved.file),
-        None => OutputFile::create(path),
+        None => OutputFile::append(path),
     }
 }
 
 /// The outputs of one file.
 const OUTPUTS: [(&str, Open); 6] = [
     ("pages.jsonl", |path, saved| {
-        Ok(Box::new(JsonLines::continuing("o", file(path, saved)?)))
+        Ok(Box::new(Pages::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::JsonLines,
+            &[],
+        )?))
     }),
     ("pages.csv", |path, saved| {
-        Ok(Box::new(Csv::continuing("o", file(path, saved)?, &[])?))
+        Ok(Box::new(Pages::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::Csv,
+            &[],
+        )?))
     }),
     ("links.jsonl", |path, saved| {
-        Ok(Box::new(LinkGraph::continuing("o", file(path, saved)?)))
+        Ok(Box::new(LinkGraph::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::JsonLines,
+        )?))
     }),
     ("links.csv", |path, saved| {
-        Ok(Box::new(LinkGraph::continuing_csv("o", file(path, saved)?)?))
+        Ok(Box::new(LinkGraph::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::Csv,
+        )?))
     }),
     ("refused.jsonl", |path, saved| {
-        Ok(Box::new(RefusedReport::continuing("o", file(path, saved)?)?))
+        Ok(Box::new(RefusedReport::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::JsonLines,
+        )?))
     }),
     ("refused.csv", |path, saved| {
-        Ok(Box::new(RefusedReport::continuing_csv("o", file(path, saved)?)?))
+        Ok(Box::new(RefusedReport::new(
+            Sink::continuing("o", file(path, saved)?),
+            Format::Csv,
+        )?))
     }),
 ];
 
@@ -218,6 +216,6 @@ fn a_csv_file_with_other_columns_is_refused() {
     let path = folder.file("pages.csv");
     let saved = run_and_crash(OUTPUTS[1].1, &path, None, 0, 5);
     let file = OutputFile::reopen(&path, &saved.file).unwrap();
-    let error = Csv::continuing("o", file, &["a=b".parse().unwrap()]).unwrap_err();
+    let error = Pages::new(Sink::continuing("o", file), Format::Csv, &["a=b".parse().unwrap()]).unwrap_err();
     assert!(error.to_string().contains("columns"), "{error}");
 }

@@ -202,34 +202,6 @@ fn what_was_replaced_after_the_last_commit_is_replaced_again() {
 }
 
 #[test]
-fn names_that_an_earlier_version_kept_without_their_urls_are_given_to_no_other_url() {
-    let mut crawled = Crawled::new("without-urls");
-    crawled.run(&[(A, "a1"), (UPPER_A, "A1")], &[]);
-    // That version wrote only the first of the two hashes of a name.
-    let names = fs::read(crawled.names()).unwrap();
-    let (head, hashes) = names.split_at(32);
-    let earlier = hashes.chunks(16).flat_map(|pair| &pair[..8]).copied();
-    let earlier: Vec<u8> = head.iter().copied().chain(earlier).collect();
-    let mut names = OutputFile::create(&crawled.names()).unwrap();
-    names.write_all(&earlier).unwrap();
-    crawled.saved = Some(SavedOutput {
-        name: "save".to_owned(),
-        file: names.save(false).unwrap(),
-        extra: String::new(),
-    });
-    drop(names);
-    let old = crawled.bodies();
-    assert_eq!(old.len(), 2);
-    // They may be of other URLs, so these get names of their own, once.
-    let names = crawled.run(&[(UPPER_A, "A2"), (A, "a2")], &[]);
-    assert!(names.iter().all(|name| !old.contains_key(name)), "{names:?}");
-    assert_eq!(crawled.run(&[(UPPER_A, "A3"), (A, "a3")], &[]), names);
-    let mut expected = old;
-    expected.extend(map([(names[0].as_str(), "A3"), (names[1].as_str(), "a3")]));
-    assert_eq!(crawled.bodies(), expected);
-}
-
-#[test]
 fn a_folder_that_was_moved_is_continued_and_another_one_is_refused() {
     let mut crawled = Crawled::new("folder");
     crawled.run(&[], &[]);
@@ -240,7 +212,7 @@ fn a_folder_that_was_moved_is_continued_and_another_one_is_refused() {
     crawled.site.clone_from(&first);
     crawled.run(&[(A, "a1")], &[]);
     let shown = first.to_str().unwrap();
-    assert_eq!(SavedFiles::folder_in(crawled.saved.as_ref().unwrap()), Some(shown));
+    assert_eq!(SavedFiles::folder_in(crawled.saved.as_ref().unwrap()), shown);
 
     crawled.site.clone_from(&other);
     let names = fs::read(crawled.names()).unwrap();
@@ -269,11 +241,11 @@ fn a_folder_that_was_moved_is_continued_and_another_one_is_refused() {
     assert_eq!(crawled.bodies(), map([(name[0].as_str(), "a2")]));
     assert_eq!(
         SavedFiles::folder_in(crawled.saved.as_ref().unwrap()),
-        other.to_str(),
+        other.to_str().unwrap(),
         "the new place is kept"
     );
-    // The place where it was is another folder now.
-    crawled.site = first;
+    // The place where it was is another folder now, and one of another crawl is at its place.
+    crawled.site.clone_from(&first);
     assert!(crawled.refused().contains(other.to_str().unwrap()));
 }
 
@@ -294,40 +266,4 @@ fn a_missing_folder_is_refused_and_an_emptied_one_is_filled_again() {
     fs::create_dir(&crawled.site).unwrap();
     crawled.run(&[(A, "a2")], &[]);
     assert_eq!(crawled.bodies(), map([("a.example/a.html", "a2")]));
-}
-
-#[test]
-fn the_folder_of_another_crawl_at_the_same_place_is_refused() {
-    let mut crawled = Crawled::new("same-place");
-    crawled.run(&[(A, "a1")], &[]);
-    let moved = crawled.folder.file("moved");
-    fs::rename(&crawled.site, &moved).unwrap();
-    let mut of_another = Crawled::new("at-the-same-place");
-    of_another.site.clone_from(&crawled.site);
-    of_another.run(&[(A, "of another")], &[]);
-    let refused = crawled.refused();
-    assert!(
-        refused.contains("another crawl has saved pages in this folder"),
-        "{refused}"
-    );
-    assert_eq!(of_another.bodies(), map([("a.example/a.html", "of another")]));
-    of_another.run(&[(A, "of another")], &[]);
-    crawled.site = moved;
-    crawled.run(&[(A, "a2")], &[]);
-    assert_eq!(crawled.bodies(), map([("a.example/a.html", "a2")]));
-}
-
-#[test]
-fn a_crawl_of_an_earlier_version_which_kept_no_folder_is_continued_in_any() {
-    let mut crawled = Crawled::new("no-folder");
-    crawled.run(&[(A, "a1")], &[]);
-    let saved = crawled.saved.as_mut().unwrap();
-    saved.extra.clear();
-    assert_eq!(SavedFiles::folder_in(saved), None);
-    crawled.site = crawled.folder.file("other");
-    crawled.run(&[(A, "a2")], &[]);
-    assert_eq!(
-        SavedFiles::folder_in(crawled.saved.as_ref().unwrap()),
-        crawled.site.to_str()
-    );
 }

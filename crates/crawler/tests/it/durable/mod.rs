@@ -5,7 +5,6 @@ mod power_cuts;
 mod recrawls;
 mod stops;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,57 +12,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::scripted;
 use crawler::output::OutputFile;
-use crawler::output::jsonl::JsonLines;
+use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
+use crawler::output::{Format, Sink};
 use crawler::recrawl::PreviousCrawl;
 use crawler::{
     Crawl, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind, Response,
     StartError, Summary,
 };
-use serde_json::Value;
 use tokio::time::{sleep, timeout};
-
-/// A folder of a test, which is removed after it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("crawler-durable-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn state(&self) -> PathBuf {
-        self.0.join("state")
-    }
-
-    fn lines(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.0.join(name)).unwrap();
-        assert!(
-            text.is_empty() || text.ends_with('\n'),
-            "{name} ends with a part of a line"
-        );
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// How often each URL is in an output.
-    fn urls(&self, name: &str) -> BTreeMap<String, usize> {
-        let mut urls = BTreeMap::new();
-        for line in self.lines(name) {
-            *urls.entry(line["url"].as_str().unwrap().to_owned()).or_default() += 1;
-        }
-        urls
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 const PAGES: usize = 60;
 
@@ -141,17 +101,18 @@ fn open(folder: &Folder, site: &Site, options: CrawlOptions) -> Result<Crawl<Sit
         .build_with(site.clone())
 }
 
-fn file(crawl: &Crawl<Site>, folder: &Folder, name: &str) -> OutputFile {
-    let path = folder.0.join(name);
-    match crawl.saved_output(name) {
-        Some(saved) => OutputFile::reopen(&path, &saved.file).unwrap(),
-        None => OutputFile::create(&path).unwrap(),
-    }
-}
-
 fn with_outputs(crawl: Crawl<Site>, folder: &Folder) -> Crawl<Site> {
-    let pages = JsonLines::continuing("pages", file(&crawl, folder, "pages"));
-    let refused = RefusedReport::continuing("refused", file(&crawl, folder, "refused")).unwrap();
+    let pages = Pages::new(
+        Sink::continuing("pages", folder.output(&crawl, "pages")),
+        Format::JsonLines,
+        &[],
+    )
+    .unwrap();
+    let refused = RefusedReport::new(
+        Sink::continuing("refused", folder.output(&crawl, "refused")),
+        Format::JsonLines,
+    )
+    .unwrap();
     crawl.observe(pages).observe(refused)
 }
 
@@ -319,7 +280,7 @@ fn a_full_disk_ends_the_crawl_which_continues_without_a_gap_when_there_is_room()
     for room in [1, 0, 7, 20, usize::MAX] {
         let crawl = open(&folder, &site, options()).unwrap();
         let disk = FullDisk {
-            file: file(&crawl, &folder, "pages"),
+            file: folder.output(&crawl, "pages"),
             left: Arc::new(AtomicUsize::new(room)),
         };
         let end = run(crawl.observe(disk), FOREVER).unwrap();

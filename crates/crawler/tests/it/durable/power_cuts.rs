@@ -42,12 +42,21 @@ fn with_synced_outputs(crawl: Crawl<Site>, folder: &Folder) -> (Crawl<Site>, [(P
     });
     let [pages, refused] = outputs.clone();
     let pages = Synced {
-        output: JsonLines::continuing("pages", file(&crawl, folder, "pages")),
+        output: Pages::new(
+            Sink::continuing("pages", folder.output(&crawl, "pages")),
+            Format::JsonLines,
+            &[],
+        )
+        .unwrap(),
         file: pages.0,
         length: pages.1,
     };
     let refused = Synced {
-        output: RefusedReport::continuing("refused", file(&crawl, folder, "refused")).unwrap(),
+        output: RefusedReport::new(
+            Sink::continuing("refused", folder.output(&crawl, "refused")),
+            Format::JsonLines,
+        )
+        .unwrap(),
         file: refused.0,
         length: refused.1,
     };
