@@ -14,7 +14,7 @@
 
 mod compaction;
 mod fresh;
-mod list;
+pub(super) mod list;
 mod run;
 mod writing;
 
@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
 use fresh::Fresh;
-pub(super) use list::check;
 use list::{END_OF_RUNS, RunList};
 use run::{Run, RunWriter};
 

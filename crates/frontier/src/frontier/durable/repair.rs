@@ -150,7 +150,7 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     }
     record::visit(&store, &mut |_| {})?;
     let store = SharedStore::new(Box::new(store));
-    keys::check(&store)?;
+    keys::list::check(&store)?;
     let manifest = restore::manifest(&**store.lock())?;
     let (_, config) = manifest.ok_or_else(|| no_checkpoint(&store))?;
     let restored = restore::restore(&store, &parse(&config.robots_name), SIZES, false)?;
@@ -204,7 +204,7 @@ fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
 
 /// Removes the rows after the last state that is whole. Returns how many there were; `None` if no state is whole.
 pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<u64>, OpenError> {
-    if found(keys::check(store).map_err(OpenError::from))?.is_none() {
+    if found(keys::list::check(store).map_err(OpenError::from))?.is_none() {
         return Ok(None);
     }
     let Some(mut restored) = restore_rows(store, parse, MAX_KEY)? else {
