@@ -104,8 +104,8 @@ pub struct Frontier {
     /// The latest time of a call.
     latest: Time,
     records_read: RecordsRead,
-    /// Whether earlier runs have refused links by limits that were widened since.
-    refused_earlier: bool,
+    /// The configuration of an earlier run that has refused links by limits that were widened since, as JSON.
+    refused_under: Option<String>,
 }
 
 impl Frontier {
@@ -154,7 +154,7 @@ impl Frontier {
             durable: None,
             latest: Time::EPOCH,
             records_read: RecordsRead::default(),
-            refused_earlier: false,
+            refused_under: None,
         })
     }
 

@@ -90,7 +90,7 @@ impl Frontier {
             resemblance: self.clusters.counts(),
             postponed_prefixes,
             closed_prefixes,
-            refused_earlier: self.refused_earlier,
+            refused_earlier: self.refused_under.is_some(),
             saturation: self.sieve.saturation(),
             memory: self.memory_report(),
         }

@@ -146,7 +146,7 @@ fn under(
     let (mut frontier, shelf) = Frontier::decode_state(&state, seen_set, hosts, config, parse, store, sizes)?;
     shelf.continue_from(&restored.shelf);
     frontier.share_memory(config, sizes);
-    frontier.refused_earlier |= options::widened(&restored.config, config).any(|why| frontier.has_refused(why));
+    frontier.note_widened_limits(&restored.config, config)?;
     (restored.frontier, restored.shelf) = (frontier, shelf);
     Ok(restored)
 }

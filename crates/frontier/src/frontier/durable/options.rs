@@ -8,6 +8,7 @@ use sieve::OnSaturation;
 
 use super::super::Frontier;
 use super::OpenError;
+use super::error::StateError;
 use crate::config::FrontierConfig;
 use crate::lease::NotFetched;
 use crate::scope::{MOST_HOPS, Refusal};
@@ -155,7 +156,7 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
 }
 
 /// Returns the refusals of the last run that this one might not make: links that it refused are not offered again.
-pub(super) fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
+fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
     let others = [
         (
             Refusal::HostBudget,
@@ -181,8 +182,22 @@ pub(super) fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl 
 }
 
 impl Frontier {
+    /// Notes whether links were refused that the wanted configuration might accept. When its limits are as narrow again, nothing is missing.
+    pub(super) fn note_widened_limits(
+        &mut self,
+        stored: &FrontierConfig,
+        wanted: &FrontierConfig,
+    ) -> Result<(), StateError> {
+        let earlier = self.refused_under.take();
+        let earlier: Option<FrontierConfig> = earlier.map(|config| serde_json::from_str(&config)).transpose()?;
+        let is_widened = |config: &&FrontierConfig| widened(config, wanted).any(|why| self.has_refused(why));
+        let narrower = earlier.iter().chain([stored]).find(is_widened);
+        self.refused_under = narrower.map(serde_json::to_string).transpose()?;
+        Ok(())
+    }
+
     /// Returns whether a link or a page was ever refused for a reason.
-    pub(super) fn has_refused(&self, why: Refusal) -> bool {
+    fn has_refused(&self, why: Refusal) -> bool {
         let of_pages = match why {
             Refusal::HostBudget => Some(NotFetched::HostBudget),
             Refusal::NearDuplicates => Some(NotFetched::NearDuplicates),

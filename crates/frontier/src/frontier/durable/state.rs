@@ -59,7 +59,7 @@ struct StateRef<'a> {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    refused_earlier: bool,
+    refused_under: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ struct State {
     next_segment: u64,
     latest: Time,
     records_read: RecordsRead,
-    refused_earlier: bool,
+    refused_under: Option<String>,
 }
 
 impl Frontier {
@@ -113,7 +113,7 @@ impl Frontier {
             next_segment,
             latest: self.latest,
             records_read: self.records_read,
-            refused_earlier: self.refused_earlier,
+            refused_under: self.refused_under.as_deref(),
         })?;
         Ok(state)
     }
@@ -161,7 +161,7 @@ impl Frontier {
         frontier.hash = state.hash;
         frontier.latest = state.latest;
         frontier.records_read = state.records_read;
-        frontier.refused_earlier = state.refused_earlier;
+        frontier.refused_under = state.refused_under;
         Ok((frontier, shelf))
     }
 }
