@@ -1,5 +1,6 @@
 //! The body of one answer: received under its cap, then decoded.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frontier::Origin;
@@ -30,12 +31,12 @@ enum Received {
 }
 
 /// Reads the body as far as it comes and may be read, and puts it into `answer`: whatever goes wrong, what was read by then is worth having.
-/// `has_logged` says whether an unannounced end was logged.
+/// `time` is from the start of the request to its deadline. `has_logged` says whether an unannounced end was logged.
 pub(super) async fn read(
     mut from: Answer,
     url: &Url,
     cap: u64,
-    deadline: Instant,
+    time: Range<Instant>,
     answer: &mut Response,
     has_logged: &AtomicBool,
 ) {
@@ -45,7 +46,8 @@ pub(super) async fn read(
         (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
         return;
     };
-    let (received, end) = receive(&mut from, cap, deadline).await;
+    let (received, end) = receive(&mut from, cap, time.end).await;
+    answer.elapsed = time.start.elapsed();
     drop(from);
     // Decoding and parsing run through other code than receiving. So other tasks of this thread, which may receive, go on first, and the
     // processor loads that code less often.

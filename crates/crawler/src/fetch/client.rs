@@ -291,11 +291,14 @@ impl Fetcher for HttpFetcher {
         let mut answer = headers::read(received.status().as_u16(), received.headers());
         answer.cookies_dropped = self.jars.keep(url, received.headers());
         answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
+        answer.elapsed = started.elapsed();
         match self.cap(request.kind, &answer, received.content_length()) {
             None => answer.extent = BodyExtent::Skipped,
-            Some(cap) => body::read(received, url, cap, deadline, &mut answer, &self.has_logged_end).await,
+            Some(cap) => {
+                let time = started..deadline;
+                body::read(received, url, cap, time, &mut answer, &self.has_logged_end).await;
+            }
         }
-        answer.elapsed = started.elapsed();
         Ok(answer)
     }
 }

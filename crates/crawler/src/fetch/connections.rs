@@ -15,7 +15,7 @@ use reqwest::{Client, Proxy, redirect, retry};
 use super::guard::{AddressGuard, Dials, Guarded, Resolver};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::proxy::proxy_of;
-use super::tls::{self, Trust};
+use super::tls;
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -69,12 +69,7 @@ impl Settings {
             return Err(HttpOptionsError::AddressesBehindProxy.into());
         }
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
-        let trust = match (http.accept_any_certificate, starts_secure) {
-            (true, _) => Trust::All,
-            (false, true) => Trust::SystemNow,
-            (false, false) => Trust::System,
-        };
-        let tls = tls::config(trust, config.options().max_memory);
+        let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
         Ok(Self {
             connect_timeout: http.timeout.min(http.connect_timeout),
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),

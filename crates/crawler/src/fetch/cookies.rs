@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cookie_store::{Cookie, CookieStore, RawCookie};
+use cookie_store::{Cookie, CookieStore};
 use frontier::Origin;
 use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
@@ -112,24 +112,20 @@ impl Jars {
         if self.is_unused {
             return 0;
         }
-        let (short, long): (Vec<_>, Vec<_>) = headers
-            .get_all(SET_COOKIE)
-            .iter()
-            .partition(|value| value.len() <= MAX_COOKIE_BYTES);
+        let all = || headers.get_all(SET_COOKIE).iter();
+        let is_short = |value: &&HeaderValue| value.len() <= MAX_COOKIE_BYTES;
+        let mut dropped = all().filter(|value| !is_short(value)).count();
         // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
-        let read = short.into_iter().filter_map(read);
-        let cookies: Vec<_> = read
-            .filter_map(|cookie| Cookie::try_from_raw_cookie(&cookie, url).ok().map(Cookie::into_owned))
-            .collect();
+        let read = |value: &HeaderValue| Cookie::parse(value.to_str().ok()?.to_owned(), url).ok();
+        let cookies: Vec<_> = all().filter(is_short).filter_map(read).collect();
         let (Some(origin), false) = (Origin::of(url), cookies.is_empty()) else {
-            return long.len();
+            return dropped;
         };
         let mut jars = self.lock();
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
-            return long.len() + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
+            return dropped + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }
         let jar = &mut jars.entry(origin).or_insert_with(|| self.first_jar(url)).cookies;
-        let mut dropped = long.len();
         for cookie in cookies {
             if cookie.is_expired() || has_room(jar, &cookie) {
                 let _ = jar.insert(cookie, url);
@@ -198,10 +194,6 @@ fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
 fn store_of(cookies: impl Iterator<Item = Cookie<'static>>) -> CookieStore {
     let Ok(store) = CookieStore::from_cookies(cookies.map(Ok::<_, Infallible>), false);
     store
-}
-
-fn read(value: &HeaderValue) -> Option<RawCookie<'static>> {
-    RawCookie::parse(value.to_str().ok()?.to_owned()).ok()
 }
 
 /// Whether a cookie has room beside all others. The one in whose place it comes is of the same domain and path, too.

@@ -16,35 +16,25 @@ const MEMORY_PER_SERVER: u64 = 1 << 20;
 /// rustls keeps so many sessions of each server.
 const SESSIONS_PER_SERVER: u64 = 8;
 
-/// Whom the user trusts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
-    /// Whom the system trusts. The crawl begins with `https`, and so not without its certificates.
-    SystemNow,
-    /// Whom the system trusts, or nobody if it does not say.
-    System,
-    /// Everybody.
-    All,
-}
-
-/// Makes the settings of TLS for a crawl whose memory has this bound.
+/// Makes the settings of TLS for a crawl whose memory has this bound, and which trusts whom the system trusts, or everybody.
 ///
 /// # Errors
 ///
-/// When the certificates of the system cannot be read, but are needed.
-pub(super) fn config(trust: Trust, max_memory: Option<u64>) -> Result<ClientConfig, Error> {
+/// When the certificates of the system cannot be read, but are needed from the start.
+pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-    let system = match trust {
-        Trust::All => Ok(Arc::new(Unchecked { provider }) as Arc<dyn ServerCertVerifier>),
-        Trust::System | Trust::SystemNow => system_verifier(provider),
+    let system = if trusts_all {
+        Ok(Arc::new(Unchecked { provider }) as Arc<dyn ServerCertVerifier>)
+    } else {
+        system_verifier(provider)
     };
     let mut config = match system {
         Ok(verifier) => builder
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth(),
-        Err(why) if trust == Trust::SystemNow => return Err(why),
+        Err(why) if needed_now => return Err(why),
         Err(why) => {
             log::warn!(
                 target: "crawler::fetch",
