@@ -178,9 +178,10 @@ fn only_the_engine_and_the_client_use_tasks_and_timers() {
     let allowed = [
         "engine.rs",
         "engine/clock.rs",
+        "engine/commits.rs",
         "engine/fetch_task.rs",
         "engine/ledger.rs",
-        "engine/saving.rs",
+        "engine/plan.rs",
         "engine/stop.rs",
         "fetch/address_cache.rs",
         "fetch/body.rs",
