@@ -75,8 +75,6 @@ STATES = [
     ["--memory", "256MiB"],
 ]
 SYNC_INTERVAL = "50ms"
-# An archive has such a name until its first record is synced.
-BEGUN_ARCHIVES = ".crawler-warc-*"
 # A call that renames a file, as strace prints it.
 RENAMED = r' *rename.*?"([^"]*)".*?"([^"]*)"'
 # The call that fails is one of so many of its kind, in each thread.
@@ -265,8 +263,6 @@ def check(arguments, number, moments, max_kills, work, server):
                 broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
 
     archives = sorted(files.folder.glob("all*.warc.gz"))
-    if begun := sorted(file.name for file in files.folder.glob(BEGUN_ARCHIVES)):
-        broken.append(f"archives that were begun are left: {', '.join(begun)}")
     warcio = subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], capture_output=True) if HAS_WARCIO else None
     if warcio and warcio.returncode != 0:
         broken.append(f"warcio refuses an archive: {warcio.stdout.decode()[-300:]}")
@@ -327,7 +323,7 @@ class Power:
         self.before = {path: path.stat().st_size for path in self.found()}
 
     def found(self):
-        archives = [*self.folder.glob("all*.warc.gz"), *self.folder.glob(BEGUN_ARCHIVES)]
+        archives = self.folder.glob("all*.warc.gz")
         return [path for path in [*self.paths, *archives] if path.is_file()]
 
     def synced(self):

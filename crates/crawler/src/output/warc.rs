@@ -211,8 +211,6 @@ struct Writer {
     name: Option<String>,
     series: Series,
     info: Info,
-    /// Whether the first record of the crawl is written.
-    has_begun: bool,
     payloads: Payloads,
     responses: u64,
     revisits: u64,
@@ -223,7 +221,6 @@ struct Writer {
 struct SavedArchive {
     series_id: String,
     number: u32,
-    has_begun: bool,
 }
 
 impl Writer {
@@ -232,7 +229,6 @@ impl Writer {
             name: None,
             info: Info::new(options, series_id, series.number()),
             series,
-            has_begun: false,
             payloads: Payloads::default(),
             responses: 0,
             revisits: 0,
@@ -246,9 +242,7 @@ impl Writer {
         let (path, max) = (&options.path, options.max_file_bytes);
         let id_of = |number| id_of_file(series_id, number);
         let series = Series::reopen(path, max, archive.number, &saved.file, id_of)?;
-        let mut writer = Self::new(series, options, series_id);
-        writer.has_begun = archive.has_begun;
-        Ok(writer)
+        Ok(Self::new(series, options, series_id))
     }
 
     fn run(&mut self, jobs: &Receiver<Job>) -> io::Result<()> {
@@ -281,7 +275,6 @@ impl Writer {
         let archive = SavedArchive {
             series_id: self.info.series_id.to_string(),
             number,
-            has_begun: self.has_begun,
         };
         Ok(Some(SavedOutput {
             name: name.clone(),
@@ -294,12 +287,10 @@ impl Writer {
         self.series.path()
     }
 
-    /// Writes the first record, at the end of the first file.
+    /// Writes the first record of the first file.
     fn begin(&mut self) -> io::Result<()> {
         let record = self.info.record(self.series.path());
-        self.series.write(&[record.bytes()])?;
-        self.has_begun = true;
-        Ok(())
+        self.series.write(&[record.bytes()])
     }
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {
@@ -309,8 +300,7 @@ impl Writer {
                 info.describe_file(number);
                 info.record(path)
             })?;
-            self.has_begun = true;
-        } else if !self.has_begun {
+        } else if self.series.is_empty() {
             self.begin()?;
         }
         let digest = payloads::payload_digest(capture);

@@ -119,6 +119,11 @@ impl Series {
         self.number
     }
 
+    /// Returns whether the last file has no record.
+    pub(super) fn is_empty(&self) -> bool {
+        self.file.is_empty()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.max_file_bytes.is_some_and(|max| self.file.len() >= max.get())
     }
