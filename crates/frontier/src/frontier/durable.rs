@@ -2,7 +2,7 @@
 //!
 //! A frontier depends on nothing but its configuration and the calls that have changed it. So a directory holds
 //!
-//! * a **checkpoint**: the whole state after some call, in parts; hosts that have not changed are in parts of earlier ones;
+//! * a **checkpoint**: the whole state after some call, in parts;
 //! * the **journal**: the calls since, one row for each [`persist`](Frontier::persist);
 //! * **records**: what became of each page, for people and tools.
 //!
@@ -11,7 +11,7 @@
 //!
 //! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
 //! wholly or not at all. When the journal has its share of the length of the checkpoint, the next one is written: the state is copied at
-//! once, and the copy goes to the store in slices, one with each row. What it replaces is removed in slices after the last one.
+//! once, and the copy goes to the store in slices, one with each row. The commit that finishes it removes what it replaces.
 
 mod calls;
 mod checkpoint;
