@@ -101,7 +101,8 @@ fn a_page_of_links_in_broken_tables_does_not_flood_the_log() {
     let body = format!("<a href=/first></a><table>{links}</table>");
     let seed = site_of(move |path| (path == "/").then(|| body.clone()));
     let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/tables.jsonl");
-    let quick = ["--delay", "0", "--output", pages, &seed];
+    // Selected fields are read from a tree.
+    let quick = ["--delay", "0", "--select", "link=a", "--output", pages, &seed];
     let lines = |options: &[&str]| {
         let output = crawler(&[options, &quick].concat()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -280,7 +281,6 @@ fn runs() -> Vec<Output> {
     ]
     .concat();
     let begun = crawler(&with_state).output().unwrap();
-    break_log(Path::new(&state));
     let ended_state = file("ended-state");
     let _ = fs::remove_dir_all(&ended_state);
     let without_answer = [&json[..], &["--state", &ended_state, "http://127.0.0.1:1/"]].concat();
@@ -318,57 +318,54 @@ fn runs() -> Vec<Output> {
     ended.chain([begun, unanswered, signalled()]).chain(back).collect()
 }
 
-/// Runs a crawl again whose last commit was not synced before the system was started anew, and whose output may be lost.
+/// Kills a crawl long after its last sync, and runs it again as after a start of the system, which may have lost the output.
 fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
     let folder = env!("CARGO_TARGET_TMPDIR");
     let state = format!("{folder}/started-{is_output_lost}");
     let pages = format!("{state}.jsonl");
     let _ = fs::remove_dir_all(&state);
-    let arguments = [
-        "--log-format",
-        "json",
-        "--state",
-        &state,
-        "-o",
-        &pages,
-        "--max-time",
-        "0",
-        "http://127.0.0.1:1/",
-    ];
-    crawler(&arguments).output().unwrap();
-    let mut database = rusqlite::Connection::open(Path::new(&state).join("frontier.sqlite")).unwrap();
-    // The commit stays in the log.
-    let config = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    database.set_db_config(config, true).unwrap();
-    let change = database.transaction().unwrap();
-    for sql in [
-        "UPDATE status SET value = 'another' WHERE name = 'system_start'",
-        "UPDATE spaces SET \"commit\" = 1 + (SELECT max(\"commit\") FROM spaces) WHERE space = 'meta'",
-    ] {
-        change.execute(sql, []).unwrap();
-    }
-    change.commit().unwrap();
-    drop(database);
+    let seed = site_of(|path| {
+        let links: String = (0..100).map(|at| format!("<a href=/{at}>x</a>")).collect();
+        (path != "/robots.txt").then_some(links)
+    });
+    let arguments = ["--log-format", "json", "--state", &state, "-o", &pages, &seed];
+    let seldom_synced = ["-v", "--delay", "20ms", "--sync-interval", "1h"];
+    let mut child = crawler(&[&arguments[..], &seldom_synced].concat()).spawn().unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let fetched = log.map_while(Result::ok).filter(|line| line.contains("crawler::pages"));
+    assert_eq!(fetched.take(20).count(), 20);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    start_system_anew(Path::new(&state));
     if is_output_lost {
         fs::remove_file(&pages).unwrap();
     }
-    crawler(&arguments).output().unwrap()
+    crawler(&[&arguments[..], &["--max-time", "0"]].concat())
+        .output()
+        .unwrap()
 }
 
-/// Leaves a log with a wrong byte before commits that are intact.
-fn break_log(state: &Path) {
-    let database = state.join("frontier.sqlite");
-    let log = state.join("frontier.sqlite-wal");
-    let connection = rusqlite::Connection::open(&database).unwrap();
-    for value in ["a", "b", "c"] {
-        let sql = "INSERT OR REPLACE INTO status(name, value) VALUES ('test', ?1)";
-        connection.execute(sql, [value]).unwrap();
-    }
-    let (as_it_is, mut commits) = (fs::read(&database).unwrap(), fs::read(&log).unwrap());
-    connection.close().unwrap();
-    commits[32 + 24 + 1000] ^= 1;
-    fs::write(database, as_it_is).unwrap();
-    fs::write(log, commits).unwrap();
+/// Lets the last sync be one of another start of the system.
+fn start_system_anew(state: &Path) {
+    let database = rusqlite::Connection::open(state.join("frontier.sqlite")).unwrap();
+    let row = "SELECT seal, value FROM meta WHERE key = 3";
+    let (old, mut value): (i64, Vec<u8>) = database
+        .query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let at = value.len() - start.trim().len();
+    assert!(value.ends_with(start.trim().as_bytes()));
+    value[at..].fill(b'x');
+    let place = [&[0], &3_u64.to_le_bytes()[..]].concat();
+    let seal = xxhash_rust::xxh3::xxh3_64(&[place, value.clone()].concat()).cast_signed();
+    let change = "UPDATE meta SET seal = ?1, value = ?2 WHERE key = 3";
+    database.execute(change, (seal, value)).unwrap();
+    let seals: i64 = database
+        .query_row("SELECT seals FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
+        .unwrap();
+    let seals = seals.wrapping_sub(old).wrapping_add(seal);
+    let change = "UPDATE spaces SET seals = ?1 WHERE space = 'meta'";
+    assert_eq!(database.execute(change, [seals]).unwrap(), 1);
 }
 
 /// Runs the demo, requests a status line, and stops it.
