@@ -4,14 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use frontier::Frontier;
+use frontier::Directory;
 use frontier::durable::{Exported, RepairOutcome, RepairReport};
 
 use crate::error::StartError;
 use crate::saved_rules::{RULES_FILE, SavedRules, check_database, parse_robots};
 use crate::state::{FETCHER_FILE, StateError};
 
-/// Repairs the state directory of a crawl, as [`Frontier::repair`] does, and sets aside what is damaged beside the frontier: the next run makes
+/// Repairs the state directory of a crawl, as [`Directory::repair`] does, and sets aside what is damaged beside the frontier: the next run makes
 /// it again, but for cookies. Returns what became of the frontier, and the names that these files have now.
 ///
 /// # Errors
@@ -19,7 +19,7 @@ use crate::state::{FETCHER_FILE, StateError};
 /// A directory without a crawl, in use, of another version, or of which nothing can be read; a disk that is full or cannot be read.
 pub fn repair(dir: &Path, export: &mut dyn FnMut(Exported<'_>)) -> Result<(RepairReport, Vec<PathBuf>), StartError> {
     check_database(dir)?;
-    let report = Frontier::repair(dir, &parse_robots, export)?;
+    let report = Directory::new(dir).repair(&parse_robots, export)?;
     let mut aside = Vec::new();
     if report.outcome != RepairOutcome::Exported {
         if SavedRules::read(dir).is_err() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use frontier::{CanonicalUrl, Canonicalizer, Frontier, FrontierConfig, NotCrawlable, PageRecord, Time};
+use frontier::{CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, NotCrawlable, PageRecord, Time};
 
 use crate::config::with_scheme;
 use crate::error::StartError;
@@ -39,9 +39,9 @@ impl SavedCrawl {
     pub fn read(dir: &Path) -> Result<Self, StartError> {
         check_database(dir)?;
         let rules = SavedRules::read(dir)?.unwrap_or_default();
-        let stored = Frontier::stored_config(dir)?;
+        let stored = Directory::new(dir).config()?;
         let robots_name = stored.map(|config| config.robots_name).unwrap_or_default();
-        let opened = Frontier::read(dir, parse_robots(&robots_name))?;
+        let opened = Directory::new(dir).read(parse_robots(&robots_name))?;
         let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
         let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
         let saved_at = state.as_ref().map(|state| state.commit.time);
@@ -71,7 +71,7 @@ impl SavedCrawl {
     /// A directory without a crawl, or one that cannot be read or is damaged.
     pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), StartError> {
         check_database(dir)?;
-        Ok(Frontier::read_records(dir, visit)?)
+        Ok(Directory::new(dir).read_records(visit)?)
     }
 
     /// Makes a URL canonical as the crawl does. A host without a scheme gets one, as a seed does.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frontier::canonical::Rules;
-use frontier::{Canonicalizer, Frontier, ParseRules};
+use frontier::{Canonicalizer, Directory, ParseRules};
 use serde::{Deserialize, Serialize};
 
 use crate::config::CrawlConfig;
@@ -20,7 +20,7 @@ pub(crate) const RULES_FILE: &str = "rules.json";
 
 /// Checks that a directory with rules has a database: they are written when it is there. Outputs of its crawl must not be begun anew.
 pub(crate) fn check_database(state: &Path) -> Result<(), StateError> {
-    if state.join(RULES_FILE).exists() && Frontier::is_missing(state) {
+    if state.join(RULES_FILE).exists() && Directory::new(state).is_missing() {
         return Err(StateError::NoDatabase { dir: state.to_owned() });
     }
     Ok(())

@@ -120,10 +120,13 @@ pub struct FrontierConfig {
     /// counts from its first page or sitemap on, whatever else is known of it. One that was forgotten counts again when it returns;
     /// that takes more than 10 000 hosts, or half of [`max_hosts`](Self::max_hosts), and the lifetime of its robots.txt.
     pub max_hosts_per_site: Option<NonZeroU32>,
-    /// Near-duplicates of one page, per [path prefix](crate::path_prefix) and per site. Beyond this number, the pages there are
-    /// postponed: they wait behind everything else of the crawl. `None` for no limit.
+    /// Near-duplicates of one page, per path prefix and per site. Beyond this number, the pages there are postponed: they wait behind
+    /// everything else of the crawl. `None` for no limit.
+    ///
+    /// A path prefix is what the URLs of a crawler trap share: all queries of a path (`/list?`), all parameters of one (`/list;`), all
+    /// numbers in a place (`/calendar/#/#/`), or the pages of a directory, without those of the directories in it (`/api/*`).
     pub max_near_duplicates: Option<NonZeroU32>,
-    /// Near-duplicates of one page, per [path prefix](crate::path_prefix) and per site, beyond which new links are refused. `None`
+    /// Near-duplicates of one page, per path prefix and per site, beyond which new links are refused. `None`
     /// for no limit: then a site that generates pages has no end.
     pub max_near_duplicates_in_all: Option<NonZeroU32>,
     /// One page in this many is compared with others. Once a site seems to have as many near-duplicates as a limit allows, all its
@@ -136,7 +139,7 @@ pub struct FrontierConfig {
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
     /// The name by which the caller reads robots.txt files (RFC 9309, section 2.2.1). The frontier stores it with the state and does not
-    /// use it: who reads the state makes the same rules by it (`Frontier::stored_config`). It may change between two runs.
+    /// use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
     pub robots_name: String,
     /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
     /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to

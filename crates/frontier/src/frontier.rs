@@ -42,7 +42,7 @@ pub enum FrontierError {
     /// The changes cannot be saved. The text says why, and what to do.
     #[error("{0}")]
     NotSaved(Box<str>),
-    /// What was read of the directory is not what was written. The text says where. `Frontier::repair` (feature `durable`) goes back to the last whole state.
+    /// What was read of the directory is not what was written. The text says where. `Directory::repair` (feature `durable`) goes back to the last whole state.
     #[error("{0}")]
     Damaged(Box<str>),
     /// A part of a queue cannot be read from the directory.
@@ -130,7 +130,7 @@ impl Frontier {
     /// # Errors
     ///
     /// An invalid pattern of the scope.
-    pub fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
+    pub(crate) fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
         let hash = KeyedHash::with_secret_of(&config.hashing);
         let queues = HostQueues::new(Self::host_rules(&config), Traps::new(&config, hash));
         Ok(Self {
@@ -225,7 +225,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
-        if self.is_durable() && settlements.iter().any(Settlement::has_rules_without_text) {
+        if self.durable.is_some() && settlements.iter().any(Settlement::has_rules_without_text) {
             return Err(FrontierError::RulesWithoutText);
         }
         self.commit(|frontier| frontier.settle_and_record(settlements, now))

@@ -43,7 +43,7 @@
 //! ```
 //!
 //! A [`Frontier`] takes [links](Link) and returns [leases](Lease). It drops links that were seen, refuses links outside the
-//! [scope](scope::Scope), and queues the rest per host. It obeys robots.txt, keeps a delay between two requests to a host, retries
+//! [scope](mod@scope), and queues the rest per host. It obeys robots.txt, keeps a delay between two requests to a host, retries
 //! failed requests, and ends a crawl that a site would make endless. You fetch, parse and sleep.
 //!
 //! # What it is
@@ -161,8 +161,11 @@ pub use entry::{Entry, Metadata, Purpose};
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
+#[cfg(feature = "durable")]
 #[doc(inline)]
-pub use frontier::durable::{self, OpenError, Opened, PageEnd, PageRecord};
+pub use frontier::durable::Directory;
+#[doc(inline)]
+pub use frontier::durable::{self, OpenError, Opened, PageEnd, PageRecord, SaveStatus};
 #[doc(inline)]
 pub use frontier::{Frontier, FrontierError};
 #[doc(inline)]
@@ -184,6 +187,6 @@ pub use store::{LockHolder, StoreError};
 #[doc(inline)]
 pub use time::Time;
 #[doc(inline)]
-pub use traps::{ResemblanceCounts, path_prefix};
+pub use traps::ResemblanceCounts;
 #[doc(inline)]
 pub use url::{CanonicalUrl, HostKey, Origin};

@@ -1,10 +1,11 @@
 //! The scope of a crawl: which links are followed, and why others are refused.
 //!
-//! A [`Scope`] checks one [`Link`] at a time and remembers its seeds only. Budgets, queues and the state of hosts are checked
-//! elsewhere. The scope is checked before the seen-set, so that a refused URL is not marked as seen.
+//! It is checked for one [`Link`] at a time; budgets, queues and the state of hosts are checked elsewhere. The scope is checked before the seen-set, so that a refused URL is not marked as seen.
 
 mod reach;
 mod refusal;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +18,6 @@ pub(crate) use reach::Reached;
 pub use refusal::Refusal;
 
 use crate::link::Link;
-
 use crate::url::{CanonicalUrl, Origin, host_name};
 
 /// Default of [`ScopeConfig::max_url_bytes`].
@@ -94,7 +94,7 @@ impl FromStr for Reach {
     }
 }
 
-/// The configuration of a [`Scope`].
+/// What may be crawled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScopeConfig {
@@ -158,7 +158,7 @@ pub enum ScopeError {
 
 /// Checks links against the seeds and the [`ScopeConfig`].
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub(crate) struct Scope {
     reached: Reached,
     include: Option<RegexSet>,
     exclude: Option<RegexSet>,
@@ -175,7 +175,7 @@ impl Scope {
     /// # Errors
     ///
     /// A pattern that cannot be used. The error names it and the reason.
-    pub fn new(config: ScopeConfig) -> Result<Self, ScopeError> {
+    pub(crate) fn new(config: ScopeConfig) -> Result<Self, ScopeError> {
         Ok(Self {
             reached: Reached::new(config.reach),
             include: compile("include", &config.include)?,
@@ -189,7 +189,7 @@ impl Scope {
     }
 
     /// Adds a seed, or the target of a redirected seed, to the reach.
-    pub fn add_seed(&mut self, url: &CanonicalUrl) {
+    pub(crate) fn add_seed(&mut self, url: &CanonicalUrl) {
         self.reached.add(url);
     }
 
@@ -203,7 +203,7 @@ impl Scope {
     }
 
     /// Returns whether a URL is in reach of a seed. Other rules are not checked.
-    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
+    pub(crate) fn reaches(&self, url: &CanonicalUrl) -> bool {
         self.reached.judge(url).is_ok()
     }
 
@@ -220,7 +220,7 @@ impl Scope {
     /// # Errors
     ///
     /// The first reason against it.
-    pub fn judge(&self, link: &Link) -> Result<(), Refusal> {
+    pub(crate) fn judge(&self, link: &Link) -> Result<(), Refusal> {
         if link.url.url().as_str().len() > self.max_url_bytes {
             return Err(Refusal::UrlTooLong);
         }

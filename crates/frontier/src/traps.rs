@@ -14,7 +14,6 @@ use std::num::NonZeroU32;
 pub(crate) use clusters::Clusters;
 pub use clusters::ResemblanceCounts;
 pub(crate) use near_duplicates::{ClusterMember, LinkTreatment};
-pub use path_prefix::path_prefix;
 pub(crate) use redirect_loops::RedirectLoops;
 
 use frequent_items::FrequentItems;

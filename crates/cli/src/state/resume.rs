@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 use clap::parser::ValueSource;
-use frontier::Frontier;
+use frontier::Directory;
 use serde::{Deserialize, Serialize};
 
 use crate::config_file::{self, ConfigFileError};
@@ -79,7 +79,7 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
         return Err(ArgumentsError::OtherState { dir });
     }
     let kept = kept_arguments(&dir)?;
-    if Frontier::is_missing(&dir) {
+    if Directory::new(&dir).is_missing() {
         return Err(ArgumentsError::NoDatabase { dir });
     }
     let given = Given::read(&kept).ok_or(ArgumentsError::NotText)?;

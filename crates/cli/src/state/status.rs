@@ -7,7 +7,7 @@ use std::path::Path;
 use bytesize::ByteSize;
 use crawler::summary::{Rows, counted, grouped};
 use crawler::{Ending, SavedCrawl};
-use frontier::{AwayReport, Frontier, LockHolder, Time};
+use frontier::{AwayReport, Directory, LockHolder, Time};
 use serde_json::{Value, json};
 
 use super::text::{duration, rfc3339};
@@ -51,7 +51,7 @@ impl<'a> Status<'a> {
             dir,
             crawl,
             away,
-            holder: Frontier::lock_holder(dir)?,
+            holder: Directory::new(dir).lock_holder()?,
             disk_bytes: bytes_in(dir),
             now: now(),
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawler::SavedCrawl;
 use crawler::summary::{Rows, counted, grouped};
-use frontier::{CanonicalUrl, Frontier, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
+use frontier::{CanonicalUrl, Directory, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
@@ -25,7 +25,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     let place = crawl.frontier.place_in_queue(&url);
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
-    let is_running = Frontier::lock_holder(&args.dir)? != LockHolder::Nobody;
+    let is_running = Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
     let ended = match &why {
@@ -60,7 +60,7 @@ impl Ended {
     /// Finds the record of a key. Cost: a look at all records.
     fn find(dir: &Path, key: &str) -> Result<Option<Self>, StateFailure> {
         let mut found = None;
-        Frontier::read_records(dir, &mut |record| {
+        Directory::new(dir).read_records(&mut |record| {
             let record_key = record.key.as_ref().unwrap_or(&record.url);
             if record_key == key {
                 found = Some(Self {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use frontier::{Frontier, FrontierConfig, OpenError, Opened};
+use frontier::{Directory, Frontier, FrontierConfig, OpenError, Opened};
 
 use super::Crawl;
 use crate::config::CrawlConfig;
@@ -164,7 +164,7 @@ fn open_frontier(config: &CrawlConfig, state: &Path) -> Result<Opened, StartErro
         Frontier::open(state, options, clock.next_millisecond(), parse_robots(robots_name))
     };
     let mut for_new_links = Vec::new();
-    let last_name = Frontier::stored_config(state)?.map(|config| config.robots_name);
+    let last_name = Directory::new(state).config()?.map(|config| config.robots_name);
     if let Some(last_name) = last_name.filter(|last| last != config.product_token()) {
         // The calls of the journal can be made again by the name of the last run only. A checkpoint ends the journal.
         let mut opened = open(&last_name)?;

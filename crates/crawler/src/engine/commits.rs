@@ -115,8 +115,8 @@ impl<S: Fetcher> Run<S> {
     /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
     pub(super) fn sync_due(&self) -> Option<Instant> {
         let has_unsynced = self.commits.as_ref().is_some_and(|commits| commits.has_unsynced);
-        let due = has_unsynced.then(|| self.frontier.next_sync())??;
-        Some(self.clock.instant_of(due))
+        let status = self.frontier.save_status().filter(|_| has_unsynced)?;
+        Some(self.clock.instant_of(status.next_sync))
     }
 
     /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before
@@ -153,12 +153,12 @@ impl<S: Fetcher> Run<S> {
 
     /// Commits all changes since the last call. Requests of held leases may start after it only.
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
-        let Some(mut commits) = self.commits.take() else {
+        let (Some(mut commits), Some(status)) = (self.commits.take(), self.frontier.save_status()) else {
             return Ok(());
         };
         let now = self.clock.now();
-        let sync = self.frontier.is_sync_due(now);
-        if self.frontier.has_unsaved() || sync && commits.has_unsynced {
+        let sync = status.is_sync_due(now);
+        if status.has_unsaved || sync && commits.has_unsynced {
             self.observers.save(sync, &mut commits.saved.outputs)?;
             if sync {
                 commits.saved.note_synced();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use frontier::Frontier;
+use frontier::Directory;
 
 use crate::error::StartError;
 use crate::output::OutputFile;
@@ -11,7 +11,7 @@ use crate::state::{CrawlState, StateError};
 
 /// Goes back to the last sync if the outputs lack what was written since. Otherwise makes sure that they do not lose it from now on.
 pub(crate) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError> {
-    let unsynced = Frontier::unsynced(state)?;
+    let unsynced = Directory::new(state).unsynced()?;
     // An empty attachment is from a run that ended before its first commit.
     let Some(unsynced) = unsynced.filter(|unsynced| !unsynced.attachment.is_empty()) else {
         return Ok(());
@@ -23,7 +23,7 @@ pub(crate) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError
     }
     let are_lost = unsynced.is_system_restarted || !last.iter().all(|file| file.is_intact());
     if are_lost && saved.synced.iter().all(SavedFile::is_intact) {
-        let commits = Frontier::discard_unsynced(state)?;
+        let commits = Directory::new(state).discard_unsynced()?;
         if commits > 0 {
             let shown = state.display();
             // Now: if the crawl does not start after all, the next one does not know.

@@ -122,7 +122,7 @@ impl<S: Fetcher> Run<S> {
     /// Commits, and starts the requests that have waited for it, if it is time to. Returns when the next commit or sync is due.
     fn commit_when_due(&mut self) -> Result<Wake, CrawlError> {
         let are_all_taken = self.free_requests() == 0;
-        let can_wait = self.ending().is_none() && self.frontier.has_unsaved();
+        let can_wait = self.ending().is_none() && self.frontier.save_status().is_some_and(|status| status.has_unsaved);
         let in_flight = self.ledger.len();
         let commits = self.commits.as_mut().filter(|_| can_wait);
         if let Some(due) = commits.and_then(|commits| commits.can_wait_until(in_flight, are_all_taken)) {

@@ -51,6 +51,8 @@ use std::time::Duration;
 pub use crate::store::{LockHolder, StoreError};
 use calls::Call;
 use checkpoint::Checkpointer;
+#[cfg(feature = "durable")]
+pub use directory::Directory;
 pub use due::Requeued;
 pub use error::OpenError;
 pub use open::Opened;
@@ -75,6 +77,25 @@ pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Calls that have changed nothing are saved once they take this many bytes.
 const MAX_IDLE_BYTES: usize = 64 << 10;
+
+/// What the next [`persist`](Frontier::persist) has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SaveStatus {
+    /// Whether something has changed since the last one.
+    pub has_unsaved: bool,
+    /// From when on it syncs the store at the latest.
+    pub next_sync: Time,
+    is_checkpoint_waiting: bool,
+}
+
+impl SaveStatus {
+    /// Returns whether it will sync the store at this time: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
+    /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
+    pub fn is_sync_due(self, now: Time) -> bool {
+        now >= self.next_sync || self.is_checkpoint_waiting
+    }
+}
 
 /// What makes a frontier durable.
 #[derive(Debug)]
@@ -124,12 +145,12 @@ impl Durable {
         append(call, &mut self.calls).map_err(|error| FrontierError::not_saved(&error))
     }
 
-    fn is_sync_due(&self, now: Time) -> bool {
-        now >= self.next_sync() || self.checkpointer.waits_for_sync()
-    }
-
-    fn next_sync(&self) -> Time {
-        self.last_sync + self.sync_interval
+    fn save_status(&self) -> SaveStatus {
+        SaveStatus {
+            has_unsaved: self.has_unsaved,
+            next_sync: self.last_sync + self.sync_interval,
+            is_checkpoint_waiting: self.checkpointer.waits_for_sync(),
+        }
     }
 
     /// Fails if something that decides could not be read.
@@ -167,25 +188,9 @@ impl Frontier {
         }
     }
 
-    /// Returns whether the next [`persist`](Self::persist) will sync the store: the interval has passed, or a checkpoint waits for it. Sync what
-    /// belongs to the attachment first: after a power cut, `discard_unsynced` goes back to such a commit.
-    pub fn is_sync_due(&self, now: Time) -> bool {
-        self.durable.as_ref().is_some_and(|durable| durable.is_sync_due(now))
-    }
-
-    /// Returns from when on a [`persist`](Self::persist) syncs the store at the latest; `None` in memory.
-    pub fn next_sync(&self) -> Option<Time> {
-        self.durable.as_ref().map(|durable| durable.next_sync())
-    }
-
-    /// Returns whether the frontier was opened from a directory.
-    pub fn is_durable(&self) -> bool {
-        self.durable.is_some()
-    }
-
-    /// Returns whether something has changed since the last [`persist`](Self::persist).
-    pub fn has_unsaved(&self) -> bool {
-        self.durable.as_ref().is_some_and(|durable| durable.has_unsaved)
+    /// Returns what the next [`persist`](Self::persist) has to do; `None` in memory.
+    pub fn save_status(&self) -> Option<SaveStatus> {
+        self.durable.as_ref().map(|durable| durable.save_status())
     }
 
     /// Fails if a segment of a queue, a host, or a part of the keys could not be read.

@@ -2,7 +2,7 @@
 //!
 //! [`Clusters`](super::clusters::Clusters) finds the clusters; this module applies the limits. It counts the members of a cluster
 //!
-//! * per [path prefix](crate::path_prefix). Beyond the first limit the prefix is **postponed**: its queued and later pages wait behind
+//! * per [path prefix](path_prefix). Beyond the first limit the prefix is **postponed**: its queued and later pages wait behind
 //!   everything else of the crawl. Beyond the second limit it is **closed**: links to it are refused and its queued pages dropped.
 //!   That ends calendars, session identifiers and faceted search, while a catalogue of similar pages is fetched completely.
 //! * per site, with the same two limits, for the links of the members. That ends sites that answer every URL with the same page,

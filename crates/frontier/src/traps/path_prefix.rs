@@ -1,4 +1,4 @@
-//! The path prefix of a URL: what the URLs of a crawler trap share.
+//! The path prefix of a URL.
 
 /// Returns the path prefix of a URL: what the URLs of a crawler trap share, and few other URLs do.
 ///
@@ -11,7 +11,7 @@
 ///
 /// A path segment with a digit stands for all such segments; digits of percent-escapes do not count. A prefix does not include the
 /// directories below it, because documentation has many similar pages in different directories.
-pub fn path_prefix(url: &str) -> String {
+pub(super) fn path_prefix(url: &str) -> String {
     let path_at = url
         .find("://")
         .map_or(0, |at| at + 3 + url[at + 3..].find('/').unwrap_or(url.len() - at - 3));

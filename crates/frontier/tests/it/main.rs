@@ -26,6 +26,5 @@ mod random_walks;
 mod redirects;
 mod reference;
 mod robots_rules;
-mod scope;
 mod sitemaps;
 mod why;

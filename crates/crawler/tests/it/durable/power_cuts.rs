@@ -350,7 +350,7 @@ fn what_a_killed_run_has_not_synced_is_synced_by_one_that_only_waits() {
     };
     let crawl = with_outputs(open(&folder, &site, slow(seldom_synced())).unwrap(), &folder);
     assert!(run(crawl, Duration::from_secs(3700)).is_none());
-    let unsynced = || frontier::Frontier::unsynced(&folder.state()).unwrap();
+    let unsynced = || frontier::Directory::new(&folder.state()).unsynced().unwrap();
     assert!(unsynced().is_some());
     let requests = site.count();
     let crawl = with_outputs(open(&folder, &site, slow(options())).unwrap(), &folder);

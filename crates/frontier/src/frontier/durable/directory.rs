@@ -20,7 +20,7 @@ impl Frontier {
     /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
     /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
     /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
-    /// [`stored_config`](Self::stored_config) has the name for it. To read them by another name, open the directory by the stored one first,
+    /// [`Directory::config`] has the name for it. To read them by another name, open the directory by the stored one first,
     /// and make a [`checkpoint`](Self::checkpoint).
     ///
     /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
@@ -63,34 +63,45 @@ impl Frontier {
         let store = SqliteStore::open(dir)?;
         open::open(Box::new(store), config, now, &parse, SIZES)
     }
+}
 
-    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Self::persist). The copy is in
+/// The directory of a durable frontier, closed or in use: what it says of the frontier, and how it is mended. [`Frontier::open`] opens it.
+#[derive(Debug, Clone, Copy)]
+pub struct Directory<'d>(pub(super) &'d Path);
+
+impl<'d> Directory<'d> {
+    /// Names a directory, which need not be there.
+    pub fn new(path: &'d Path) -> Self {
+        Self(path)
+    }
+
+    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Frontier::persist). The copy is in
     /// memory: nothing that is done to it reaches the directory.
     ///
     /// # Errors
     ///
     /// A directory without a frontier, or one that cannot be read or is damaged; [`OpenError::NotBegun`] before the first is saved.
-    pub fn read(dir: &Path, parse: ParseRules) -> Result<Opened, OpenError> {
-        let store = SqliteStore::open_read_only(dir)?;
+    pub fn read(self, parse: ParseRules) -> Result<Opened, OpenError> {
+        let store = SqliteStore::open_read_only(self.0)?;
         open::read(Box::new(store), &parse)
     }
 
-    /// Reads the configuration of the last run from a directory, without the rest of the state; `None` if there is no frontier.
+    /// Reads the configuration of the last run, without the rest of the state; `None` if there is no frontier.
     ///
     /// # Errors
     ///
     /// A directory that cannot be read or is damaged.
-    pub fn stored_config(dir: &Path) -> Result<Option<FrontierConfig>, OpenError> {
-        match SqliteStore::open_read_only(dir) {
+    pub fn config(self) -> Result<Option<FrontierConfig>, OpenError> {
+        match SqliteStore::open_read_only(self.0) {
             Ok(store) => Ok(restore::manifest(&store)?.map(|(_, config)| config)),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`open`](Self::open) begins one there.
-    pub fn is_missing(dir: &Path) -> bool {
-        crate::store::has_none(dir)
+    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`Frontier::open`] begins one there.
+    pub fn is_missing(self) -> bool {
+        crate::store::has_none(self.0)
     }
 
     /// Says whether a process has a directory open. It is the state of this moment: the next moment may be different.
@@ -100,21 +111,21 @@ impl Frontier {
     /// # Errors
     ///
     /// A lock that cannot be read.
-    pub fn lock_holder(dir: &Path) -> Result<LockHolder, OpenError> {
-        Ok(LockHolder::of(dir)?)
+    pub fn lock_holder(self) -> Result<LockHolder, OpenError> {
+        Ok(LockHolder::of(self.0)?)
     }
 
-    /// Returns the commits of a directory since the last synced one; `None` if there are none, or there is no frontier.
+    /// Returns the commits since the last synced one; `None` if there are none, or there is no frontier.
     ///
     /// After a power cut, the directory may have commits whose outputs are lost: the system writes what was not synced in any order. Compare the
     /// outputs with the attachment. If they lack something, [`discard_unsynced`](Self::discard_unsynced) goes back to the last sync, before
-    /// which the outputs were synced. If they do not, sync them before [`open`](Self::open): opening may sync the directory.
+    /// which the outputs were synced. If they do not, sync them before [`Frontier::open`]: opening may sync the directory.
     ///
     /// # Errors
     ///
     /// A directory that cannot be read or is damaged.
-    pub fn unsynced(dir: &Path) -> Result<Option<Unsynced>, OpenError> {
-        match SqliteStore::open_unchecked(dir) {
+    pub fn unsynced(self) -> Result<Option<Unsynced>, OpenError> {
+        match SqliteStore::open_unchecked(self.0) {
             Ok(store) => unsynced::unsynced(&store),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -126,8 +137,8 @@ impl Frontier {
     /// # Errors
     ///
     /// A directory that is open, cannot be read or written, or is damaged.
-    pub fn discard_unsynced(dir: &Path) -> Result<u64, OpenError> {
-        unsynced::discard(&mut SqliteStore::open(dir)?)
+    pub fn discard_unsynced(self) -> Result<u64, OpenError> {
+        unsynced::discard(&mut SqliteStore::open(self.0)?)
     }
 
     /// Visits what became of each page, in order.
@@ -135,8 +146,8 @@ impl Frontier {
     /// # Errors
     ///
     /// A directory without a frontier, or one that cannot be read or is damaged.
-    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
-        let store = SqliteStore::open_read_only(dir)?;
+    pub fn read_records(self, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
+        let store = SqliteStore::open_read_only(self.0)?;
         record::visit(&store, visit)
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::super::{Frontier, bloom_filter};
 use super::calls::{self, Call, StoredLinks};
+use super::directory::Directory;
 use super::error::OpenError;
 use super::open::no_checkpoint;
 use super::restore::{self, Restored, rows_from};
@@ -69,12 +70,12 @@ pub enum Exported<'r> {
 
 type Export<'v> = dyn FnMut(Exported<'_>) + 'v;
 
-impl Frontier {
-    /// Repairs the frontier of a directory: it goes back to the last state that is whole. If there is none, `export` gets all that can be
+impl Directory<'_> {
+    /// Repairs the frontier: it goes back to the last state that is whole. If there is none, `export` gets all that can be
     /// read: records of pages, and URLs that wait or were offered. A directory that is whole stays as it is.
     ///
     /// `parse` gets the stored [`robots_name`](crate::FrontierConfig::robots_name), or an empty one if it is lost, and returns how the texts of
-    /// robots.txt files are read. The next [`open`](Self::open) returns the attachment of the state. Cut back to it what belongs to it.
+    /// robots.txt files are read. The next [`Frontier::open`] returns the attachment of the state. Cut back to it what belongs to it.
     ///
     /// Cost: reads all of the database, and writes as much beside it. Memory: that of the frontier.
     ///
@@ -82,11 +83,11 @@ impl Frontier {
     ///
     /// A directory without a frontier, in use, of another version, of which nothing can be read, or on a disk that is full or cannot be read.
     pub fn repair(
-        dir: &Path,
+        self,
         parse: &dyn Fn(&str) -> ParseRules,
         export: &mut Export<'_>,
     ) -> Result<RepairReport, OpenError> {
-        let repair = Repair::begin(dir)?;
+        let repair = Repair::begin(self.0)?;
         let mut report = RepairReport {
             outcome: RepairOutcome::Whole,
             damage: String::new(),
@@ -97,7 +98,7 @@ impl Frontier {
             kept: None,
         };
         // Reading does not need what its head says of writing.
-        let checked = check(dir, parse).and_then(|()| Ok(repair.check_head()?));
+        let checked = check(self.0, parse).and_then(|()| Ok(repair.check_head()?));
         let why = match checked {
             Ok(()) => return Ok(report),
             Err(why) if is_damage(&why) => why,

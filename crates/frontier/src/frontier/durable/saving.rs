@@ -26,7 +26,7 @@ impl Frontier {
     /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
     /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
     /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or a checkpoint waits for it, the changes survive a
-    /// power cut, too: ask [`is_sync_due`](Self::is_sync_due) before. In memory it does nothing.
+    /// power cut, too: ask [`save_status`](Self::save_status) before. In memory it does nothing.
     ///
     /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
     /// of the whole state in memory.
@@ -40,7 +40,7 @@ impl Frontier {
             return Err(FrontierError::Poisoned);
         }
         self.save_with(|frontier, durable| {
-            let sync = durable.is_sync_due(now);
+            let sync = durable.save_status().is_sync_due(now);
             frontier.write_row(durable, attachment, now, sync)
         })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierConfig, Leasing, OpenError, PageRecord, StoreError, Time};
+use frontier::{Directory, Frontier, FrontierConfig, Leasing, OpenError, PageRecord, StoreError, Time};
 
 use super::TemporaryDir;
 use super::parse;
@@ -107,7 +107,7 @@ impl Crawl {
 
     /// Reads the directory. Returns whether it could be read; what was read was there once.
     fn check(&self, dir: &Path, what: &str) -> bool {
-        let read = Frontier::read(dir, Arc::new(parse));
+        let read = Directory::new(dir).read(Arc::new(parse));
         let its_records = records(dir);
         match read {
             Ok(read) => {
@@ -150,7 +150,7 @@ pub(super) fn is_typed(error: &OpenError, what: &str) {
 pub(super) fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
     let mut found = Vec::new();
     let mut visit = |record: PageRecord<'_>| found.push(format!("{record:?}"));
-    Frontier::read_records(dir, &mut visit)?;
+    Directory::new(dir).read_records(&mut visit)?;
     Ok(found)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Frontier, Leasing, Outcome};
+use frontier::{Directory, Frontier, Leasing, Outcome};
 
 use super::damaged_files::{FILE, config};
 use super::{TemporaryDir, parse};
@@ -27,13 +27,13 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     };
     work(&mut frontier, 1);
     frontier.persist(b"not synced", at(1)).unwrap();
-    let unsynced = || Frontier::unsynced(&dir.0).unwrap();
+    let unsynced = || Directory::new(&dir.0).unsynced().unwrap();
     let of_new = unsynced().unwrap();
     // The first checkpoint of a directory is synced.
     assert_eq!((of_new.commits, of_new.attachment.as_slice()), (1, &b"not synced"[..]));
     work(&mut frontier, 2);
     frontier.set_sync_interval(Duration::ZERO);
-    assert!(frontier.is_sync_due(at(2)));
+    assert!(frontier.save_status().unwrap().is_sync_due(at(2)));
     frontier.persist(b"synced", at(2)).unwrap();
     assert_eq!(unsynced(), None);
     let synced = picture(&frontier);
@@ -54,10 +54,13 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     for file in [FILE, "frontier.sqlite-wal"] {
         fs::copy(dir.0.join(file), crashed.0.join(file)).unwrap();
     }
-    assert!(Frontier::discard_unsynced(&dir.0).is_err(), "the directory is open");
-    assert_eq!(Frontier::discard_unsynced(&crashed.0).unwrap(), 6);
-    assert_eq!(Frontier::unsynced(&crashed.0).unwrap(), None);
-    let read = Frontier::read(&crashed.0, Arc::new(parse)).unwrap();
+    assert!(
+        Directory::new(&dir.0).discard_unsynced().is_err(),
+        "the directory is open"
+    );
+    assert_eq!(Directory::new(&crashed.0).discard_unsynced().unwrap(), 6);
+    assert_eq!(Directory::new(&crashed.0).unsynced().unwrap(), None);
+    let read = Directory::new(&crashed.0).read(Arc::new(parse)).unwrap();
     assert_eq!(read.attachment.unwrap(), b"synced");
     assert_eq!(picture(&read.frontier), synced);
 
@@ -69,7 +72,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     frontier.checkpoint(b"the end", at(10)).unwrap();
     drop(frontier);
     assert_eq!(unsynced(), None);
-    assert_eq!(Frontier::discard_unsynced(&dir.0).unwrap(), 0);
+    assert_eq!(Directory::new(&dir.0).discard_unsynced().unwrap(), 0);
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
         is_synced
     };
     assert!(frontier.checkpoint_after(b"first", at(2), || answer(true)).unwrap());
-    assert_eq!(Frontier::unsynced(&dir.0).unwrap(), None);
+    assert_eq!(Directory::new(&dir.0).unsynced().unwrap(), None);
     frontier
         .offer(&common::pages("http://other.example/", 50), at(3))
         .unwrap();
@@ -95,9 +98,9 @@ fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
     let picture = picture(&frontier);
     assert!(frontier.persist(b"third", at(5)).is_err(), "it is poisoned");
     drop(frontier);
-    let unsynced = Frontier::unsynced(&dir.0).unwrap().unwrap();
+    let unsynced = Directory::new(&dir.0).unsynced().unwrap().unwrap();
     assert_eq!((unsynced.commits, unsynced.attachment.as_slice()), (1, &b"second"[..]));
-    let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+    let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
     assert_eq!(self::picture(&read.frontier), picture);
 
     let mut in_memory = Frontier::in_memory(config()).unwrap();

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use frontier::{Frontier, FrontierConfig, LockHolder, Outcome};
+use frontier::{Directory, FrontierConfig, LockHolder, Outcome};
 
 use super::TemporaryDir;
 use crate::call_sequences::calls::Call;
@@ -56,7 +56,7 @@ fn every_page_of_a_long_queue_is_leased_once_over_kills() {
 
 /// Looks at the queue beside the frontier that has the directory open.
 fn check_beside(dir: &Path) {
-    let read = Frontier::read(dir, Arc::new(super::parse)).unwrap().frontier;
+    let read = Directory::new(dir).read(Arc::new(super::parse)).unwrap().frontier;
     let mut waiting = HashSet::new();
     let mut visit = |entry: frontier::Entry| {
         waiting.insert(entry.url);
@@ -64,6 +64,6 @@ fn check_beside(dir: &Path) {
     };
     read.visit_waiting(&mut visit).unwrap();
     assert_eq!((waiting.len(), read.report().queued), (PAGES, PAGES as u64));
-    let holder = Frontier::lock_holder(dir).unwrap();
+    let holder = Directory::new(dir).lock_holder().unwrap();
     assert_eq!(holder, LockHolder::Process(Some(std::process::id())));
 }

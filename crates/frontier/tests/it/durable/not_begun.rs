@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frontier::{Frontier, FrontierConfig, OpenError, Time};
+use frontier::{Directory, Frontier, FrontierConfig, OpenError, Time};
 
 use super::damaged_files::FILE;
 use super::{TemporaryDir, parse};
@@ -18,12 +18,12 @@ fn a_directory_in_which_nothing_was_saved_is_not_called_damaged_and_a_crawl_begi
     let open = |config| Frontier::open(&dir.0, config, now, Arc::new(parse));
     assert!(matches!(open(refused).unwrap_err(), OpenError::Config(_)));
     assert!(dir.0.join(FILE).exists());
-    let read = Frontier::read(&dir.0, Arc::new(parse));
+    let read = Directory::new(&dir.0).read(Arc::new(parse));
     assert!(matches!(read.unwrap_err(), OpenError::NotBegun));
-    let repaired = Frontier::repair(&dir.0, &|_| Arc::new(parse), &mut |_| {});
+    let repaired = Directory::new(&dir.0).repair(&|_| Arc::new(parse), &mut |_| {});
     assert!(matches!(repaired.unwrap_err(), OpenError::NotBegun));
     let opened = open(FrontierConfig::default()).unwrap();
     assert!(opened.attachment.is_none());
     drop(opened);
-    assert!(Frontier::read(&dir.0, Arc::new(parse)).is_ok());
+    assert!(Directory::new(&dir.0).read(Arc::new(parse)).is_ok());
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use frontier::Frontier;
+use frontier::{Directory, Frontier};
 
 use super::TemporaryDir;
 use super::damaged_files::{FILE, config};
@@ -53,7 +53,7 @@ fn a_running_crawl_keeps_the_lock_that_tells_other_programs_to_leave_its_log() {
         frontier.persist(b"", START).unwrap();
         assert!(is_locked(&database));
         // Beside it, this program reads, too.
-        let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+        let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
         assert!(is_locked(&database));
         drop(read);
         assert!(is_locked(&database));

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use frontier::durable::{Exported, RepairOutcome, RepairReport};
-use frontier::{Frontier, OpenError, ParseRules};
+use frontier::{Directory, Frontier, OpenError, ParseRules};
 
 use super::TemporaryDir;
 use super::damaged_files::{Crawl, FILE, config, is_typed, records, write};
@@ -29,7 +29,7 @@ struct Tally {
 fn repair(dir: &TemporaryDir) -> Result<(RepairReport, Vec<String>, Vec<String>), OpenError> {
     let parse: ParseRules = Arc::new(parse);
     let (mut records, mut urls) = (Vec::new(), Vec::new());
-    let report = Frontier::repair(&dir.0, &|_| Arc::clone(&parse), &mut |exported| match exported {
+    let report = Directory::new(&dir.0).repair(&|_| Arc::clone(&parse), &mut |exported| match exported {
         Exported::Record(record) => records.push(format!("{record:?}")),
         Exported::Waiting(entry) => urls.push(entry.url.to_string()),
         _ => {}
@@ -60,7 +60,9 @@ fn check(crawl: &Crawl, dir: &TemporaryDir, what: &str, tally: &mut Tally) {
         RepairOutcome::Whole => tally.whole += 1,
         _ => tally.repaired += 1,
     }
-    let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let read = Directory::new(&dir.0)
+        .read(Arc::new(parse))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     let expected = crawl.pictures.get(&read.attachment.unwrap());
     assert_eq!(Some(&picture(&read.frontier)), expected, "{what}");
     let found = records(&dir.0).unwrap();
@@ -149,7 +151,7 @@ fn a_log_that_lost_its_end_after_its_pages_had_moved_hides_no_later_state() {
         let dir = TemporaryDir::new();
         write(&dir.0, &files);
         check(&crawl, &dir, &format!("{frames} frames are left"), &mut tally);
-        let read = Frontier::read(&dir.0, Arc::new(parse)).unwrap();
+        let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
         assert_eq!(read.attachment.unwrap(), b"persist 5", "{frames} frames are left");
     }
     assert_eq!(files[0].0, FILE);

@@ -1,22 +1,19 @@
 //! The scope: what is in reach, and the reasons for refusals.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use frontier::canonical::{Canonicalizer, Rules};
-use frontier::link::Link;
-use frontier::scope::{Reach, Refusal, Scope, ScopeConfig, ScopeError};
-use frontier::url::CanonicalUrl;
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
+
+use super::*;
+use crate::canonical::{Canonicalizer, Rules};
 
 fn url(text: &str) -> CanonicalUrl {
     Canonicalizer::default().parse(text).unwrap()
 }
 
 fn found(text: &str, depth: u32) -> Link {
-    Link::found(url(text), depth, Arc::from("http://example.com/"))
+    Link::found(url(text), depth, "http://example.com/".into())
 }
 
 /// The link that a frontier makes of a redirect.
@@ -66,7 +63,7 @@ fn patterns(patterns: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_reach_opens_what_the_data_says() {
-    let data: Value = serde_json::from_str(include_str!("../data/scope.json")).unwrap();
+    let data: Value = serde_json::from_str(include_str!("../../tests/data/scope.json")).unwrap();
     let mut wrong = Vec::new();
     for group in data.as_array().unwrap() {
         let reach: Reach = group["reach"].as_str().unwrap().parse().unwrap();
@@ -128,61 +125,50 @@ fn a_wider_directory_replaces_those_inside_in_any_order() {
 }
 
 #[test]
-fn a_rule_that_drops_the_final_slash_does_not_widen_the_directory() {
-    let canonicalizer = Canonicalizer::new(Rules {
-        drop_trailing_slash: true,
-        ..Rules::default()
-    });
-    let link = |text: &str| Link::found(canonicalizer.parse(text).unwrap(), 1, Arc::from("x"));
-    let mut scope = reaching(Reach::Prefix, &[]);
-    scope.add_seed(&canonicalizer.parse("http://a.example/docs/").unwrap());
-    assert_eq!(scope.judge(&link("http://a.example/docs/")), Ok(()));
-    assert_eq!(scope.judge(&link("http://a.example/docs/a")), Ok(()));
-    assert_eq!(
-        scope.judge(&link("http://a.example/other")),
-        Err(Refusal::OutsidePrefix)
+fn the_directory_of_a_seed_follows_the_rules_of_canonical_urls() {
+    let (drop_slash, lower_case) = (
+        Rules {
+            drop_trailing_slash: true,
+            ..Rules::default()
+        },
+        Rules {
+            lower_case_path: true,
+            ..Rules::default()
+        },
     );
+    for (rules, seed, link, expected) in [
+        (&drop_slash, "/docs/", "/docs/", Ok(())),
+        (&drop_slash, "/docs/", "/docs/a", Ok(())),
+        (&drop_slash, "/docs/", "/other", Err(Refusal::OutsidePrefix)),
+        (&lower_case, "/Docs/", "/docs/A", Ok(())),
+    ] {
+        let canonicalizer = Canonicalizer::new(rules.clone());
+        let url = |path: &str| canonicalizer.parse(&format!("http://a.example{path}")).unwrap();
+        let mut scope = reaching(Reach::Prefix, &[]);
+        scope.add_seed(&url(seed));
+        assert_eq!(scope.judge(&Link::found(url(link), 1, "x".into())), expected, "{link}");
+    }
 }
 
 #[test]
-fn the_directory_of_a_seed_ignores_case_when_the_rules_do() {
-    let canonicalizer = Canonicalizer::new(Rules {
-        lower_case_path: true,
-        ..Rules::default()
-    });
-    let mut scope = reaching(Reach::Prefix, &[]);
-    scope.add_seed(&canonicalizer.parse("http://a.example/Docs/").unwrap());
-    let link = Link::found(
-        canonicalizer.parse("http://a.example/docs/A").unwrap(),
-        1,
-        Arc::from("x"),
-    );
-    assert_eq!(scope.judge(&link), Ok(()));
-}
-
-#[test]
-fn an_exclude_pattern_wins_over_an_include_pattern() {
-    let config = ScopeConfig {
-        include: patterns(&["/docs/", r"\.html$"]),
-        exclude: patterns(&["/docs/old/", r"\?"]),
-        ..ScopeConfig::default()
-    };
-    let scope = anywhere(config);
-    assert_eq!(verdict(&scope, "http://a.example/docs/a"), "ok");
-    assert_eq!(verdict(&scope, "http://a.example/b.html"), "ok");
-    assert_eq!(verdict(&scope, "http://a.example/b"), "not_included");
-    assert_eq!(verdict(&scope, "http://a.example/docs/old/b.html"), "excluded");
-    assert_eq!(verdict(&scope, "http://a.example/docs/?a"), "excluded");
-    assert_eq!(verdict(&scope, "http://a.example/b?c"), "excluded");
-}
-
-#[test]
-fn patterns_see_the_key_and_not_the_url() {
+fn patterns_see_the_key_and_an_exclude_pattern_wins_over_an_include_pattern() {
     let scope = anywhere(ScopeConfig {
-        exclude: patterns(&["/~user/"]),
+        include: patterns(&["/docs/", r"\.html$", "~"]),
+        exclude: patterns(&["/docs/old/", r"\?", "/~user/"]),
         ..ScopeConfig::default()
     });
-    assert_eq!(verdict(&scope, "http://a.example/%7Euser/"), "excluded");
+    for (path, expected) in [
+        ("docs/a", "ok"),
+        ("b.html", "ok"),
+        ("b", "not_included"),
+        ("docs/old/b.html", "excluded"),
+        ("docs/?a", "excluded"),
+        ("b?c", "excluded"),
+        ("%7Euser/", "excluded"),
+        ("%7Eother/", "ok"),
+    ] {
+        assert_eq!(verdict(&scope, &format!("http://a.example/{path}")), expected, "{path}");
+    }
 }
 
 #[test]
@@ -191,48 +177,38 @@ fn patterns_widen_no_reach() {
         include: patterns(&["."]),
         ..ScopeConfig::default()
     };
-    assert_eq!(
-        verdict(&scope(config, &["http://a.example/"]), "http://b.example/"),
-        "other_host"
-    );
+    let scope = scope(config, &["http://a.example/"]);
+    assert_eq!(verdict(&scope, "http://b.example/"), "other_host");
 }
 
 #[test]
-fn a_pattern_that_cannot_be_used_is_named_with_its_list_and_its_fault() {
-    let config = ScopeConfig {
-        exclude: patterns(&["fine", "(open"]),
-        ..ScopeConfig::default()
-    };
-    let error = Scope::new(config).unwrap_err();
-    let message = error.to_string();
-    assert!(
-        matches!(error, ScopeError::Pattern { list: "exclude", .. }),
-        "{error:?}"
-    );
-    assert!(
-        message.contains("exclude") && message.contains("`(open`") && message.contains("unclosed"),
-        "{message}"
-    );
-
-    let config = ScopeConfig {
-        include: patterns(&[r"(\w{200}){200}"]),
-        ..ScopeConfig::default()
-    };
-    let message = Scope::new(config).unwrap_err().to_string();
-    assert!(
-        message.contains("include") && message.contains("size limit"),
-        "{message}"
-    );
-}
-
-#[test]
-fn patterns_that_are_too_large_only_together_are_an_error_that_says_so() {
-    let config = ScopeConfig {
-        include: vec!["(?-u:[a-z]{1000})".to_owned(); 400],
-        ..ScopeConfig::default()
-    };
-    let error = Scope::new(config).unwrap_err();
-    assert_eq!(error, ScopeError::TooLarge { list: "include" });
+fn patterns_that_cannot_be_used_are_named_with_their_list_and_their_fault() {
+    for (list, exclude, expected) in [
+        (
+            patterns(&["fine", "(open"]),
+            true,
+            ["the exclude pattern `(open`", "unclosed"],
+        ),
+        (
+            patterns(&[r"(\w{200}){200}"]),
+            false,
+            ["the include pattern", "size limit"],
+        ),
+        (
+            vec!["(?-u:[a-z]{1000})".to_owned(); 400],
+            false,
+            ["the include patterns", "too large together"],
+        ),
+    ] {
+        let mut config = ScopeConfig::default();
+        *(if exclude {
+            &mut config.exclude
+        } else {
+            &mut config.include
+        }) = list;
+        let message = Scope::new(config).unwrap_err().to_string();
+        assert!(expected.iter().all(|part| message.contains(part)), "{message}");
+    }
 }
 
 #[test]
@@ -288,29 +264,28 @@ fn length_is_checked_before_anything_more_expensive() {
 
 #[test]
 fn a_path_that_repeats_a_segment_too_often_is_a_trap() {
-    let scope = anywhere(ScopeConfig::default());
-    let verdict = |path: &str| verdict(&scope, &format!("http://a.example{path}"));
-    assert_eq!(verdict("/a/a/a/a/a"), "ok");
-    assert_eq!(verdict("/a/a/a/a/a/"), "ok");
-    assert_eq!(verdict("/a/a/a/a/a/a"), "repeated_segments");
-    assert_eq!(verdict("/a/b/a/b/a/b/a/b/a/b"), "ok");
-    assert_eq!(verdict("/a/b/a/b/a/b/a/b/a/b/a"), "repeated_segments");
-    assert_eq!(verdict("/a/%61/a/%61/a/%61"), "repeated_segments");
-    assert_eq!(verdict("/1/2/3/4/5/6/7/8/9/10"), "ok");
-    assert_eq!(verdict("/a/aa/aaa/aaaa/aaaaa/aaaaaa"), "ok");
-    assert_eq!(verdict("///////x"), "repeated_segments");
-    assert_eq!(verdict("/?a/a/a/a/a/a/a/a"), "ok");
-}
-
-#[test]
-fn segments_may_be_forbidden_to_repeat_at_all() {
-    let scope = anywhere(ScopeConfig {
-        max_segment_repeats: 1,
-        ..ScopeConfig::default()
-    });
-    assert_eq!(verdict(&scope, "http://a.example/"), "ok");
-    assert_eq!(verdict(&scope, "http://a.example/a/b"), "ok");
-    assert_eq!(verdict(&scope, "http://a.example/a/a"), "repeated_segments");
+    for (most, path, is_trap) in [
+        (5, "/a/a/a/a/a", false),
+        (5, "/a/a/a/a/a/", false),
+        (5, "/a/a/a/a/a/a", true),
+        (5, "/a/b/a/b/a/b/a/b/a/b", false),
+        (5, "/a/b/a/b/a/b/a/b/a/b/a", true),
+        (5, "/a/%61/a/%61/a/%61", true),
+        (5, "/1/2/3/4/5/6/7/8/9/10", false),
+        (5, "/a/aa/aaa/aaaa/aaaaa/aaaaaa", false),
+        (5, "///////x", true),
+        (5, "/?a/a/a/a/a/a/a/a", false),
+        (1, "/", false),
+        (1, "/a/b", false),
+        (1, "/a/a", true),
+    ] {
+        let scope = anywhere(ScopeConfig {
+            max_segment_repeats: most,
+            ..ScopeConfig::default()
+        });
+        let expected = if is_trap { "repeated_segments" } else { "ok" };
+        assert_eq!(verdict(&scope, &format!("http://a.example{path}")), expected, "{path}");
+    }
 }
 
 #[test]
@@ -379,8 +354,6 @@ fn every_refusal_has_a_name_for_machines_and_a_reason_for_people_of_its_own() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::default() })]
-
     /// Against the naive way: try every seed's directory in turn.
     #[test]
     fn a_path_is_in_the_prefix_exactly_when_some_seed_s_directory_begins_it(
