@@ -22,7 +22,7 @@ use crate::state::{CrawlState, StateError};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
-/// let http = HttpOptions { headers: vec!["Accept-Language: de".parse()?], ..HttpOptions::default() };
+/// let http = HttpOptions { headers: vec!["Accept-Language: de".into()], ..HttpOptions::default() };
 /// let crawl = Crawl::builder(options)?.http(http).state_dir("example").build()?;
 /// # Ok(())
 /// # }
