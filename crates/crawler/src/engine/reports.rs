@@ -154,8 +154,5 @@ impl<S: Fetcher> Run<S> {
                 Verdict::Refused(_) => {}
             }
         }
-        if let Some(grown) = self.seen_links.grown() {
-            self.seen_links = std::sync::Arc::new(grown);
-        }
     }
 }

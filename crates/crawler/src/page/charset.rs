@@ -176,106 +176,73 @@ fn parameter_value(input: &str) -> (Cow<'_, str>, &str) {
 mod tests {
     use super::*;
 
-    fn name(body: &[u8], content_type: Option<&str>) -> &'static str {
-        decode(body, content_type).encoding.name()
+    #[test]
+    fn the_first_known_declaration_decides() {
+        let after = |before: &str| format!("{before}{}<meta charset=gbk>", " ".repeat(1024)).into_bytes();
+        let koi8 = |header| (b"".to_vec(), Some(header), "KOI8-R");
+        for (body, header, expected) in [
+            (
+                b"\xEF\xBB\xBF\xC3\xA9".to_vec(),
+                Some("text/html; charset=windows-1251"),
+                "UTF-8",
+            ),
+            (b"\xFE\xFF\x00a".to_vec(), None, "UTF-16BE"),
+            (b"\xFF\xFEa\x00".to_vec(), Some("text/html; charset=utf-8"), "UTF-16LE"),
+            (
+                b"<meta charset=utf-8>\xE9".to_vec(),
+                Some("text/html; charset=iso-8859-1"),
+                "windows-1252",
+            ),
+            koi8("text/html;charset=koi8-r"),
+            koi8("text/html; Charset=\"koi8-r\""),
+            koi8("text/html; charset=\"koi\\8-r\""),
+            koi8("text/html; charset=\"koi8-r"),
+            koi8("text/html; version=1; charset=koi8-r; charset=utf-8"),
+            koi8("text/html; note=\"a;charset=utf-8\"; charset=koi8-r"),
+            koi8("text/html; charset= koi8-r "),
+            (b"".to_vec(), Some("text/html; charset;charset=utf-8"), "windows-1252"),
+            (
+                b"<meta charset=gbk>".to_vec(),
+                Some("text/html; charset=klingon"),
+                "GBK",
+            ),
+            ("é".into(), None, "UTF-8"),
+            (b"\xE9t\xE9".to_vec(), None, "windows-1252"),
+            (b"plain".to_vec(), None, "windows-1252"),
+            // The body ends inside a character.
+            (b"\xC3\xA9\xC3".to_vec(), None, "UTF-8"),
+            (b"\xC3\xA9\xC3\xC3".to_vec(), None, "windows-1252"),
+            // A declaration beyond the first 1024 bytes counts only in the head.
+            (after("<title>x</title>"), None, "GBK"),
+            (after("<p>"), None, "windows-1252"),
+            (
+                b"<script>'<meta charset=koi8-r>'</script><meta charset=gbk>".to_vec(),
+                None,
+                "GBK",
+            ),
+            (b"<?xml encoding='koi8-r'?><meta charset=gbk>".to_vec(), None, "GBK"),
+            (b"<?xml version='1.0' encoding='koi8-r'?><p>".to_vec(), None, "KOI8-R"),
+            (
+                b"<?xml version='1.0' encoding = \"utf-16\"?><p>".to_vec(),
+                None,
+                "UTF-8",
+            ),
+            (b"<meta charset=utf-16be>".to_vec(), None, "UTF-8"),
+            (b"<meta charset=x-user-defined>".to_vec(), None, "windows-1252"),
+            (b" <?xml encoding='gbk'?>".to_vec(), None, "windows-1252"),
+            (b"<?xml encoding='g bk'?>".to_vec(), None, "windows-1252"),
+            (b"<\0?\0x\0m\0l\0".to_vec(), None, "UTF-16LE"),
+            (b"\0<\0?\0x\0m\0l".to_vec(), None, "UTF-16BE"),
+        ] {
+            assert_eq!(decode(&body, header).encoding.name(), expected, "{header:?} {body:?}");
+        }
     }
 
     #[test]
-    fn a_byte_order_mark_beats_the_header_and_is_not_part_of_the_text() {
-        let decoded = decode(b"\xEF\xBB\xBF\xC3\xA9", Some("text/html; charset=windows-1251"));
-        assert_eq!((decoded.text.as_ref(), decoded.encoding.name()), ("é", "UTF-8"));
+    fn text_has_no_mark_and_is_not_copied_if_it_is_utf_8() {
+        assert_eq!(decode(b"\xEF\xBB\xBF\xC3\xA9", None).text, "é");
         assert_eq!(decode(b"\xFE\xFF\x00a", None).text, "a");
-        assert_eq!(decode(b"\xFF\xFEa\x00", Some("text/html; charset=utf-8")).text, "a");
-    }
-
-    #[test]
-    fn the_header_beats_the_meta_element() {
-        let body = b"<meta charset=utf-8>\xE9";
-        assert_eq!(
-            decode(body, Some("text/html; charset=iso-8859-1")).text,
-            "<meta charset=utf-8>é"
-        );
-    }
-
-    #[test]
-    fn a_header_charset_is_read_in_every_spelling_servers_use() {
-        for header in [
-            "text/html;charset=koi8-r",
-            "text/html; charset=KOI8-R",
-            "text/html; Charset=\"koi8-r\"",
-            "text/html; charset=\"koi\\8-r\"",
-            "text/html; charset=\"koi8-r",
-            "text/html; version=1; charset=koi8-r; charset=utf-8",
-            "text/html; note=\"a;charset=utf-8\"; charset=koi8-r",
-            "text/html; charset= koi8-r ",
-            "text/html; charset;charset=utf-8",
-        ] {
-            let expected = if header.contains("charset;") {
-                "windows-1252"
-            } else {
-                "KOI8-R"
-            };
-            assert_eq!(name(b"", Some(header)), expected, "{header}");
-        }
-    }
-
-    #[test]
-    fn the_meta_element_decides_when_the_header_charset_is_unknown() {
-        assert_eq!(name(b"<meta charset=gbk>", Some("text/html; charset=klingon")), "GBK");
-    }
-
-    #[test]
-    fn text_without_a_declaration_is_utf_8_only_if_it_is_valid_utf_8() {
-        assert_eq!(name("é".as_bytes(), None), "UTF-8");
-        assert_eq!(name(b"\xE9t\xE9", None), "windows-1252");
-        assert_eq!(name(b"plain", None), "windows-1252");
-    }
-
-    #[test]
-    fn a_body_that_ends_inside_a_character_is_still_utf_8() {
-        assert_eq!(name(b"\xC3\xA9\xC3", None), "UTF-8");
-        assert_eq!(name(b"\xC3\xA9\xC3\xC3", None), "windows-1252");
-    }
-
-    #[test]
-    fn utf_8_without_errors_is_not_copied() {
         assert!(matches!(decode("é".as_bytes(), None).text, Cow::Borrowed("é")));
-    }
-
-    #[test]
-    fn malformed_bytes_become_replacement_characters() {
         assert_eq!(decode(b"a\xFFb", Some("text/html; charset=utf-8")).text, "a\u{FFFD}b");
-    }
-
-    #[test]
-    fn a_declaration_beyond_the_first_1024_bytes_counts_only_in_the_head() {
-        let page = |before: &str| format!("{before}{}<meta charset=gbk>", " ".repeat(1024));
-        assert_eq!(name(page("<title>x</title>").as_bytes(), None), "GBK");
-        assert_eq!(name(page("<p>").as_bytes(), None), "windows-1252");
-    }
-
-    #[test]
-    fn a_meta_element_beats_text_that_only_looks_like_one() {
-        assert_eq!(
-            name(b"<script>'<meta charset=koi8-r>'</script><meta charset=gbk>", None),
-            "GBK"
-        );
-        assert_eq!(name(b"<?xml encoding='koi8-r'?><meta charset=gbk>", None), "GBK");
-    }
-
-    #[test]
-    fn an_xml_declaration_counts_when_no_meta_element_declares_an_encoding() {
-        for (page, expected) in [
-            (&b"<?xml version='1.0' encoding='koi8-r'?><p>"[..], "KOI8-R"),
-            (b"<?xml version='1.0' encoding = \"utf-16\"?><p>", "UTF-8"),
-            (b"<meta charset=utf-16be>", "UTF-8"),
-            (b"<meta charset=x-user-defined>", "windows-1252"),
-            (b" <?xml encoding='gbk'?>", "windows-1252"),
-            (b"<?xml encoding='g bk'?>", "windows-1252"),
-            (b"<\0?\0x\0m\0l\0", "UTF-16LE"),
-            (b"\0<\0?\0x\0m\0l", "UTF-16BE"),
-        ] {
-            assert_eq!(name(page, None), expected, "{page:?}");
-        }
     }
 }

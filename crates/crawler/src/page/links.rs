@@ -20,11 +20,9 @@
 //! - A NUL in the name of an element of SVG changes the name.
 
 mod assets;
-mod attributes;
 mod collector;
 pub(crate) mod document;
 mod eight;
-mod hashed_url;
 mod meta_charset;
 mod references;
 mod refresh;

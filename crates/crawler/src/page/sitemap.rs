@@ -19,8 +19,6 @@ mod plain;
 mod unpack;
 mod xml;
 
-use std::io::BufRead;
-
 use frontier::Time;
 use url::Url;
 
@@ -117,17 +115,17 @@ pub fn read(
     url: &Url,
     limits: &SitemapLimits,
 ) -> Result<Sitemap, NotASitemap> {
-    let mut text = unpack::text(body, content_type, limits.max_bytes);
-    let start = text.fill_buf().unwrap_or_default();
-    let first = start.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+    let file = unpack::text(body, content_type, limits.max_bytes);
     let found = EntryCollector::new(url, limits.max_urls);
-    let mut sitemap = match first {
+    let mut sitemap = match file.text.trim_ascii_start().bytes().next() {
         None => return Err(NotASitemap::Empty),
-        Some(b'<') => xml::read(&mut text, found)?,
-        Some(_) => plain::read(&mut text, found)?,
+        Some(b'<') => xml::read(&file.text, found)?,
+        Some(_) => plain::read(&file, found)?,
     };
-    if text.was_cut() {
+    if file.is_cut {
         sitemap.broken = Some(format!("the sitemap is longer than {} bytes", limits.max_bytes));
+    } else if file.broken.is_some() {
+        sitemap.broken = file.broken;
     }
     Ok(sitemap)
 }

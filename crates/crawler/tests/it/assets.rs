@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::scripted::{self, Run, Scripted, page_of};
+use crawler::Response;
 use crawler::page::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
-use crawler::{Response, Summary};
 use encoding_rs::UTF_8;
 use frontier::Refusal;
 use serde_json::Value;
@@ -33,16 +33,7 @@ fn the_assets_of_a_page_are_what_a_browser_loads() {
         let loads = case["loads"].as_array().unwrap().iter();
         let loads: BTreeSet<&str> = loads.map(|path| path.as_str().unwrap()).collect();
         assert_eq!(embedded, loads, "{}", case["name"]);
-        let links = extract(
-            html,
-            UTF_8,
-            &page(),
-            &LinkOptions {
-                assets: false,
-                ..OPTIONS
-            },
-        )
-        .links;
+        let links = extract(html, UTF_8, &page(), &LinkOptions::default()).links;
         assert!(links.iter().all(|link| !link.embedded), "{}", case["name"]);
     }
 }
@@ -102,19 +93,6 @@ fn urls_in_a_style_sheet_are_resolved_on_its_own_url() {
     );
 }
 
-fn crawl(
-    assets: bool,
-    max_depth: u32,
-    reply: impl Fn(&str) -> (&'static str, String) + Send + Sync + 'static,
-) -> (Vec<String>, Summary) {
-    let run = crawl_by(assets, max_depth, move |path| {
-        let (kind, body) = reply(path);
-        page_of(kind, body)
-    });
-    let requested = run.paths().into_iter().map(str::to_owned).collect();
-    (requested, run.summary)
-}
-
 fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.assets = assets;
@@ -123,53 +101,45 @@ fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Sen
     Scripted::new(move |call| Ok(reply(call.path()))).crawl(options)
 }
 
-fn site(path: &str) -> (&'static str, String) {
-    let (kind, body) = match path {
-        "/" => (
-            "text/html",
-            "<link rel=stylesheet href=1.css><a href=page><img srcset='1.png, //elsewhere.example/2.png'></a>",
-        ),
-        "/1.css" => ("text/css; charset=utf-8", "@import '2.css'; a{b:url(3.png)}"),
-        "/2.css" => ("TEXT/CSS", "a{b:url(4.png)}"),
-        "/page" => ("text/html", "<img src=5.png><a href=below>"),
-        _ => ("image/png", ""),
-    };
-    (kind, body.to_owned())
-}
-
 #[test]
 fn a_page_is_fetched_with_its_assets_but_no_deeper_pages() {
-    let (mut requested, summary) = crawl(true, 0, site);
-    requested.sort();
-    assert_eq!(requested, ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png"]);
-    // Refused: the page below, and the page outside the scope.
-    assert_eq!(summary.report.links.refused.values().sum::<u64>(), 2);
-
-    let (mut requested, _) = crawl(true, 1, site);
-    requested.sort();
-    assert_eq!(
-        requested,
-        ["/", "/1.css", "/1.png", "/2.css", "/3.png", "/4.png", "/5.png", "/page"]
-    );
-}
-
-#[test]
-fn assets_are_not_fetched_by_default() {
-    let (requested, _) = crawl(false, 1, site);
-    assert_eq!(requested, ["/", "/page"]);
+    for (assets, max_depth, expected) in [
+        (true, 0, "/ /1.css /1.png /2.css /3.png /4.png"),
+        (true, 1, "/ /1.css /1.png /2.css /3.png /4.png /5.png /page"),
+        (false, 1, "/ /page"),
+    ] {
+        let run = crawl_by(assets, max_depth, |path| match path {
+            "/" => page_of(
+                "text/html",
+                "<link rel=stylesheet href=1.css><a href=page><img srcset='1.png, //elsewhere.example/2.png'></a>",
+            ),
+            "/1.css" => page_of("text/css; charset=utf-8", "@import '2.css'; a{b:url(3.png)}"),
+            "/2.css" => page_of("TEXT/CSS", "a{b:url(4.png)}"),
+            "/page" => page_of("text/html", "<img src=5.png><a href=below>"),
+            _ => page_of("image/png", ""),
+        });
+        let mut requested = run.paths();
+        requested.sort_unstable();
+        assert_eq!(requested.join(" "), expected);
+        // Refused: the page below, and the asset outside the scope.
+        assert_eq!(
+            run.summary.report.links.refused.values().sum::<u64>(),
+            1 + u64::from(assets)
+        );
+    }
 }
 
 #[test]
 fn an_endless_chain_of_style_sheets_ends() {
-    let (requested, summary) = crawl(true, u32::MAX, |path| match path.strip_prefix("/css") {
-        Some(number) => (
-            "text/css",
-            format!("@import 'css{}';", number.parse::<u32>().unwrap() + 1),
-        ),
-        None => ("text/html", "<link rel=stylesheet href=css1>".to_owned()),
+    let run = crawl_by(true, u32::MAX, |path| match path.strip_prefix("/css") {
+        Some(number) => {
+            let next = number.parse::<u32>().unwrap() + 1;
+            page_of("text/css", format!("@import 'css{next}';"))
+        }
+        None => page_of("text/html", "<link rel=stylesheet href=css1>"),
     });
-    assert_eq!(requested, ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
-    assert_eq!(summary.report.links.refused[&Refusal::TooDeep], 1);
+    assert_eq!(run.paths(), ["/", "/css1", "/css2", "/css3", "/css4", "/css5"]);
+    assert_eq!(run.summary.report.links.refused[&Refusal::TooDeep], 1);
 }
 
 #[test]

@@ -127,10 +127,9 @@ fn links_beyond_the_maximum_are_counted_and_repeated_ones_are_not() {
 
 #[test]
 fn a_link_has_the_kind_of_element_it_was_found_in() {
-    let url = Url::parse("http://site.test/x").unwrap();
     let expected = FoundLink {
         embedded: false,
-        url,
+        url: Url::parse("http://site.test/x").unwrap(),
         source: LinkSource::Next,
         nofollow: true,
     };
@@ -139,69 +138,58 @@ fn a_link_has_the_kind_of_element_it_was_found_in() {
 
 #[test]
 fn a_title_is_kept_to_512_characters() {
-    let title = links_of(&format!("<title>  {}\n{}</title>", "é".repeat(500), "x".repeat(500)))
-        .title
-        .unwrap();
+    let html = format!("<title>  {}\n{}</title>", "é".repeat(500), "x".repeat(500));
+    let title = links_of(&html).title.unwrap();
     assert_eq!(title.chars().count(), 512);
     assert!(title.ends_with("é xxxxxxxxxxx"));
 }
 
 #[test]
 fn robots_meta_elements_count_if_they_address_all_crawlers_or_this_one() {
-    let robots = |html| links_of(html).robots;
-    let both = RobotsMeta {
-        nofollow: true,
-        noindex: true,
-    };
-    assert_eq!(robots("<meta name=robots content='noindex, nofollow'>"), both);
-    assert_eq!(robots("<META NAME=ROBOTS CONTENT=NONE>"), both);
+    for (html, nofollow, noindex) in [
+        ("<meta name=robots content='noindex, nofollow'>", true, true),
+        ("<META NAME=ROBOTS CONTENT=NONE>", true, true),
+        (
+            "<meta name=robots content=noindex><body><meta name=OurBot content=nofollow>",
+            true,
+            true,
+        ),
+        (
+            "<meta name=otherbot content=none><meta name=robots content='all, index'>",
+            false,
+            false,
+        ),
+        ("<template><meta name=robots content=none></template>", false, false),
+        ("<meta name='' content=nofollow>", false, false),
+    ] {
+        let found = links_of(&format!("{html}<a href=x>"));
+        assert_eq!(found.robots, RobotsMeta { nofollow, noindex }, "{html}");
+        assert_eq!(found.links.len(), 1, "a page with nofollow still returns its links");
+    }
+    let html = "<meta name='' content=nofollow><meta name=ourbot content=noindex><a href=x>x</a><img src=y>";
+    let found = extract(html, UTF_8, &page(), &LinkOptions::default());
     assert_eq!(
-        robots("<meta name=robots content=noindex><body><meta name=OurBot content=nofollow>"),
-        both
+        found.robots,
+        RobotsMeta::default(),
+        "by default only directives for all robots are obeyed"
     );
-    assert_eq!(
-        robots("<meta name=otherbot content=none><meta name=robots content='all, index'>"),
-        RobotsMeta::default()
-    );
-    assert_eq!(
-        robots("<template><meta name=robots content=none></template>"),
-        RobotsMeta::default()
-    );
-}
-
-#[test]
-fn a_page_with_nofollow_still_returns_its_links() {
-    assert_eq!(links_of("<meta name=robots content=nofollow><a href=x>").links.len(), 1);
+    assert_eq!(found.links.len(), 1, "no assets");
 }
 
 /// On this markup an extractor that reads the rest of the text again at each tag or attribute would take practically for ever.
 #[test]
 fn markup_written_to_be_costly_is_read_to_its_end_in_linear_time() {
     let many = |piece: &str| piece.repeat(3_000_000 / piece.len());
-    for html in [
-        many("<!--"),
-        many("<!-->"),
-        many("<!-- > -- >"),
-        many("<svg><![CDATA["),
-        many("<a href='"),
-        many("<a href=1 "),
-        many("<p a='"),
-        many("<p a='b'"),
-        many("<p a=b "),
-        many("<p a='b'='c' "),
-        many("</p a=\""),
+    let repeated = "<!--|<!-->|<!-- > -- >|<svg><![CDATA[|<a href='|<a href=1 |<p a='|<p a='b'|<p a=b |<p a='b'='c' |</p a=\"|<a |<|</|&";
+    for html in repeated.split('|').map(many).chain([
         format!("<p {}", many("a='b'")),
         format!("<p {}", many("a='b'=")),
-        many("<a "),
-        many("<"),
-        many("</"),
-        many("&"),
         format!("<a href='{}'>", many("&notin")),
         format!("<title>{}", many("</titl")),
         format!("<script>{}", many("<!--<script")),
         format!("<script><!--{}", many("-")),
         format!("<svg><g>{}", many("</path>")),
-    ] {
+    ]) {
         let extracted = links_of(&format!("<a href=0></a>{html}"));
         assert_eq!(extracted.links[0].url.path(), "/dir/0", "{}", &html[..20]);
     }
@@ -220,45 +208,27 @@ fn markup_written_to_be_costly_is_read_to_its_end_in_linear_time() {
 }
 
 #[test]
-fn a_page_of_a_hundred_thousand_links_keeps_the_maximum() {
-    let html: String = (0..100_000).map(|number| format!("<a href={number}></a>")).collect();
-    let extracted = links_of(&html);
-    assert_eq!(extracted.links.len(), 1000);
-    assert_eq!(extracted.dropped, 99_000);
-}
-
-#[test]
-fn a_long_base_does_not_make_long_links() {
-    let html = format!("<base href='/{}/'>{}", "b".repeat(1_000_000), "<a href=x>".repeat(1000));
-    assert_eq!(urls(&links_of(&html)), ["http://site.test/dir/x"]);
+fn many_links_and_long_bases_do_not_fill_the_memory() {
+    let links = |count| (0..count).map(|n| format!("<a href=?{n}>")).collect::<String>();
+    let on_base = |length, links: &str| format!("<base href='/{}'>{links}", "b".repeat(length));
+    let found = links_of(&links(100_000));
+    assert_eq!((found.links.len(), found.dropped), (1000, 99_000));
+    assert_eq!(
+        urls(&links_of(&on_base(1_000_000, &"<a href=x>".repeat(1000)))),
+        ["http://site.test/dir/x"]
+    );
     assert_eq!(links_of(&format!("<a href={}>", "x".repeat(20_000))).links, []);
-}
-
-#[test]
-fn very_many_short_links_on_a_long_base_are_not_all_resolved() {
-    let links: String = (0..100_000).map(|n| format!("<a href=?{n}>")).collect();
-    let html = format!("<base href='/{}'>{links}<a href='?&#48;'>", "b".repeat(16_000));
-    let extracted = links_of(&html);
     // The last link equals the first one with another spelling. Only resolving it could show that.
-    assert_eq!(extracted.links.len() + extracted.dropped, 100_001);
-}
-
-#[test]
-fn short_links_on_a_long_base_do_not_fill_the_memory() {
-    let links: String = (0..10_000).map(|n| format!("<a href=?{n}>")).collect();
-    let html = format!("<base href='/{}'>{links}", "b".repeat(16_000));
+    let found = links_of(&on_base(16_000, &(links(100_000) + "<a href='?&#48;'>")));
+    assert_eq!(found.links.len() + found.dropped, 100_001);
     let options = LinkOptions {
         max_links: 10_000,
         ..OPTIONS
     };
-    let extracted = extract(&html, UTF_8, &page(), &options);
-    let bytes: usize = extracted.links.iter().map(|link| link.url.as_str().len()).sum();
-    assert!(
-        bytes < 12_000_000,
-        "{} bytes of markup became {bytes} bytes of links",
-        html.len()
-    );
-    assert_eq!(extracted.links.len() + extracted.dropped, 10_000);
+    let found = extract(&on_base(16_000, &links(10_000)), UTF_8, &page(), &options);
+    let bytes: usize = found.links.iter().map(|link| link.url.as_str().len()).sum();
+    assert!(bytes < 12_000_000, "{bytes} bytes of links");
+    assert_eq!(found.links.len() + found.dropped, 10_000);
 }
 
 #[test]
@@ -283,59 +253,11 @@ fn links_whose_urls_are_too_long_together_count_as_dropped_as_often_as_they_come
 
 /// Random markup from pieces that reach the corner cases of the parser.
 fn markup() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        "<a href=x>",
-        "</a>",
-        "<table>",
-        "<td>",
-        "</table>",
-        "<svg>",
-        "</svg>",
-        "<math>",
-        "<mi>",
-        "<template>",
-        "</template>",
-        "<select>",
-        "<option>",
-        "<frameset>",
-        "<frame src=f>",
-        "<title>",
-        "</title>",
-        "<script>",
-        "</script>",
-        "<!--",
-        "-->",
-        "<![CDATA[",
-        "]]>",
-        "<base href=//b>",
-        "<form>",
-        "<p>",
-        "<b>",
-        "</b>",
-        "</p>",
-        "<noscript>",
-        "</body>",
-        "<body>",
-        "<",
-        "/",
-        ">",
-        "'",
-        "\"",
-        "=",
-        "&amp",
-        "\0",
-        "é",
-        " ",
-        "<plaintext>",
-        "<iframe src=i>",
-        "<meta http-equiv=refresh content='0;url=r'>",
-        "<foreignObject>",
-        "<font color=c>",
-        "</br>",
-        "<meta charset=gbk>",
-        "<meta ",
-        "--!>",
-    ]);
+    let pieces = "<a href=x>|</a>|<table>|<td>|</table>|<svg>|</svg>|<math>|<mi>|<template>|</template>|<select>|<option>|<frameset>|\
+        <frame src=f>|<title>|</title>|<script>|</script>|<!--|-->|<![CDATA[|]]>|<base href=//b>|<form>|<p>|<b>|</b>|</p>|<noscript>|\
+        </body>|<body>|<|/|>|'|\"|=|&amp|\0|é| |<plaintext>|<iframe src=i>|<meta http-equiv=refresh content='0;url=r'>|\
+        <foreignObject>|<font color=c>|</br>|<meta charset=gbk>|<meta |--!>";
+    let piece = prop::sample::select(pieces.split('|').collect::<Vec<_>>());
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
@@ -357,29 +279,11 @@ proptest! {
     }
 
     #[test]
-    fn no_truncated_markup_makes_decoding_fail(html in markup(), end: usize) {
-        let body = html.as_bytes();
-        let decoded = decode(body.get(..end % (body.len() + 1)).unwrap_or(body), None);
-        prop_assert!(decoded.encoding.is_ascii_compatible());
+    fn no_bytes_and_no_truncated_markup_make_decoding_fail(
+        html in markup(), end: usize, body: Vec<u8>, content_type in proptest::option::of(".*"),
+    ) {
+        let start = html.as_bytes().get(..end % (html.len() + 1)).unwrap_or_default();
+        prop_assert!(decode(start, None).encoding.is_ascii_compatible());
+        links_of(&decode(&body, content_type.as_deref()).text);
     }
-
-    #[test]
-    fn no_bytes_make_decoding_fail(body: Vec<u8>, content_type in proptest::option::of(".*")) {
-        let decoded = decode(&body, content_type.as_deref());
-        links_of(&decoded.text);
-    }
-}
-
-#[test]
-fn by_default_only_directives_for_all_robots_are_obeyed() {
-    let found = |html: &str| extract(html, encoding_rs::UTF_8, &page(), &LinkOptions::default());
-    for html in [
-        "<meta name='' content=nofollow><a href=x>x</a>",
-        "<meta name=ourbot content=nofollow><a href=x>x</a>",
-    ] {
-        assert!(!found(html).robots.nofollow, "{html}");
-    }
-    let found = found("<meta name=ROBOTS content=nofollow><a href=x>x</a><img src=y>");
-    assert!(found.robots.nofollow);
-    assert_eq!(found.links.len(), 1, "no assets");
 }

@@ -10,40 +10,13 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Spellings of links. Some pages have several; some spellings mean different pages in different directories.
+#[rustfmt::skip]
 const SPELLINGS: [&str; 33] = [
-    "x1",
-    "x2",
-    "./x1",
-    "../x1",
-    "../a/x1",
-    "/a/x1",
-    "/x1",
-    "a/x1",
-    "a/b/x1",
-    "b/x3",
-    "b/../x1",
-    "//site.example/a/x1",
-    "http://site.example/x1",
-    "HTTP://Site.example:80/x1",
-    "http:x1",
-    "https://site.example/x1",
-    "?q=1",
-    "?q=\u{e9}",
-    "x1?q=\u{e9}",
-    "x1?a=1&amp;b=2",
-    "x1?a=1&b=2",
-    "x&#49;",
-    "x1#top",
-    "#top",
-    "",
-    " x1",
-    "x\n1",
-    "mailto:somebody@site.example",
-    "http://other.example/x1",
-    "http://..",
-    "http:?q=1",
-    "x1 ",
-    "x1 #top",
+    "x1", "x2", "./x1", "../x1", "../a/x1", "/a/x1", "/x1", "a/x1", "a/b/x1", "b/x3", "b/../x1",
+    "//site.example/a/x1", "http://site.example/x1", "HTTP://Site.example:80/x1", "http:x1",
+    "https://site.example/x1", "?q=1", "?q=\u{e9}", "x1?q=\u{e9}", "x1?a=1&amp;b=2", "x1?a=1&b=2", "x&#49;", "x1#top",
+    "#top", "", " x1", "x\n1", "mailto:somebody@site.example", "http://other.example/x1", "http://..", "http:?q=1",
+    "x1 ", "x1 #top",
 ];
 
 const BASES: [&str; 5] = ["/a/", "http://site.example/a/b/x9?z", "../", "mailto:nobody", "x1"];
@@ -191,15 +164,19 @@ proptest! {
     }
 }
 
-#[test]
-fn links_of_a_menu_are_offered_once() {
-    let test_pages = PATHS.map(|path| TestPage {
+fn page_with(path: &'static str, spellings: &[usize]) -> TestPage {
+    TestPage {
         path,
-        links: [5, 6, 11, 12].map(|spelling| (spelling, false)).to_vec(),
+        links: spellings.iter().map(|spelling| (*spelling, false)).collect(),
         base: None,
         nofollow: false,
         latin: false,
-    });
+    }
+}
+
+#[test]
+fn links_of_a_menu_are_offered_once() {
+    let test_pages = PATHS.map(|path| page_with(path, &[5, 6, 11, 12]));
     let (_, pages, _, offered) = run(&test_pages, 1000, None, None, false);
     // The seed, two links of the first page, and two of the first page in the other directory.
     assert_eq!(pages.len(), 3);
@@ -209,13 +186,7 @@ fn links_of_a_menu_are_offered_once() {
 
 #[test]
 fn links_out_of_reach_are_offered_once_after_the_last_seed_has_its_answer() {
-    let test_pages = PATHS.map(|path| TestPage {
-        path,
-        links: [5, 6, 28].map(|spelling| (spelling, false)).to_vec(),
-        base: None,
-        nofollow: false,
-        latin: false,
-    });
+    let test_pages = PATHS.map(|path| page_with(path, &[5, 6, 28]));
     let (_, pages, totals, offered) = run(&test_pages, 1000, None, None, false);
     assert!(totals.contains("OtherHost: 3"), "counted once per page: {totals}");
     // As for a menu: the seed, three links of the first page, and three of the first page in the other directory.
@@ -231,22 +202,19 @@ fn links_out_of_reach_are_offered_once_after_the_last_seed_has_its_answer() {
 
 #[test]
 fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
-    let page = |path, spelling: &[usize]| TestPage {
-        path,
-        links: spelling.iter().map(|spelling| (*spelling, false)).collect(),
-        base: None,
-        nofollow: false,
-        latin: false,
-    };
     // `http:?q=1` on a page of the same scheme is the page's own path with that query (URL standard, "special relative or
     // authority state"): it depends on more than the directory.
-    let test_pages = [page("/", &[7]), page("/a/x1", &[1, 30]), page("/a/x2", &[30])];
+    let test_pages = [
+        page_with("/", &[7]),
+        page_with("/a/x1", &[1, 30]),
+        page_with("/a/x2", &[30]),
+    ];
     for report_links in [true, false] {
         let (requested, ..) = run(&test_pages, 1000, None, None, report_links);
         for url in ["http://site.example/a/x1?q=1", "http://site.example/a/x2?q=1"] {
             assert!(
                 requested.iter().any(|requested| requested == url),
-                "with all links offered: {report_links}: {url} is not among {requested:?}"
+                "{report_links}: {requested:?}"
             );
         }
     }
@@ -254,15 +222,11 @@ fn a_scheme_with_a_query_and_no_path_is_another_link_on_each_page() {
 
 #[test]
 fn links_out_of_reach_on_a_page_with_nofollow_count_as_not_followed() {
-    let page = |path, nofollow| TestPage {
-        path,
-        links: [6, 12, 28].map(|spelling| (spelling, false)).to_vec(),
-        base: None,
-        nofollow,
-        latin: false,
-    };
+    let [first, mut second] = ["/", "/x1"].map(|path| page_with(path, &[6, 12, 28]));
+    second.nofollow = true;
+    let test_pages = [first, second];
     for report_links in [true, false] {
-        let (_, pages, totals, _) = run(&[page("/", false), page("/x1", true)], 1000, None, None, report_links);
+        let (_, pages, totals, _) = run(&test_pages, 1000, None, None, report_links);
         assert_eq!(pages.len(), 2);
         // Two URLs, of which one is out of reach.
         assert!(

@@ -54,17 +54,6 @@ impl Asset {
     }
 }
 
-/// Elements whose `style` attribute is ignored. HTML may drop or merge these elements, depending on what is open.
-const UNSTYLED: [&str; 19] = [
-    "body", "caption", "col", "colgroup", "form", "frame", "frameset", "head", "html", "noscript", "select", "style",
-    "tbody", "td", "template", "tfoot", "th", "thead", "tr",
-];
-
-/// Returns whether the `style` attribute of an HTML element is read; `name` is in lower case.
-pub(super) fn is_styled(name: &str) -> bool {
-    !UNSTYLED.contains(&name)
-}
-
 /// Adds what an element loads.
 pub(super) fn visit(assets: &mut Collector<'_>, asset: Asset, element: &Attributes<'_>) {
     let mut add = |attribute, source| {

@@ -11,7 +11,6 @@ use memchr::memchr2;
 use url::Url;
 
 use super::assets::{self, Asset};
-use super::hashed_url::{HashedUrl, UrlHash};
 use super::references::{TextContext, decoded};
 use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
@@ -51,6 +50,7 @@ pub(super) enum Kind {
 
 /// What is known of one URL, from all elements that link to it.
 struct LinkInfo {
+    url: Url,
     /// The kind of the first element.
     source: LinkSource,
     /// Whether all elements have `nofollow`.
@@ -66,8 +66,8 @@ pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in document order, by keyed hashes: those of the cache of seen links, if there is one.
-    links: IndexMap<HashedUrl, LinkInfo, PassThroughHasher>,
+    /// The links in document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one.
+    links: IndexMap<u64, LinkInfo, PassThroughHasher>,
     repeats: RepeatedLinks,
     /// The cache of seen links, with the directory of the base if that has one.
     cache: Option<&'a SeenLinkCache>,
@@ -130,11 +130,11 @@ impl<'a> Collector<'a> {
 
     /// Returns everything collected, for a collector without a cache.
     pub(super) fn into_extracted(self) -> Extracted {
-        let links = self.links.into_iter();
+        let links = self.links.into_values();
         Extracted {
             links: links
-                .map(|(HashedUrl { url, .. }, info)| FoundLink {
-                    url,
+                .map(|info| FoundLink {
+                    url: info.url,
                     source: info.source,
                     nofollow: info.nofollow,
                     embedded: info.embedded,
@@ -151,8 +151,8 @@ impl<'a> Collector<'a> {
         if self.repeats.is_known(text) {
             return;
         }
-        let directory = self.directory.as_ref().filter(|_| !nofollow);
-        let spelling = directory.and_then(|directory| SeenLinkCache::spelling(directory, target));
+        let directory = self.directory.filter(|_| !nofollow);
+        let spelling = directory.and_then(|directory| self.cache?.spelling(directory, target));
         let is_taken = match spelling.and_then(|spelling| self.cache?.find(spelling)) {
             Some(link) => self.visit_known(link),
             None => self.add_target(
@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
     fn visit_known(&mut self, link: KnownLink) -> bool {
         let target = link.target;
         self.base_used = true;
-        if let Some(info) = self.links.get_mut(&UrlHash(target)) {
+        if let Some(info) = self.links.get_mut(&target) {
             // It is in `links` with another spelling.
             info.nofollow = false;
         } else if !self.known.contains(&target) {
@@ -336,14 +336,16 @@ impl<'a> Collector<'a> {
             return true;
         }
         let is_full = self.is_full();
-        match self.links.entry(HashedUrl { hash, url }) {
+        let length = url.as_str().len();
+        match self.links.entry(hash) {
             Entry::Occupied(mut info) => {
                 info.get_mut().nofollow &= nofollow;
                 info.get_mut().embedded |= source.is_asset();
             }
-            Entry::Vacant(new) if !is_full && self.bytes_left >= new.key().url.as_str().len() => {
-                self.bytes_left -= new.key().url.as_str().len();
+            Entry::Vacant(new) if !is_full && self.bytes_left >= length => {
+                self.bytes_left -= length;
                 new.insert(LinkInfo {
+                    url,
                     source,
                     nofollow,
                     embedded: source.is_asset(),

@@ -24,7 +24,7 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, QualName, TokenizerResult, local_name};
 use scraper::{Html, HtmlTreeSink, Node};
 
-use super::attributes::AttributeCount;
+use super::tokens::attribute_count;
 
 /// Maximum number of work steps per document: about a second. A step is a visit of one open element.
 ///
@@ -37,6 +37,9 @@ const NODE_COST: u64 = 256;
 /// Maximum number of attributes per tag. Real pages stay below a hundred.
 const ATTRIBUTE_LIMIT: usize = 512;
 
+/// A tag of up to so many bytes has no more attributes.
+const UNCOUNTED_BYTES: usize = 2 * ATTRIBUTE_LIMIT;
+
 /// Bytes fed to the tokenizer between two checks of the budget.
 const PIECE_BYTES: usize = 1024;
 
@@ -44,13 +47,17 @@ const PIECE_BYTES: usize = 1024;
 ///
 /// Scripting is off, because the crawler runs no scripts: `<noscript>` holds markup.
 pub(crate) fn parse(html: &str) -> (Html, bool) {
+    parse_within(html, WORK_LIMIT)
+}
+
+fn parse_within(html: &str, work_limit: u64) -> (Html, bool) {
     let options = TreeBuilderOpts {
         scripting_enabled: false,
         ..TreeBuilderOpts::default()
     };
     let sink = MeteredSink {
         tree: HtmlTreeSink::new(Html::new_document()),
-        work: Cell::new(0),
+        work_left: Cell::new(work_limit),
         last_created: Cell::new(None),
     };
     let gate = Gate {
@@ -69,16 +76,38 @@ pub(crate) fn parse(html: &str) -> (Html, bool) {
 }
 
 /// Feeds the document piece by piece; false if a limit stopped it.
+///
+/// html5ever compares the name of every attribute with all names before it, and emits a tag only at its end. So the attributes of a tag that
+/// is longer than a piece are counted before they are fed. Only html5ever knows where a tag begins: `<a` may be part of a script. A piece is
+/// a single `<` or has none, so the tag that is open began with the last `<` that made a token come out, or with the first after all text
+/// was emitted.
 fn feed(tokenizer: &Tokenizer<Gate>, html: &str) -> bool {
     let input = BufferQueue::default();
-    let mut attributes = AttributeCount::default();
+    let (mut fed, mut opened) = (0, None);
     for piece in pieces(html) {
         tokenizer.sink.token_came_out.set(false);
         input.push_back(StrTendril::from(piece));
         // Other results ask to run a script or to change the encoding. The crawler does neither, and feeds on.
         while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
-        attributes.after_piece(piece, tokenizer.sink.token_came_out.get());
-        if attributes.get() > ATTRIBUTE_LIMIT || tokenizer.sink.is_exhausted() {
+        let token_came_out = tokenizer.sink.token_came_out.get();
+        if piece == "<" && (token_came_out || opened.is_none()) {
+            opened = Some((fed, false));
+        } else if token_came_out {
+            opened = None;
+        }
+        fed += piece.len();
+        if let Some((from, is_counted @ false)) = &mut opened
+            && fed - *from > UNCOUNTED_BYTES
+        {
+            *is_counted = true;
+            if html
+                .get(*from..)
+                .is_some_and(|tag| attribute_count(tag) > ATTRIBUTE_LIMIT)
+            {
+                return false;
+            }
+        }
+        if tokenizer.sink.is_exhausted() {
             return false;
         }
     }
@@ -111,7 +140,7 @@ type Handle = <HtmlTreeSink as TreeSink>::Handle;
 
 impl Gate {
     fn is_exhausted(&self) -> bool {
-        self.builder.sink.work.get() > WORK_LIMIT
+        self.builder.sink.work_left.get() == 0
     }
 }
 
@@ -170,14 +199,14 @@ fn withhold_attributes(tag: &mut Tag) -> Vec<Attribute> {
 /// The tree of scraper, with a meter on what the tree builder does.
 struct MeteredSink {
     tree: HtmlTreeSink,
-    work: Cell<u64>,
+    work_left: Cell<u64>,
     /// The element created last. When one tag creates several, reopened elements come first and its own element last.
     last_created: Cell<Option<Handle>>,
 }
 
 impl MeteredSink {
     fn charge(&self, steps: u64) {
-        self.work.set(self.work.get().saturating_add(steps));
+        self.work_left.set(self.work_left.get().saturating_sub(steps));
     }
 
     fn attach_to_last(&self, attributes: Vec<Attribute>) {
@@ -281,5 +310,29 @@ impl TreeSink for MeteredSink {
 
     fn reparent_children(&self, node: &Handle, new_parent: &Handle) {
         self.tree.reparent_children(node, new_parent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_ends_where_its_work_is_done() {
+        let html = format!("<a>{}<i>", "<div>".repeat(400));
+        for (work_limit, is_cut) in [(WORK_LIMIT, false), (100_000, true)] {
+            let (document, cut) = parse_within(&html, work_limit);
+            assert_eq!(cut, is_cut);
+            let names: Vec<&str> = document
+                .root_element()
+                .descendent_elements()
+                .map(|element| element.value().name())
+                .collect();
+            assert_eq!(
+                (names.contains(&"a"), names.contains(&"i")),
+                (true, !is_cut),
+                "{work_limit}"
+            );
+        }
     }
 }

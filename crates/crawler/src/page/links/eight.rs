@@ -36,21 +36,3 @@ fn marked<const COUNT: usize>(eight: u64, bytes: [u8; COUNT]) -> u64 {
 fn place_of_first(marked: u64) -> Option<usize> {
     (marked != 0).then(|| marked.trailing_zeros() as usize / 8)
 }
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use proptest::sample::select;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn the_first_byte_of_a_kind_is_found(bytes in proptest::array::uniform8(select(b"\0\x01\t !\"=>?a\x7F\x80\xBD\xFF".to_vec()))) {
-            let eight = u64::from_le_bytes(bytes);
-            let first = |is: &dyn Fn(u8) -> bool| bytes.iter().position(|byte| is(*byte));
-            prop_assert_eq!(first_of(eight, [b'=', b'>']), first(&|byte| matches!(byte, b'=' | b'>')));
-            prop_assert_eq!(first_of_or_space(eight, [b'>', b'=']), first(&|byte| matches!(byte, 0..=b' ' | b'>' | b'=')));
-        }
-    }
-}

@@ -127,7 +127,6 @@ mod tests {
         for page in [
             KOI8,
             "<META CHARSET = ' KOI8-R'>",
-            "<meta/charset=koi8-r/x>",
             "<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>",
             "<meta content='text/html; charset=\"koi8-r\"' http-equiv=content-type>",
             "<meta http-equiv=content-type content='charset charset = koi8-r;x'>",
@@ -135,14 +134,10 @@ mod tests {
             "<meta content='charset=utf-8' charset=koi8-r>",
             "<meta charset=klingon><meta charset=koi8-r>",
         ] {
-            let expected = if page.starts_with("<meta/") {
-                None
-            } else {
-                Some("KOI8-R")
-            };
-            assert_eq!(declared(page), expected, "{page}");
+            assert_eq!(declared(page), Some("KOI8-R"), "{page}");
         }
         for page in [
+            "<meta/charset=koi8-r/x>",
             "<meta charset=koi8-r",
             "<meta charset=\"koi8-r>",
             "<meta content='charset=koi8-r'>",
@@ -163,16 +158,7 @@ mod tests {
         ] {
             assert_eq!(after(markup), Some("KOI8-R"), "{markup}");
         }
-        for markup in [
-            "<p>",
-            "</p>",
-            "<body>",
-            "</head>",
-            "<h1/>",
-            "<template>",
-            "<script>",
-            "<plaintext>",
-        ] {
+        for markup in "<p> </p> <body> </head> <h1/> <template> <script> <plaintext>".split(' ') {
             assert_eq!(after(markup), None, "{markup}");
         }
         assert_eq!(declared(&format!("<p>{KOI8}")), Some("KOI8-R"));

@@ -66,49 +66,29 @@ fn addressed(item: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    fn header(value: &str) -> (bool, bool) {
-        let mut robots = RobotsMeta::default();
-        robots.merge_header(value, "ourbot");
-        (robots.nofollow, robots.noindex)
-    }
-
     #[test]
-    fn directives_for_all_agents_or_for_this_crawler_count() {
-        assert_eq!(header("nofollow"), (true, false));
-        assert_eq!(header(" NoIndex ,nofollow"), (true, true));
-        assert_eq!(header("none"), (true, true));
-        assert_eq!(header("all, index, follow, noarchive"), (false, false));
-        assert_eq!(header("OurBot: nofollow, noindex"), (true, true));
-    }
-
-    #[test]
-    fn directives_for_other_agents_do_not_count() {
-        assert_eq!(header("googlebot: nofollow, noindex"), (false, false));
-        assert_eq!(header("googlebot: noindex, ourbot: nofollow"), (true, false));
-        assert_eq!(header("noindex, otherbot: nofollow"), (false, true));
-    }
-
-    #[test]
-    fn a_directive_with_a_value_is_not_an_agent_name() {
-        assert_eq!(header("max-snippet: 20, nofollow"), (true, false));
-        assert_eq!(
-            header("unavailable_after: Friday, 25 Jun 2010 15:00:00 PST, noindex"),
-            (false, true)
-        );
-    }
-
-    #[test]
-    fn directives_of_several_headers_add_up() {
-        let mut robots = RobotsMeta::default();
-        robots.merge_header("nofollow", "ourbot");
-        robots.merge_header("noindex", "ourbot");
-        robots.merge_header("all", "ourbot");
-        assert_eq!(
-            robots,
-            RobotsMeta {
-                nofollow: true,
-                noindex: true
-            }
-        );
+    fn directives_for_all_agents_or_for_this_crawler_add_up() {
+        for (headers, nofollow, noindex) in [
+            (&["nofollow"][..], true, false),
+            (&[" NoIndex ,nofollow"], true, true),
+            (&["none"], true, true),
+            (&["all, index, follow, noarchive"], false, false),
+            (&["OurBot: nofollow, noindex"], true, true),
+            (&["googlebot: nofollow, noindex"], false, false),
+            (&["googlebot: noindex, ourbot: nofollow"], true, false),
+            (&["noindex, otherbot: nofollow"], false, true),
+            // A directive with a value is not the name of an agent.
+            (&["max-snippet: 20, nofollow"], true, false),
+            (
+                &["unavailable_after: Friday, 25 Jun 2010 15:00:00 PST, noindex"],
+                false,
+                true,
+            ),
+            (&["nofollow", "noindex", "all"], true, true),
+        ] {
+            let mut robots = RobotsMeta::default();
+            headers.iter().for_each(|header| robots.merge_header(header, "ourbot"));
+            assert_eq!(robots, RobotsMeta { nofollow, noindex }, "{headers:?}");
+        }
     }
 }

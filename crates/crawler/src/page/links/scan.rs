@@ -178,9 +178,7 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         if tag.name.code() == STYLE {
             self.open = Some(RawText::Style(tag.attributes.raw(Attribute::Type)));
         }
-        if tag.attributes.raw(Attribute::Style).is_some() && assets::is_styled(&name) {
-            assets::visit_style_attribute(&mut self.collector, tag.attributes);
-        }
+        assets::visit_style_attribute(&mut self.collector, tag.attributes);
     }
 
     fn visit_base(&mut self, attributes: &Attributes<'a>) {

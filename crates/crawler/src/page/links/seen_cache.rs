@@ -8,15 +8,13 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use encoding_rs::Encoding;
-use siphasher::sip::SipHasher13;
 use url::{Position, Url};
 
-/// Initial and maximum number of slots: 64 KiB and 1 MiB.
-const INITIAL_SLOTS: usize = 1 << 12;
-const MAX_SLOTS: usize = 1 << 16;
+/// Number of slots, which take 1 MiB.
+const SLOTS: usize = 1 << 16;
 
 /// The key of a link: keyed hashes of its spelling and of its URL. The spelling is the text of the link together with
 /// the directory of its page.
@@ -54,10 +52,10 @@ pub(super) struct KnownLink {
     pub(super) is_out_of_reach: bool,
 }
 
-/// The hasher of spellings in the directory that relative links start from. Its key is made of the directory and the encoding of the page:
-/// cached links depend on nothing else of a page.
+/// The keyed hash of the directory that relative links start from, and of the encoding of the page: cached links depend on nothing else of
+/// a page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Directory(SipHasher13);
+pub(super) struct Directory(u64);
 
 /// A hasher for values that are keyed hashes already: it returns them unchanged.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,9 +75,7 @@ impl Hasher for PassThroughHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash << 8 | u64::from(*byte));
     }
 
     fn write_u64(&mut self, hash: u64) {
@@ -98,8 +94,6 @@ impl Hasher for PassThroughHasher {
 pub(crate) struct SeenLinkCache {
     key: RandomState,
     slots: Box<[Slot]>,
-    /// How many slots hold a link.
-    used_slots: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -110,57 +104,32 @@ struct Slot {
 
 impl Default for SeenLinkCache {
     fn default() -> Self {
-        Self::with_slots(INITIAL_SLOTS, RandomState::new())
+        Self {
+            key: RandomState::new(),
+            // Writing the slots now maps their memory once. Zeroed memory that is read before it is written is mapped
+            // twice.
+            slots: (0..SLOTS).map(|_| black_box(Slot::default())).collect(),
+        }
     }
 }
 
 impl SeenLinkCache {
-    fn with_slots(count: usize, key: RandomState) -> Self {
-        Self {
-            key,
-            // Writing the slots now maps their memory once. Zeroed memory that is read before it is written is mapped
-            // twice.
-            slots: (0..count).map(|_| black_box(Slot::default())).collect(),
-            used_slots: AtomicUsize::new(0),
-        }
-    }
-
-    /// Returns a copy with four times the slots, if more than half are used and the maximum is not reached.
-    ///
-    /// It has the same hash keys, so link keys from readers of the old cache stay valid.
-    pub(crate) fn grown(&self) -> Option<Self> {
-        let count = self.slots.len();
-        if count == MAX_SLOTS || self.used_slots.load(Ordering::Relaxed) <= count / 2 {
-            return None;
-        }
-        let grown = Self::with_slots(4 * count, self.key.clone());
-        for slot in &self.slots {
-            let spelling = slot.spelling.load(Ordering::Acquire);
-            if spelling != 0 {
-                let target = slot.target.load(Ordering::Acquire);
-                grown.remember(LinkKey { spelling, target });
-            }
-        }
-        Some(grown)
-    }
-
     /// Returns the directory of links on this base; `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
-        let half_of_key = |half: u8| self.key.hash_one((half, directory, encoding.name()));
-        (!base.cannot_be_a_base()).then(|| Directory(SipHasher13::new_with_keys(half_of_key(0), half_of_key(1))))
+        (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
     }
 
     /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
     /// than the directory.
-    pub(super) fn spelling(directory: &Directory, href: &str) -> Option<u64> {
+    pub(super) fn spelling(&self, directory: Directory, href: &str) -> Option<u64> {
         let first = href.bytes().next()?;
         let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
         // `http:?q` means the page itself with that query, though it looks absolute.
         let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
         let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
         let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
-        (starts_path && is_whole).then(|| directory.0.hash(href.as_bytes()).max(1))
+        (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }
 
     /// Returns the link with this spelling, if it is cached.
@@ -186,9 +155,7 @@ impl SeenLinkCache {
             return;
         }
         let slot = self.slot(link.spelling);
-        if slot.spelling.swap(0, Ordering::Release) == 0 {
-            self.used_slots.fetch_add(1, Ordering::Relaxed);
-        }
+        slot.spelling.store(0, Ordering::Release);
         slot.target.store(link.target, Ordering::Release);
         slot.spelling.store(link.spelling, Ordering::Release);
     }
@@ -208,7 +175,7 @@ mod tests {
         let [one, other] = [SeenLinkCache::default(), SeenLinkCache::default()];
         let spelling = |known: &SeenLinkCache, base: &str, encoding| {
             let directory = known.directory(&Url::parse(base).unwrap(), encoding).unwrap();
-            SeenLinkCache::spelling(&directory, "page?ä").unwrap()
+            known.spelling(directory, "page?ä").unwrap()
         };
         let base = "http://site.example/a/b";
         let first = spelling(&one, base, encoding_rs::UTF_8);
@@ -216,37 +183,5 @@ mod tests {
         assert_ne!(spelling(&other, base, encoding_rs::UTF_8), first);
         assert_ne!(spelling(&one, "http://site.example/b/b", encoding_rs::UTF_8), first);
         assert_ne!(spelling(&one, base, encoding_rs::WINDOWS_1252), first);
-    }
-
-    #[test]
-    fn cached_links_stay_in_the_cache_when_it_grows() {
-        let base = Url::parse("http://site.example/a/").unwrap();
-        let mut known = SeenLinkCache::default();
-        let directory = known.directory(&base, encoding_rs::UTF_8).unwrap();
-        let hrefs: Vec<String> = (0..13_000).map(|n| format!("page-{n}")).collect();
-        let mut sizes = vec![known.slots.len()];
-        for href in &hrefs {
-            let url = base.join(href).unwrap();
-            let spelling = SeenLinkCache::spelling(&directory, href).unwrap();
-            let target = known.url_hash(&url);
-            known.remember(LinkKey { spelling, target });
-            if let Some(grown) = known.grown() {
-                sizes.push(grown.slots.len());
-                known = grown;
-            }
-        }
-        assert_eq!(sizes, [INITIAL_SLOTS, 4 * INITIAL_SLOTS, MAX_SLOTS]);
-        let is_known = |href: &&String| {
-            let target = known.url_hash(&base.join(href).unwrap());
-            SeenLinkCache::spelling(&directory, href)
-                .and_then(|spelling| known.find(spelling))
-                .is_some_and(|link| link.target == target && !link.is_out_of_reach)
-        };
-        let found = hrefs.iter().filter(is_known).count();
-        // A table grows when half of its slots are used, so it starts with 8192 links of the previous table. That
-        // happens after 12 150 pages, because n links use a share of 1 - exp(-n/m) of m slots. Of the 850 links that
-        // follow, about a hundred overwrite another.
-        assert!((8_500..9_400).contains(&found), "{found} are still cached");
-        assert_eq!(known.grown().map(|grown| grown.slots.len()), None);
     }
 }

@@ -166,19 +166,7 @@ mod tests {
 
     #[test]
     fn deep_and_broken_sheets_are_parsed_to_their_end() {
-        for piece in [
-            "{",
-            "(",
-            "[",
-            "url(",
-            "a(",
-            "@import ",
-            "'",
-            "/*",
-            "\\",
-            "}",
-            "image-set(",
-        ] {
+        for piece in "{ ( [ url( a( @import ' /* \\ } image-set(".split(' ') {
             let css = piece.repeat(1_000_000 / piece.len());
             assert!(
                 urls(&format!("a{{b:url(c)}}{css}")).starts_with(&["style c".to_owned()]),

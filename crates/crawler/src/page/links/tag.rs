@@ -224,32 +224,18 @@ mod tests {
 
     #[test]
     fn attributes_are_known_by_their_names_in_any_case() {
-        let attributes = [
-            ("href", Attribute::Href),
-            ("xlink:href", Attribute::XlinkHref),
-            ("rel", Attribute::Rel),
-            ("src", Attribute::Src),
-            ("srcdoc", Attribute::Srcdoc),
-            ("name", Attribute::Name),
-            ("content", Attribute::Content),
-            ("http-equiv", Attribute::HttpEquiv),
-            ("srcset", Attribute::Srcset),
-            ("imagesrcset", Attribute::Imagesrcset),
-            ("poster", Attribute::Poster),
-            ("data", Attribute::Data),
-            ("type", Attribute::Type),
-            ("style", Attribute::Style),
-            ("charset", Attribute::Charset),
-        ];
-        assert_eq!(attributes.len(), Attribute::COUNT);
+        let names =
+            "href xlink:href rel src srcdoc name content http-equiv srcset imagesrcset poster data type style charset";
         let known = |name: &str, behind: &str| {
             let html = name.to_owned() + behind;
             Attribute::from_name(&Name::at(html.as_bytes(), 0..name.len()))
         };
-        for (name, attribute) in attributes {
+        assert_eq!(names.split(' ').count(), Attribute::COUNT);
+        for (place, name) in names.split(' ').enumerate() {
             for behind in ["", "='a value'"] {
-                assert_eq!(known(name, behind), Some(attribute), "{name}");
-                assert_eq!(known(&name.to_ascii_uppercase(), behind), Some(attribute), "{name}");
+                for name in [name.to_owned(), name.to_ascii_uppercase()] {
+                    assert_eq!(known(&name, behind).map(|found| found as usize), Some(place), "{name}");
+                }
                 for other in [
                     format!("{name}\0"),
                     format!("{name}s"),

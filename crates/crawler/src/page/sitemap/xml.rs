@@ -6,7 +6,6 @@ use quick_xml::Reader;
 use quick_xml::escape::{resolve_xml_entity, unescape};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use super::unpack::Text;
 use super::{EntryCollector, Lists, NotASitemap, Sitemap};
 
 /// Longer URLs and dates are ignored.
@@ -71,18 +70,15 @@ const FORMATS: [Format; 5] = [
 ];
 
 /// Reads up to the end of the root element, or to the first markup error.
-pub(super) fn read(text: &mut Text<'_>, found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
-    let mut reader = Reader::from_reader(text);
+pub(super) fn read(text: &str, found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
+    let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
     let mut walk = DocumentReader::new(found);
-    let mut buffer = Vec::new();
     let broken = loop {
-        buffer.clear();
-        reader.get_mut().next_piece();
-        match reader.read_event_into(&mut buffer) {
+        match reader.read_event() {
             Ok(Event::Eof) => break Some("the file ends before its last end tag".to_owned()),
             Ok(event) => {
                 if walk.step(&event)? == Step::Done {
