@@ -2,9 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::collector::Collector;
 use super::tag::{Attribute, Attributes, has_token};
 use super::{LinkSource, style};
+
+/// What takes the links of assets.
+pub(super) trait Assets {
+    /// Adds an asset, if its element names one.
+    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
+}
 
 /// The kinds of elements that load assets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +60,7 @@ impl Asset {
 }
 
 /// Adds what an element loads.
-pub(super) fn visit(assets: &mut Collector<'_>, asset: Asset, element: &Attributes<'_>) {
+pub(super) fn visit(assets: &mut impl Assets, asset: Asset, element: &Attributes<'_>) {
     let mut add = |attribute, source| {
         let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
         assets.add_asset(value, source);
@@ -99,7 +104,7 @@ pub(super) fn visit(assets: &mut Collector<'_>, asset: Asset, element: &Attribut
 }
 
 /// Adds what a `<link>` with these relations loads.
-pub(super) fn visit_link(assets: &mut Collector<'_>, rel: &str, element: &Attributes<'_>) {
+pub(super) fn visit_link(assets: &mut impl Assets, rel: &str, element: &Attributes<'_>) {
     let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
     let source = if has_token(rel, "stylesheet") {
         LinkSource::StyleSheet
@@ -119,25 +124,25 @@ pub(super) fn visit_link(assets: &mut Collector<'_>, rel: &str, element: &Attrib
 }
 
 /// Adds what a `style` attribute loads.
-pub(super) fn visit_style_attribute(assets: &mut Collector<'_>, element: &Attributes<'_>) {
+pub(super) fn visit_style_attribute(assets: &mut impl Assets, element: &Attributes<'_>) {
     if let Some(declarations) = element.value(Attribute::Style) {
         visit_style(assets, &declarations);
     }
 }
 
 /// Adds what a `<style>` loads, unless its `type` is another language than CSS.
-pub(super) fn visit_style_element(assets: &mut Collector<'_>, kind: Option<&str>, text: &str) {
+pub(super) fn visit_style_element(assets: &mut impl Assets, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
         visit_style(assets, text);
     }
 }
 
 /// Adds what CSS text loads.
-pub(super) fn visit_style(assets: &mut Collector<'_>, css: &str) {
+pub(super) fn visit_style(assets: &mut impl Assets, css: &str) {
     style::each_url(css, |url, source| assets.add_asset(Some(Cow::Borrowed(url)), source));
 }
 
-fn visit_candidates(assets: &mut Collector<'_>, element: &Attributes<'_>, attribute: Attribute) {
+fn visit_candidates(assets: &mut impl Assets, element: &Attributes<'_>, attribute: Attribute) {
     if let Some(list) = element.value(attribute) {
         for candidate in candidates(&list) {
             assets.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);

@@ -10,7 +10,7 @@ use indexmap::map::Entry;
 use memchr::memchr2;
 use url::Url;
 
-use super::assets::{self, Asset};
+use super::assets::{self, Asset, Assets};
 use super::references::{TextContext, decoded};
 use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
@@ -359,9 +359,11 @@ impl<'a> Collector<'a> {
         }
         true
     }
+}
 
+impl Assets for Collector<'_> {
     /// Adds the URL of an asset, unless it is a `data:` URL.
-    pub(super) fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
+    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
         let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
             return;
         };
