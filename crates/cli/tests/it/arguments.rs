@@ -1,19 +1,15 @@
 //! The command line from a user's view: help, units, files, seeds, subcommands.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, fails, folder, number, succeeds};
+use crate::program::{Printed, command, fails, folder, number, succeeds};
+use crate::servers::{answer, path_in, server_of};
 
 #[test]
 fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
     for help in ["-h", "--help"] {
         let widest = |columns: Option<&str>| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
-            command.arg(help).env_remove("COLUMNS").stdin(Stdio::null());
+            let mut command = command(help);
             command.envs(columns.map(|columns| ("COLUMNS", columns)));
             let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
             help.lines().map(|line| line.chars().count()).max().unwrap()
@@ -61,7 +57,7 @@ fn a_file_option_given_twice_is_an_error() {
         ["--recrawl", "a", "--recrawl", "b"],
     ] {
         let arguments = [&["http://127.0.0.1:1/"][..], &twice].concat();
-        fails(&arguments, 2, &[twice[0], "cannot be used multiple times"]);
+        fails(&*arguments, 2, &[twice[0], "cannot be used multiple times"]);
     }
     fails(
         &["demo", "-oa", "-ob"],
@@ -73,46 +69,23 @@ fn a_file_option_given_twice_is_an_error() {
 #[test]
 fn a_file_on_the_command_line_replaces_the_one_of_the_configuration() {
     let folder = folder("files");
-    let (config, of_config, given) = (
-        folder.join("c.toml"),
-        folder.join("config.jsonl"),
-        folder.join("given.jsonl"),
-    );
-    let text = format!("output = '{}'\nmax-pages = 1\n", of_config.display());
-    fs::write(&config, text).unwrap();
-    let (config, path) = (config.to_str().unwrap(), given.to_str().unwrap());
-    succeeds(&["demo", "-q", "--config", config, "-o", path]);
-    assert!(given.exists() && !of_config.exists());
-    succeeds(&["demo", "-q", "--config", config]);
-    assert!(of_config.exists());
-    fs::remove_dir_all(&folder).unwrap();
+    let (of_config, given) = (folder.path("config.jsonl"), folder.path("given.jsonl"));
+    let config = folder.file("c.toml", &format!("output = '{of_config}'\nmax-pages = 1\n"));
+    succeeds(&format!("demo -q --config {config} -o {given}"));
+    assert!(folder.join(given).exists() && !folder.join(&of_config).exists());
+    succeeds(&format!("demo -q --config {config}"));
+    assert!(folder.join(of_config).exists());
 }
 
 #[test]
 fn values_have_units_on_the_command_line_and_in_the_configuration() {
     let folder = folder("units");
-    let config = folder.join("c.toml");
-    fs::write(
-        &config,
-        "max-time = '1h'\nmax-body = '64KiB'\ndelay = '0ms'\nmax-pages = '0.003k'\nquiet = 1\n",
-    )
-    .unwrap();
-    let config = config.to_str().unwrap();
-    assert_eq!(number(&succeeds(&["demo", "--config", config]).stdout, "pages"), 3);
-    let given = [
-        "demo",
-        "--config",
-        config,
-        "--max-pages",
-        "0.004k",
-        "--timeout",
-        "1m",
-        "-j2",
-        "--capacity",
-        "64k",
-    ];
-    assert_eq!(number(&succeeds(&given).stdout, "pages"), 4);
-    fs::remove_dir_all(&folder).unwrap();
+    let text = "max-time = '1h'\nmax-body = '64KiB'\ndelay = '0ms'\nmax-pages = '0.003k'\nquiet = 1\n";
+    let config = folder.file("c.toml", text);
+    let pages = |arguments: &str| number(&succeeds(arguments).stdout, "pages");
+    assert_eq!(pages(&format!("demo --config {config}")), 3);
+    let given = "--max-pages 0.004k --timeout 1m -j2 --capacity 64k";
+    assert_eq!(pages(&format!("demo --config {config} {given}")), 4);
 }
 
 #[test]
@@ -155,22 +128,11 @@ fn a_single_word_is_not_a_seed_at_any_position() {
         &["\"intranet\" is not a seed", "http://intranet/", "localhost"],
     );
     let folder = folder("words");
-    let seeds = folder.join("seeds.txt");
-    fs::write(&seeds, "# comment\n\nhttp://127.0.0.1:1/\nintranet/page\n").unwrap();
-    let seeds = seeds.to_str().unwrap();
-    fails(
-        &["--seeds", seeds],
-        2,
-        &["line 4 of", seeds, "\"intranet/page\" is not a seed"],
-    );
-    let config = folder.join("c.toml");
-    fs::write(&config, "seed-urls = ['intranet']\n").unwrap();
-    fails(
-        &["--config", config.to_str().unwrap()],
-        2,
-        &["\"intranet\" is not a seed"],
-    );
-    fs::remove_dir_all(&folder).unwrap();
+    let seeds = folder.file("seeds.txt", "# comment\n\nhttp://127.0.0.1:1/\nintranet/page\n");
+    let messages = ["line 4 of", &seeds, "\"intranet/page\" is not a seed"];
+    fails(&["--seeds", &seeds], 2, &messages);
+    let config = folder.file("c.toml", "seed-urls = ['intranet']\n");
+    fails(&["--config", &config], 2, &["\"intranet\" is not a seed"]);
 }
 
 #[test]
@@ -197,55 +159,25 @@ fn completions_and_the_manual_page_go_to_standard_output() {
 
 #[test]
 fn a_reader_that_closes_the_pipe_early_is_not_an_error() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
-    let mut process = command
-        .args(["completions", "bash"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut process = command("completions bash").spawn().unwrap();
     drop(process.stdout.take());
     let output = process.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && stderr.is_empty(), "{stderr}");
 }
 
-/// Starts a site of two pages with a Crawl-delay of 30 s. Returns its port.
-fn slow_site() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut line = String::new();
-            let _ = BufReader::new(&stream).read_line(&mut line);
-            let (kind, body) = match line.split(' ').nth(1) {
-                Some("/robots.txt") => ("text/plain", "User-agent: *\nCrawl-delay: 30\n"),
-                _ => ("text/html", "<a href=/2>2</a>"),
-            };
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close");
-            let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        }
-    });
-    port
-}
-
 #[test]
 fn with_a_maximum_crawl_delay_of_zero_only_the_delay_option_counts() {
-    let seed = format!("http://127.0.0.1:{}/", slow_site());
+    let seed = server_of(|head| match path_in(head) {
+        "/robots.txt" => answer("200 OK", "User-agent: *\nCrawl-delay: 30\n"),
+        _ => answer("200 OK", "<a href=/2>2</a>"),
+    });
     let begun = Instant::now();
+    let arguments = format!("-q --delay 1ms --set max-crawl-delay=0 --max-time 20s {seed}");
     let Printed {
         stdout: summary,
         stderr: log,
-    } = succeeds(&[
-        "-q",
-        "--delay",
-        "1ms",
-        "--set",
-        "max-crawl-delay=0",
-        "--max-time",
-        "20s",
-        &seed,
-    ]);
+    } = succeeds(&arguments);
     assert!(begun.elapsed() < Duration::from_secs(10), "{summary}{log}");
     assert_eq!(number(&summary, "pages"), 2, "{summary}{log}");
 }

@@ -4,9 +4,9 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use crate::limits::run_with_limit;
+use crate::program::{command, folder, run_with_limit};
 
 const HOSTS: usize = 200;
 
@@ -57,13 +57,9 @@ fn answer_all(stream: &TcpStream, port: u16, after_robots: AfterRobots) -> Optio
 /// Crawls all hosts in a process with a fixed limit of open files.
 fn crawl_with_limit(files: usize, options: &str, after_robots: AfterRobots) -> Output {
     let port = serve(after_robots);
-    let arguments =
-        format!("-q --scope any --allow-private-addresses --delay 0.5 {options} http://h0.localhost:{port}/start");
-    run_with_limit(&format!("-n {files}"), &words(&arguments))
-}
-
-fn words(arguments: &str) -> Vec<&str> {
-    arguments.split_whitespace().collect()
+    let seed = format!("http://h0.localhost:{port}/start");
+    let arguments = format!("-q --scope any --allow-private-addresses --delay 0.5 {options} {seed}");
+    run_with_limit(&format!("-n {files}"), &arguments)
 }
 
 /// Returns the row of the summary with this label.
@@ -102,14 +98,12 @@ fn many_hosts_are_crawled_with_few_file_handles() {
 
 #[test]
 fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
-    let folder = std::env::temp_dir().join(format!("crawler-file-handles-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
-    let shown = folder.display();
-    let outputs =
-        format!("--warc {shown}/pages.warc.gz --warc-max-bytes 1 --save {shown}/bodies -o {shown}/pages.jsonl");
-    let options = format!("--concurrency 100 --state {shown}/state {outputs}");
+    let folder = folder("file-handles");
+    let [archive, bodies, pages, state] =
+        ["pages.warc.gz", "bodies", "pages.jsonl", "state"].map(|name| folder.path(name));
+    let outputs = format!("--warc {archive} --warc-max-bytes 1 --save {bodies} -o {pages}");
+    let options = format!("--concurrency 100 --state {state} {outputs}");
     let output = crawl_with_limit(40, &options, AfterRobots::Closed);
-    let _ = std::fs::remove_dir_all(&folder);
     let (summary, log) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
@@ -124,7 +118,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
 #[test]
 fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     for (limit, arguments) in [(7, "http://localhost:1/"), (15, "http://localhost:1/"), (15, "demo")] {
-        let output = run_with_limit(&format!("-n {limit}"), &words(arguments));
+        let output = run_with_limit(&format!("-n {limit}"), arguments);
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{log}");
         let told = format!(
@@ -134,7 +128,7 @@ fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     }
     // The soft limit is raised.
     for (limits, arguments) in [("-Sn 7", "demo -q"), ("-n 7", "completions bash")] {
-        let output = run_with_limit(limits, &words(arguments));
+        let output = run_with_limit(limits, arguments);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{limits} {arguments}: {log}");
     }
@@ -154,14 +148,9 @@ fn answer_and_close(mut stream: TcpStream, status: &str) {
 fn a_lack_of_file_handles_is_logged_once_and_loses_no_page() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = serve(AfterRobots::Closed);
-    let crawl = Command::new(env!("CARGO_BIN_EXE_crawler"))
-        .args(["-q", "--scope", "any", "--allow-private-addresses", "--delay", "0.5"])
-        .args(["--concurrency", "100"])
-        .arg(format!("http://localhost:{}/", listener.local_addr().unwrap().port()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let seed = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
+    let options = "-q --scope any --allow-private-addresses --delay 0.5 --concurrency 100";
+    let crawl = command(&format!("{options} {seed}")).spawn().unwrap();
     let process = crawl.id().try_into().unwrap();
     std::thread::spawn(move || {
         let (robots, _) = listener.accept().unwrap();

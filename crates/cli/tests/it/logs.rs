@@ -4,31 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::pages_server::site_of;
+use crate::program::{command, crawler, folder, lines};
+use crate::servers::site_of;
 use jiff::Timestamp;
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
-
 /// The first fields of every JSON line.
 const COMMON: [&str; 4] = ["time", "level", "target", "message"];
-
-fn crawler(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(arguments).env_remove("RUST_LOG");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
 
 fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).unwrap()
 }
 
 fn records(output: &Output) -> Vec<Value> {
-    let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-    stderr(output).lines().map(parse).collect()
+    lines(stderr(output))
 }
 
 fn of_target<'a>(records: &'a [Value], target: &str) -> Vec<&'a Value> {
@@ -45,22 +36,25 @@ fn assert_is_utc_with_milliseconds(time: &str) {
 #[test]
 fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
     // With a file for the pages, only the summary goes to standard output.
-    let [one, other] = ["one", "other"].map(|name| format!("{}/logs-{name}.jsonl", env!("CARGO_TARGET_TMPDIR")));
-    let arguments = ["demo", "--capacity", "100", "--on-saturation", "warn", "--output"];
-    let json = crawler(&[&arguments[..], &[&one, "--log-format", "json"]].concat())
-        .spawn()
-        .unwrap();
-    let text = crawler(&[&arguments[..], &[&other]].concat()).output().unwrap();
-    let json = json.wait_with_output().unwrap();
+    let folder = folder("logs");
+    let run = |options: &str| {
+        let pages = folder.path("pages.jsonl");
+        crawler(&format!(
+            "demo --capacity 100 --on-saturation warn --output {pages} {options}"
+        ))
+    };
+    let json = run("--log-format json");
+    for line in stderr(&json).lines() {
+        let at = COMMON.map(|name| line.find(&format!("\"{name}\":")).unwrap());
+        assert!(at.is_sorted() && at[0] == 1, "{line}");
+    }
     let records = records(&json);
     for record in &records {
         assert_is_utc_with_milliseconds(record["time"].as_str().unwrap());
         let level = record["level"].as_str().unwrap();
         assert!(["INFO", "WARN"].contains(&level), "{record}");
-        assert!(
-            record["message"].is_string() && record["target"].is_string(),
-            "{record}"
-        );
+        let are_texts = record["message"].is_string() && record["target"].is_string();
+        assert!(are_texts, "{record}");
     }
     let saturated = of_target(&records, "sieve::saturation");
     let warnings: Vec<_> = saturated.iter().filter(|record| record["level"] == "WARN").collect();
@@ -68,6 +62,7 @@ fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
     assert_eq!(warnings[0]["capacity"], 100);
     assert!(json.stdout.is_empty(), "all that jq reads is JSON");
 
+    let text = run("");
     let mut warnings = 0;
     for line in stderr(&text).lines() {
         let [time, level, target, message] = line.split_ascii_whitespace().collect::<Vec<_>>()[..4] else {
@@ -84,50 +79,38 @@ fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
 }
 
 #[test]
-fn a_json_line_starts_with_time_level_target_and_message() {
-    let output = crawler(&["demo", "--max-pages", "1", "--log-format", "json"])
-        .output()
-        .unwrap();
-    for line in stderr(&output).lines() {
-        let at: Vec<_> = COMMON.map(|name| line.find(&format!("\"{name}\":")).unwrap()).to_vec();
-        assert!(at.is_sorted() && at[0] == 1, "{line}");
-    }
-}
-
-#[test]
 fn a_page_of_links_in_broken_tables_does_not_flood_the_log() {
     // HTML moves such links out of the table. The parser logs a line for each.
     let links: String = (0..3000).map(|at| format!("<a href=/{}>x</a>", at % 2)).collect();
     let body = format!("<a href=/first></a><table>{links}</table>");
     let seed = site_of(move |path| (path == "/").then(|| body.clone()));
-    let pages = concat!(env!("CARGO_TARGET_TMPDIR"), "/tables.jsonl");
-    // Selected fields are read from a tree.
-    let quick = ["--delay", "0", "--select", "link=a", "--output", pages, &seed];
-    let lines = |options: &[&str]| {
-        let output = crawler(&[options, &quick].concat()).output().unwrap();
+    let folder = folder("tables");
+    let quick = format!(
+        "--delay 0 --select heading=h1 --output {} {seed}",
+        folder.path("pages.jsonl")
+    );
+    let lines = |options: &str| {
+        let output = crawler(&format!("{options} {quick}"));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let of_others = stderr(&output).lines().filter(|line| line.contains("html5ever"));
         (of_others.count(), stderr(&output).lines().count())
     };
-    for options in [&[][..], &["-v"]] {
+    for options in ["", "-v"] {
         let (of_others, all) = lines(options);
-        assert_eq!(of_others, 0, "{options:?}");
-        assert!(all < 20, "{options:?}: {all} lines");
+        assert_eq!(of_others, 0, "{options}");
+        assert!(all < 20, "{options}: {all} lines");
     }
-    assert!(
-        lines(&["-vv"]).0 > 1000,
-        "the page is no longer one that the parser complains of"
-    );
+    let complaints = lines("-vv").0;
+    assert!(complaints > 1000, "the parser complains no longer: {complaints}");
 }
 
 #[test]
 fn the_command_line_overrides_rust_log() {
-    let run = |filter: &str, options: &[&str]| {
-        let always = ["demo", "--max-pages", "2", "--ignore-robots", "--log-format", "json"];
-        let output = crawler(&[&always[..], options].concat())
-            .env("RUST_LOG", filter)
-            .output()
-            .unwrap();
+    let run = |filter: &str, options: &str| {
+        let mut demo = command(&format!(
+            "demo --max-pages 2 --ignore-robots --log-format json {options}"
+        ));
+        let output = demo.env("RUST_LOG", filter).output().unwrap();
         let mut levels = BTreeSet::new();
         let mut targets = BTreeSet::new();
         for record in records(&output) {
@@ -139,42 +122,31 @@ fn the_command_line_overrides_rust_log() {
         (levels, targets)
     };
     let set = |words: &[&str]| words.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-    assert_eq!(run("off", &[]).0, set(&[]));
+    assert_eq!(run("off", "").0, set(&[]));
     assert_eq!(
-        run("crawler::pages=debug", &[]),
+        run("crawler::pages=debug", ""),
         (set(&["DEBUG"]), set(&["crawler::pages"]))
     );
-    assert_eq!(run("debug", &["-q"]).0, set(&["WARN"]));
-    assert_eq!(run("off", &["-v"]).0, set(&["DEBUG", "INFO", "WARN"]));
-    assert_eq!(run("", &[]).0, set(&["INFO", "WARN"]));
+    assert_eq!(run("debug", "-q").0, set(&["WARN"]));
+    assert_eq!(run("off", "-v").0, set(&["DEBUG", "INFO", "WARN"]));
+    assert_eq!(run("", "").0, set(&["INFO", "WARN"]));
     // An invalid filter is ignored, with a warning in the requested format.
-    let (levels, targets) = run("crawler=loud", &[]);
+    let (levels, targets) = run("crawler=loud", "");
     assert_eq!(levels, set(&["INFO", "WARN"]));
     assert!(targets.contains("crawler"), "{targets:?}");
     // No filter hides the results of the command.
-    let output = crawler(&["demo", "--max-pages", "2", "--log-format", "json"])
-        .env("RUST_LOG", "off")
-        .output()
-        .unwrap();
+    let mut demo = command("demo --max-pages 2 --log-format json");
+    let output = demo.env("RUST_LOG", "off").output().unwrap();
     assert_eq!(of_target(&records(&output), "crawler::summary").len(), 1);
 }
 
 #[test]
 fn results_go_to_standard_output_and_the_log_to_standard_error() {
-    let output = crawler(&["demo", "--max-pages", "4", "--output", "-", "--log-format", "json"])
-        .output()
-        .unwrap();
-    let pages: Vec<Value> = str::from_utf8(&output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let output = crawler("demo --max-pages 4 --output - --log-format json");
+    let pages = lines(str::from_utf8(&output.stdout).unwrap());
     assert_eq!(pages.len(), 4);
-    assert!(
-        pages
-            .iter()
-            .all(|page| page["url"].is_string() && page["target"].is_null())
-    );
+    let is_page = |page: &Value| page["url"].is_string() && page["target"].is_null();
+    assert!(pages.iter().all(is_page));
     let records = records(&output);
     let [summary] = of_target(&records, "crawler::summary")[..] else {
         panic!("{}", stderr(&output));
@@ -188,15 +160,12 @@ fn results_go_to_standard_output_and_the_log_to_standard_error() {
 
 #[test]
 fn the_error_that_ends_the_command_is_the_last_record() {
-    let seed = "http://127.0.0.1:1/";
-    let arguments = ["--set", "max-first-downtime=0.1", seed];
-    let text = crawler(&arguments).output().unwrap();
+    let arguments = "--set max-first-downtime=0.1 http://127.0.0.1:1/";
+    let text = crawler(arguments);
     let last = stderr(&text).lines().last().unwrap();
     assert!(last.starts_with("crawler: nothing was fetched: "), "{last}");
-    for quiet in [&[][..], &["-qq"]] {
-        let json = crawler(&[quiet, &["--log-format", "json"], &arguments].concat())
-            .output()
-            .unwrap();
+    for quiet in ["", "-qq"] {
+        let json = crawler(&format!("{quiet} --log-format json {arguments}"));
         assert_eq!(json.status.code(), Some(1));
         let records = records(&json);
         let last = records.last().unwrap();
@@ -255,82 +224,50 @@ fn emitted(outputs: &[Output]) -> Fields {
 /// Runs commands that together log every target, except those that a test cannot cause: no file handles, no certificates.
 #[cfg(unix)]
 fn runs() -> Vec<Output> {
-    let file = |name: &str| {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_file(&path);
-        path.to_str().unwrap().to_owned()
-    };
-    let archive = file("logged.warc");
-    let pages = file("alike.jsonl");
+    let folder = folder("every-target");
     let alike = site_of(|path| {
         let links: String = (0..40).map(|at| format!("<a href=/alike/{at}>x</a>")).collect();
         let words = "one and the same text of more than sixteen words stands on each and every page below this path";
         (path != "/robots.txt").then(|| format!("<p>{words}</p>{links}"))
     });
-    let state = file("logged-state");
-    let _ = fs::remove_dir_all(&state);
-    let torn = file("torn.jsonl");
-    fs::write(&torn, "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":").unwrap();
-    let dead: Vec<String> = (1..20).map(|port| format!("http://127.0.0.1:{port}/")).collect();
-    let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
-    let json = ["--log-format", "json", "--set", "max-first-downtime=0.1"];
-    let saturated = ["demo", "--capacity", "100"];
-    let with_state = [
-        &json[..],
-        &["--state", &state, "--max-time", "0", "http://127.0.0.1:1/"],
-    ]
-    .concat();
-    let begun = crawler(&with_state).output().unwrap();
-    let ended_state = file("ended-state");
-    let _ = fs::remove_dir_all(&ended_state);
-    let without_answer = [&json[..], &["--state", &ended_state, "http://127.0.0.1:1/"]].concat();
-    let unanswered = crawler(&without_answer).output().unwrap();
-    let started: Vec<Child> = [
-        [
-            &saturated[..],
-            &json,
-            &["--on-saturation", "warn", "-v", "--warc", &archive],
-        ]
-        .concat(),
-        [&saturated[..], &json, &["--on-saturation", "grow"]].concat(),
-        [&json[..], &["--delay", "0"], &dead].concat(),
-        [
-            &json[..],
-            &[
-                "--delay",
-                "0",
-                "--set=max-near-duplicates=2",
-                "--output",
-                &pages,
-                &alike,
-            ],
-        ]
-        .concat(),
-        [&json[..], &["--recrawl", &torn, "http://127.0.0.1:1/"]].concat(),
+    let torn = "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":";
+    let torn = folder.file("torn.jsonl", torn);
+    let dead: String = (1..20).map(|port| format!(" http://127.0.0.1:{port}/")).collect();
+    let [state, ended, pages, archive] = ["state", "ended", "pages.jsonl", "pages.warc"].map(|name| folder.path(name));
+    let with_state = format!("--state {state} --max-time 0 http://127.0.0.1:1/");
+    let without_answer = format!("--state {ended} http://127.0.0.1:1/");
+    let mut outputs = Vec::new();
+    for arguments in [
+        format!("demo --capacity 100 --on-saturation warn -v --warc {archive}"),
+        "demo --capacity 100 --on-saturation grow".to_owned(),
+        format!("--delay 0{dead}"),
+        format!("--delay 0 --set=max-near-duplicates=2 --output {pages} {alike}"),
+        format!("--recrawl {torn} http://127.0.0.1:1/"),
+        with_state.clone(),
         with_state,
+        without_answer.clone(),
         without_answer,
-    ]
-    .into_iter()
-    .map(|arguments| crawler(&arguments).spawn().unwrap())
-    .collect();
-    let ended = started.into_iter().map(|child| child.wait_with_output().unwrap());
-    let back = [false, true].map(after_a_start_of_the_system);
-    ended.chain([begun, unanswered, signalled()]).chain(back).collect()
+    ] {
+        outputs.push(crawler(&format!(
+            "{arguments} --log-format json --set max-first-downtime=0.1"
+        )));
+    }
+    outputs.push(signalled());
+    outputs.extend([false, true].map(after_a_start_of_the_system));
+    outputs
 }
 
 /// Kills a crawl long after its last sync, and runs it again as after a start of the system, which may have lost the output.
 fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    let state = format!("{folder}/started-{is_output_lost}");
-    let pages = format!("{state}.jsonl");
-    let _ = fs::remove_dir_all(&state);
+    let folder = folder("another-start");
+    let (state, pages) = (folder.path("state"), folder.path("pages.jsonl"));
     let seed = site_of(|path| {
         let links: String = (0..100).map(|at| format!("<a href=/{at}>x</a>")).collect();
         (path != "/robots.txt").then_some(links)
     });
-    let arguments = ["--log-format", "json", "--state", &state, "-o", &pages, &seed];
-    let seldom_synced = ["-v", "--delay", "20ms", "--sync-interval", "1h"];
-    let mut child = crawler(&[&arguments[..], &seldom_synced].concat()).spawn().unwrap();
+    let arguments = format!("--log-format json --state {state} -o {pages} {seed}");
+    let mut seldom_synced = command(&format!("{arguments} -v --delay 20ms --sync-interval 1h"));
+    let mut child = seldom_synced.spawn().unwrap();
     let log = BufReader::new(child.stderr.take().unwrap()).lines();
     let fetched = log.map_while(Result::ok).filter(|line| line.contains("crawler::pages"));
     assert_eq!(fetched.take(20).count(), 20);
@@ -340,9 +277,7 @@ fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
     if is_output_lost {
         fs::remove_file(&pages).unwrap();
     }
-    crawler(&[&arguments[..], &["--max-time", "0"]].concat())
-        .output()
-        .unwrap()
+    crawler(&format!("{arguments} --max-time 0"))
 }
 
 /// Lets the last sync be one of another start of the system.
@@ -371,7 +306,7 @@ fn start_system_anew(state: &Path) {
 /// Runs the demo, requests a status line, and stops it.
 #[cfg(unix)]
 fn signalled() -> Output {
-    let mut child = crawler(&["demo", "--log-format", "json"]).spawn().unwrap();
+    let mut child = command("demo --log-format json").spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut log = Vec::new();
     // The crawl then waits for a page that throttles.
@@ -391,8 +326,7 @@ fn signalled() -> Output {
 #[cfg(unix)]
 #[test]
 fn the_documentation_has_every_field_of_every_target_and_no_other() {
-    let (documented, outputs) = (documented(), runs());
-    let emitted = emitted(&outputs);
+    let (documented, emitted) = (documented(), emitted(&runs()));
     for (target, fields) in &emitted {
         let of_target = documented.get(target);
         let of_target = of_target.unwrap_or_else(|| panic!("docs/logs.md does not have the target {target}"));

@@ -3,53 +3,39 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::pages_server::site_of;
-use crate::program::{crawler, fails, folder, number, succeeds};
+use crate::program::{Folder, crawler, fails, folder, lines_of, number, succeeds};
+use crate::servers::tree;
 use serde_json::Value;
 
 const PAGES: usize = 40;
 
-/// A tree of pages.
-fn site() -> String {
-    site_of(|path| {
-        let number: usize = path
-            .trim_start_matches('/')
-            .parse()
-            .ok()
-            .or((path == "/").then_some(0))?;
-        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < PAGES);
-        Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
-    })
-}
-
-/// An interrupted crawl in a state directory, with an output.
+/// A crawl in a state directory, with an output, that was interrupted after twelve pages.
 struct Crawl {
-    folder: PathBuf,
+    folder: Folder,
+    seed: String,
     state: String,
     pages: String,
 }
 
 impl Crawl {
-    fn new(name: &str, most: &str) -> Self {
-        Self::of(name, most, &site())
+    fn new(name: &str) -> Self {
+        let (folder, seed) = (folder(name), tree(PAGES));
+        let (state, pages) = (folder.path("state"), folder.path("pages.jsonl"));
+        let crawl = Self {
+            folder,
+            seed,
+            state,
+            pages,
+        };
+        succeeds(&crawl.with("--max-pages 12"));
+        crawl
     }
 
-    fn of(name: &str, most: &str, seed: &str) -> Self {
-        let folder = folder(name);
-        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-        let (state, pages) = (path("state"), path("pages.jsonl"));
-        succeeds(&[
-            "--delay",
-            "0",
-            "--max-pages",
-            most,
-            "--state",
-            &state,
-            "-o",
-            &pages,
-            seed,
-        ]);
-        Self { folder, state, pages }
+    fn with(&self, options: &str) -> String {
+        format!(
+            "--delay 0 --state {} -o {} {} {options}",
+            self.state, self.pages, self.seed
+        )
     }
 
     fn database(&self) -> PathBuf {
@@ -88,21 +74,9 @@ impl Crawl {
     }
 }
 
-impl Drop for Crawl {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn seed_of(crawl: &Crawl) -> String {
-    let lines = fs::read_to_string(&crawl.pages).unwrap();
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
-    first["url"].as_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_directory_that_is_whole_stays_as_it_is() {
-    let crawl = Crawl::new("repair-whole", "12");
+    let crawl = Crawl::new("repair-whole");
     let before = fs::read(crawl.database()).unwrap();
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["outcome"]), (0, &"whole".into()));
@@ -115,11 +89,20 @@ fn a_directory_that_is_whole_stays_as_it_is() {
 
 #[test]
 fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refused_and_left_alone() {
-    let crawl = Crawl::new("repair-cut", "12");
+    let crawl = Crawl::new("repair-cut");
     let whole = fs::read(crawl.database()).unwrap();
-    for bytes in [vec![], whole[..50].to_vec(), vec![0; whole.len()]] {
+    let no_store = "is not the store of a frontier";
+    for (bytes, message) in [
+        (vec![], no_store),
+        (whole[..50].to_vec(), "is damaged"),
+        (vec![0; whole.len()], no_store),
+    ] {
         fs::write(crawl.database(), &bytes).unwrap();
-        fails(&["repair", &crawl.state], 1, &["frontier.sqlite is "]);
+        fails(
+            &["repair", &crawl.state],
+            1,
+            &["frontier.sqlite", message, "from a copy"],
+        );
         assert_eq!(fs::read(crawl.database()).unwrap(), bytes);
     }
     fs::remove_file(crawl.database()).unwrap();
@@ -129,13 +112,13 @@ fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refuse
         .unwrap();
     other.close().unwrap();
     let before = fs::read(crawl.database()).unwrap();
-    fails(&["repair", &crawl.state], 1, &["is not the store of a frontier"]);
+    fails(&["repair", &crawl.state], 1, &[no_store]);
     assert_eq!(fs::read(crawl.database()).unwrap(), before);
 }
 
 #[test]
 fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
-    let crawl = Crawl::new("repair-records", "12");
+    let crawl = Crawl::new("repair-records");
     crawl.damage("record");
     fails(&["list", &crawl.state, "--done"], 1, &["crawler repair"]);
     let (code, report) = crawl.repair();
@@ -145,58 +128,37 @@ fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
     let kept = report["kept"].as_str().unwrap();
     assert!(kept.ends_with("frontier.sqlite.damaged-1") && Path::new(kept).exists());
     assert_eq!(crawl.repair().0, 0, "it is whole now");
-    let resumed = succeeds(&[
-        "--fail-on-incomplete",
-        "--delay",
-        "0",
-        "--state",
-        &crawl.state,
-        "-o",
-        &crawl.pages,
-        &seed_of(&crawl),
-    ]);
+    let resumed = succeeds(&crawl.with("--fail-on-incomplete"));
     assert_eq!(number(&resumed.stdout, "pages "), PAGES as u64);
-    let lines = fs::read_to_string(&crawl.pages).unwrap();
-    assert_eq!(lines.lines().count(), PAGES);
+    assert_eq!(lines_of(&crawl.pages).len(), PAGES);
 }
 
 #[test]
 fn what_cannot_be_continued_is_exported_for_a_new_crawl_and_left_as_it_is() {
-    let crawl = Crawl::new("repair-not", "12");
+    let crawl = Crawl::new("repair-not");
     crawl.damage("checkpoint");
     let damaged = fs::read(crawl.database()).unwrap();
-    let seed = seed_of(&crawl);
-    let resume = ["--delay", "0", "--state", &crawl.state, "-o", &crawl.pages, &seed];
-    fails(&resume, 1, &["crawler repair"]);
+    fails(&crawl.with(""), 1, &["crawler repair"]);
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["outcome"]), (4, &"exported".into()), "{report}");
     assert_eq!(fs::read(crawl.database()).unwrap(), damaged);
     let export = report["exported_to"].as_str().unwrap();
-    let lines = fs::read_to_string(export).unwrap();
-    let ended = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(ended.filter(|line| line["end"] == "done").count(), 12);
+    let ended = lines_of(export);
+    assert_eq!(ended.iter().filter(|line| line["end"] == "done").count(), 12);
     let text = String::from_utf8(crawler(&["repair", &crawl.state]).stdout).unwrap();
     assert!(
         text.contains("no state is whole") && text.contains("export-2.jsonl"),
         "{text}"
     );
     // A new crawl begins with it.
-    let again = crawl.folder.join("again.jsonl");
-    succeeds(&[
-        "--delay",
-        "0",
-        "--recrawl",
-        export,
-        "-o",
-        again.to_str().unwrap(),
-        &seed,
-    ]);
-    assert_eq!(fs::read_to_string(again).unwrap().lines().count(), PAGES);
+    let again = crawl.folder.path("again.jsonl");
+    succeeds(&format!("--delay 0 --recrawl {export} -o {again} {}", crawl.seed));
+    assert_eq!(lines_of(again).len(), PAGES);
 }
 
 #[test]
 fn damaged_files_beside_the_database_are_set_aside() {
-    let crawl = Crawl::new("repair-files", "12");
+    let crawl = Crawl::new("repair-files");
     for name in ["rules.json", "fetcher.json"] {
         fs::write(Path::new(&crawl.state).join(name), "{ this is no").unwrap();
     }

@@ -4,13 +4,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::program::{PROGRAM, command, folder, lines, lines_of};
+use crate::servers::{answer as answer_of, path_in};
 
 /// A site whose first page links to `/held`, which answers when the test lets it.
 struct Site {
@@ -56,17 +58,15 @@ fn answer(mut stream: TcpStream, first_page: &str, held: &Sender<TcpStream>) {
     let mut head = [0; 4096];
     let length = stream.read(&mut head).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..length]);
-    match head.split_whitespace().nth(1) {
-        Some("/") => send(stream, "200 OK", first_page),
-        Some("/held") => held.send(stream).unwrap(),
+    match path_in(&head) {
+        "/" => send(stream, "200 OK", first_page),
+        "/held" => held.send(stream).unwrap(),
         _ => send(stream, "404 Not Found", ""),
     }
 }
 
 fn send(mut stream: TcpStream, status: &str, body: &str) {
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {length}");
-    let _ = write!(stream, "{head}\r\n\r\n{body}");
+    let _ = stream.write_all(answer_of(status, body).as_bytes());
 }
 
 /// A crawl of the site, with its log.
@@ -76,8 +76,8 @@ struct Crawl {
 }
 
 impl Crawl {
-    fn of(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         Self { child, log }
     }
@@ -118,25 +118,16 @@ impl Drop for Crawl {
     }
 }
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
-
-fn crawl(site: &Site, options: &[&str]) -> Crawl {
-    let mut command = Command::new(PROGRAM);
-    command.args(["--log-format", "json", "--delay", "0"]).args(options);
-    command.arg(site.seed());
-    Crawl::of(command)
-}
-
-fn file(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_file(&path);
-    path
+fn crawl(site: &Site, options: &str) -> Crawl {
+    let seed = site.seed();
+    Crawl::of(&mut command(&format!("--log-format json --delay 0 {options} {seed}")))
 }
 
 fn summary(output: &Output) -> Value {
-    let log = String::from_utf8_lossy(&output.stderr);
-    let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut summaries = records.filter(|record| record["target"] == "crawler::summary");
+    let log = str::from_utf8(&output.stderr).unwrap();
+    let mut summaries = lines(log)
+        .into_iter()
+        .filter(|record| record["target"] == "crawler::summary");
     summaries.next().unwrap_or_else(|| panic!("no summary: {log}"))
 }
 
@@ -146,10 +137,11 @@ fn the_first_signal_of_each_kind_lets_requests_in_flight_finish() {
     let kinds = ["HUP", "TERM", "INT"]
         .into_iter()
         .filter(|kind| *kind != "HUP" || !ignores_hangups());
+    let folder = folder("signals");
     for signal in kinds {
-        let pages = file(&format!("finished-{signal}"));
+        let pages = folder.path(signal);
         let site = Site::start();
-        let mut crawl = crawl(&site, &["--output", pages.to_str().unwrap()]);
+        let mut crawl = crawl(&site, &format!("--output {pages}"));
         let held = site.wait();
         crawl.signal(signal);
         let record = crawl.wait_for("crawler::signals");
@@ -161,16 +153,14 @@ fn the_first_signal_of_each_kind_lets_requests_in_flight_finish() {
         let summary = summary(&output);
         assert_eq!(summary["ending"], "stopped", "{summary}");
         assert_eq!((&summary["pages"], &summary["cut_short"]), (&2.into(), &0.into()));
-        let text = fs::read_to_string(&pages).unwrap();
-        assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(text.ends_with('\n'), "{text}");
+        assert_eq!(lines_of(&pages).len(), 2);
     }
 }
 
 #[test]
 fn the_second_signal_ends_the_crawl_at_once() {
     let site = Site::start();
-    let mut crawl = crawl(&site, &[]);
+    let mut crawl = crawl(&site, "");
     let _held = site.wait();
     crawl.signal("TERM");
     crawl.wait_for("crawler::signals");
@@ -192,11 +182,7 @@ fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
         .map(|page| format!("<a href=/{page}/{}>x</a>", "x".repeat(99)))
         .collect();
     let site = Site::with_first_page(links);
-    let mut command = Command::new(PROGRAM);
-    command
-        .args(["--log-format", "json", "--delay", "0", "--links", "-"])
-        .arg(site.seed());
-    let mut crawl = Crawl::of(command);
+    let mut crawl = crawl(&site, "--links -");
     let is_blocked = |crawl: &Crawl| {
         let name = format!("/proc/{}/task", crawl.child.id());
         let tasks = fs::read_dir(name).unwrap().flatten();
@@ -227,11 +213,11 @@ fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
 #[test]
 fn a_crawl_under_nohup_ignores_sighup() {
     let site = Site::start();
-    let mut command = Command::new("nohup");
-    command.args([PROGRAM, "--log-format", "json", "--delay", "0"]);
+    let mut nohup = Command::new("nohup");
+    nohup.args([PROGRAM, "--log-format", "json", "--delay", "0", &site.seed()]);
     // Without a terminal `nohup` writes no message.
-    command.arg(site.seed()).stdin(Stdio::null());
-    let mut crawl = Crawl::of(command);
+    nohup.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut crawl = Crawl::of(&mut nohup);
     let held = site.wait();
     crawl.signal("HUP");
     crawl.signal("USR1");
@@ -247,7 +233,7 @@ fn a_crawl_under_nohup_ignores_sighup() {
 #[test]
 fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
     let site = Site::start();
-    let mut crawl = crawl(&site, &["-qq"]);
+    let mut crawl = crawl(&site, "-qq");
     let held = site.wait();
     let asked = Instant::now();
     crawl.signal("USR1");
@@ -276,16 +262,14 @@ fn sigusr1_logs_a_status_line_within_about_a_second_also_with_quiet() {
 #[test]
 fn the_lines_of_a_page_are_on_disk_within_a_second_also_after_a_kill() {
     let site = Site::start();
-    let names = ["--output", "--links", "--refused", "--warc"];
-    let files = names.map(|name| file(&format!("killed{name}")));
-    let mut options = vec!["-q"];
-    for (name, file) in names.iter().zip(&files) {
-        options.extend([*name, file.to_str().unwrap()]);
-    }
+    let folder = folder("killed");
+    let files = ["output", "links", "refused", "warc"].map(|name| folder.path(name));
+    let [pages, links, refused, archive] = &files;
+    let options = format!("-q --output {pages} --links {links} --refused {refused} --warc {archive}");
     let mut crawl = crawl(&site, &options);
     let _held = site.wait();
     let fetched = Instant::now();
-    let is_written = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&site.seed()));
+    let is_written = |file: &String| fs::read_to_string(file).is_ok_and(|text| text.contains(&site.seed()));
     while !files.iter().all(is_written) {
         let missing: Vec<_> = files.iter().filter(|file| !is_written(file)).collect();
         // Twice the documented time, with a margin for a busy machine.
@@ -294,11 +278,10 @@ fn the_lines_of_a_page_are_on_disk_within_a_second_also_after_a_kill() {
     }
     crawl.child.kill().unwrap();
     crawl.child.wait().unwrap();
-    let [pages, links, refused, archive] = files.map(|file| fs::read_to_string(file).unwrap());
-    for (text, lines) in [(pages, 1), (links, 2), (refused, 1)] {
-        assert!(text.ends_with('\n'), "{text}");
-        assert_eq!(text.lines().count(), lines, "{text}");
+    for (file, count) in [(pages, 1), (links, 2), (refused, 1)] {
+        assert_eq!(lines_of(file).len(), count, "{file}");
     }
+    let archive = fs::read_to_string(archive).unwrap();
     // The responses for robots.txt and for the page.
     assert_eq!(archive.matches("WARC-Type: response").count(), 2);
     assert!(archive.ends_with("\r\n\r\n"));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::pages_server::site_of;
-use crate::program::{crawler, fails, folder, succeeds};
+use crate::program::{Arguments, command, crawler, fails, folder, has_failed, lines, lines_of, succeeds};
+use crate::servers::{site_of, tree};
 use serde_json::Value;
 
 /// A site whose page `/slow` is not answered before the test allows it.
@@ -48,14 +48,12 @@ struct Running(Child);
 
 impl Running {
     /// Starts a crawl, and waits until it asks for the slow page. What came before is saved then, if the crawl has a delay.
-    fn start(arguments: &[&str], site: &Site) -> Self {
-        let started = Command::new(env!("CARGO_BIN_EXE_crawler"))
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let running = Self(started.unwrap());
+    fn start(arguments: &(impl Arguments + ?Sized), site: &Site) -> Self {
+        Self::of(&mut command(arguments), site)
+    }
+
+    fn of(command: &mut Command, site: &Site) -> Self {
+        let running = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         site.slow_is_asked.recv().unwrap();
         running
     }
@@ -73,10 +71,6 @@ impl Drop for Running {
     }
 }
 
-fn state_in(folder: &Path) -> String {
-    folder.join("state").to_str().unwrap().to_owned()
-}
-
 fn status(state: &str) -> Value {
     serde_json::from_str(&succeeds(&["status", state, "--json"]).stdout).unwrap()
 }
@@ -85,20 +79,18 @@ fn status(state: &str) -> Value {
 #[track_caller]
 fn why(state: &str, url: &str, code: i32) -> Value {
     let output = crawler(&["why", state, url, "--json"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{url}: {stderr}");
+    has_failed(&output, code, &[]);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The paths of the listed URLs, with one field of each line.
 fn listed(state: &str, which: &str, field: &str) -> Vec<(String, Value)> {
-    let printed = succeeds(&["list", state, which]).stdout;
-    let lines = printed.lines().map(|line| {
-        let line: Value = serde_json::from_str(line).unwrap();
-        let url = line["url"].as_str().unwrap();
-        let path = url.splitn(4, '/').nth(3).unwrap();
-        (format!("/{path}"), line[field].clone())
-    });
+    let lines = lines(&succeeds(&["list", state, which]).stdout)
+        .into_iter()
+        .map(|line| {
+            let path = line["url"].as_str().unwrap().splitn(4, '/').nth(3).unwrap();
+            (format!("/{path}"), line[field].clone())
+        });
     lines.collect()
 }
 
@@ -144,8 +136,7 @@ fn check_fields(state: &str, whys: &[Value]) {
     assert_eq!(all, documented("why"), "no answer of this test has these two");
     let lists = ["--done", "--failed", "--not-fetched", "--waiting"];
     let lines = lists.map(|which| succeeds(&["list", state, which]).stdout).concat();
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut listed = fields_of(&lines);
+    let mut listed = fields_of(&crate::program::lines(&lines));
     listed.insert("key".to_owned());
     assert_eq!(listed, documented("list"));
 }
@@ -207,9 +198,9 @@ fn check_the_middle(state: &str, seed: &str) {
 #[test]
 fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_end() {
     let (site, folder) = (site(), folder("state-commands"));
-    let state = state_in(&folder);
+    let state = folder.path("state");
     let seed = site.seed.clone();
-    let arguments = ["--delay", "1ms", "--state", &state, &seed];
+    let arguments = format!("--delay 1ms --state {state} {seed}");
     let mut running = Running::start(&arguments, &site);
     assert_eq!(status(&state)["process"], running.0.id());
     check_the_middle(&state, &seed);
@@ -236,173 +227,110 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     assert_eq!(why(&state, &format!("{seed}later"), 0)["state"], "done");
     let text = succeeds(&["status", &state]).stdout;
     assert!(text.contains("ended: nothing is left to fetch"), "{text}");
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn a_killed_crawl_is_continued_under_another_name_for_robots_txt() {
     let (site, folder) = (site(), folder("state-agent"));
-    let state = state_in(&folder);
+    let state = folder.path("state");
     let seed = site.seed.clone();
-    let arguments = ["--delay", "1ms", "--state", &state, &seed];
+    let arguments = format!("--delay 1ms --state {state} {seed}");
     Running::start(&arguments, &site).kill();
     drop(site);
-    succeeds(&[&arguments[..], &["--user-agent", "other/1"]].concat());
+    succeeds(&format!("{arguments} --user-agent other/1"));
     assert_eq!(why(&state, &format!("{seed}later"), 0)["reason"], "robots_forbid");
     assert_eq!(why(&state, &format!("{seed}private/x"), 0)["reason"], "robots_forbid");
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn a_killed_crawl_is_read_and_repaired_under_its_own_name_for_robots_txt_without_the_file_of_rules() {
     let (site, folder) = (site(), folder("state-rules-lost"));
-    let state = state_in(&folder);
+    let state = folder.path("state");
     let seed = site.seed.clone();
-    let arguments = ["--delay", "1ms", "--user-agent", "other/1", "--state", &state, &seed];
+    let arguments = format!("--delay 1ms --user-agent other/1 --state {state} {seed}");
     Running::start(&arguments, &site).kill();
     let before = status(&state);
     let rules = Path::new(&state).join("rules.json");
     fs::remove_file(&rules).unwrap();
     assert_eq!(status(&state)["pages"], before["pages"]);
     fs::write(&rules, "{").unwrap();
-    let repair = crawler(&["repair", &state]);
-    let said = String::from_utf8_lossy(&repair.stdout);
-    assert_eq!(repair.status.code(), Some(0), "{said}");
+    let said = succeeds(&["repair", &state]).stdout;
     assert!(said.contains("whole: the same command continues it"), "{said}");
     assert_eq!(status(&state)["pages"], before["pages"]);
-    fs::remove_dir_all(folder).unwrap();
-}
-
-/// The database of a state directory.
-fn database(state: &str) -> PathBuf {
-    Path::new(state).join("frontier.sqlite")
 }
 
 #[test]
 fn what_is_no_crawl_damaged_or_no_url_is_an_error_that_says_so() {
     let (site, folder) = (site(), folder("state-errors"));
-    let state = state_in(&folder);
+    let state = folder.path("state");
     let nothing = folder.to_str().unwrap();
-    for arguments in [
-        &["status", nothing][..],
-        &["why", nothing, "example.com"],
-        &["list", nothing, "--done"],
-        &["list", nothing, "--waiting"],
-    ] {
-        fails(arguments, 1, &["holds no crawl"]);
+    for look in ["status", "why example.com", "list --done", "list --waiting", "resume"] {
+        let (command, rest) = look.split_once(' ').unwrap_or((look, ""));
+        fails(&format!("{command} {nothing} {rest}"), 1, &["holds no crawl"]);
     }
     assert_eq!(fs::read_dir(nothing).unwrap().count(), 0, "nothing was made there");
     let seed = site.seed.clone();
-    succeeds(&["--delay", "0", "--max-pages", "2", "--state", &state, &seed]);
-    fails(
-        &["why", &state, "ftp://example.com/"],
-        2,
-        &["is not a URL that can be crawled"],
-    );
+    succeeds(&format!("--delay 0 --max-pages 2 --state {state} {seed}"));
+    let not_crawled = "is not a URL that can be crawled";
+    fails(&["why", &state, "ftp://example.com/"], 2, &[not_crawled]);
     fails(&["why", &state, "nonsense"], 2, &["is not a URL"]);
     fails(&["list", &state], 2, &["--waiting"]);
     fails(&["list", &state, "--done", "--failed"], 2, &["cannot be used with"]);
-    fs::write(database(&state), "this is no database").unwrap();
-    for arguments in [&["status", &state][..], &["list", &state, "--done"]] {
-        fails(
-            arguments,
-            1,
-            &["is not the store of a frontier, or its head is damaged"],
-        );
-    }
-    fs::remove_dir_all(folder).unwrap();
-}
-
-/// Runs the command in a folder, to its end.
-fn crawler_in(folder: &Path, arguments: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
-    let output = command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    fs::write(folder.join("state/frontier.sqlite"), "this is no database").unwrap();
+    let no_store = "is not the store of a frontier, or its head is damaged";
+    fails(&["status", &state], 1, &[no_store]);
+    fails(&["list", &state, "--done"], 1, &[no_store]);
 }
 
 #[test]
 fn resume_continues_a_killed_crawl_with_its_options_from_any_folder() {
     let (site, folder) = (site(), folder("state-resume"));
-    let (before, after) = (folder.join("before"), folder.join("after"));
-    let common = ["--delay", "0", "--state", "before", "-o", "pages.jsonl"];
-    let config = folder.join("crawl.toml");
-    fs::write(
-        &config,
-        format!("user-agent = \"other/1\"\nseed-urls = [\"{}\"]\n", site.seed),
-    )
-    .unwrap();
-    let arguments = [&common[..], &["--config", "crawl.toml"]].concat();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
-    let started = command
-        .args(&arguments)
-        .current_dir(&folder)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let mut running = Running(started.spawn().unwrap());
-    site.slow_is_asked.recv().unwrap();
-    running.kill();
+    let (before, after) = (folder.path("before"), folder.path("after"));
     let seed = site.seed.clone();
+    folder.file(
+        "crawl.toml",
+        &format!("user-agent = \"other/1\"\nseed-urls = [\"{seed}\"]\n"),
+    );
+    let mut begun = command("--delay 0 --state before -o pages.jsonl --config crawl.toml");
+    Running::of(begun.current_dir(&*folder), &site).kill();
     drop(site);
 
     // The directory may be moved, and the outputs stay where they are.
     fs::rename(&before, &after).unwrap();
-    crawler_in(Path::new("/"), &["resume", after.to_str().unwrap()]);
-    let lines = fs::read_to_string(folder.join("pages.jsonl")).unwrap();
-    let mut paths: Vec<_> = lines
-        .lines()
-        .map(|line| {
-            let line: Value = serde_json::from_str(line).unwrap();
-            line["url"].as_str().unwrap().replace(&seed, "/")
-        })
-        .collect();
-    paths.sort();
-    assert_eq!(paths, ["/", "/a", "/missing", "/private/x", "/slow"]);
-    assert_eq!(
-        why(after.to_str().unwrap(), &format!("{seed}later"), 0)["reason"],
-        "robots_forbid"
+    has_failed(&command(&["resume", &after]).current_dir("/").output().unwrap(), 0, &[]);
+    let lines = lines_of(folder.join("pages.jsonl"));
+    let path = |line: &Value| line["url"].as_str().unwrap().replace(&seed, "/");
+    let paths: BTreeSet<_> = lines.iter().map(path).collect();
+    assert_eq!(lines.len(), paths.len());
+    assert!(
+        paths.iter().eq(["/", "/a", "/missing", "/private/x", "/slow"]),
+        "{paths:?}"
     );
-    assert!(!before.exists(), "a new crawl was begun");
-    fs::remove_dir_all(folder).unwrap();
+    assert_eq!(why(&after, &format!("{seed}later"), 0)["reason"], "robots_forbid");
+    assert!(!fs::exists(before).unwrap(), "a new crawl was begun");
 }
 
 #[test]
 fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depends_on() {
     let folder = folder("state-changed");
-    let state = state_in(&folder);
-    let pages = folder.join("pages.jsonl");
-    let (pages, seed) = (pages.to_str().unwrap(), tree());
-    succeeds(&[
-        "--delay",
-        "0",
-        "--max-pages",
-        "3",
-        "--state",
-        &state,
-        "-o",
-        pages,
-        &seed,
-    ]);
+    let state = folder.path("state");
+    let (pages, seed) = (&folder.path("pages.jsonl"), tree(13));
+    succeeds(&format!("--delay 0 --max-pages 3 --state {state} -o {pages} {seed}"));
     let fetched = || status(&state)["pages"].as_u64().unwrap();
     let command = || fs::read_to_string(Path::new(&state).join("command.json")).unwrap();
     assert_eq!(fetched(), 3);
 
     let before = command();
     for (changed, code, message) in [
-        (&["--scope", "site"][..], 2, "cannot become site"),
-        (&["--capacity", "5"], 2, "give the same again"),
-        (&["--format", "csv"], 2, "also writes --output"),
-        (&["-o", "other.jsonl"], 1, "is missing"),
-        (&["--state", "other"], 2, "leave it out"),
-        (&["--max-page", "5"], 2, "--max-pages"),
+        ("--scope site", 2, "cannot become site"),
+        ("--capacity 5", 2, "give the same again"),
+        ("--format csv", 2, "also writes --output"),
+        ("-o other.jsonl", 1, "is missing"),
+        ("--state other", 2, "leave it out"),
+        ("--max-page 5", 2, "--max-pages"),
     ] {
-        fails(&[&["resume", &state], changed].concat(), code, &[message]);
-        assert_eq!(command(), before, "{changed:?}");
+        fails(&format!("resume {state} {changed}"), code, &[message]);
+        assert_eq!(command(), before, "{changed}");
     }
     assert_eq!(fetched(), 3);
 
@@ -421,46 +349,34 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     assert!(!command().contains("\"--quiet\""));
     succeeds(&["resume", &state, "--max-pages", "100"]);
     assert_eq!(fetched(), 13);
-    assert_eq!(fs::read_to_string(pages).unwrap().lines().count(), 13);
+    assert_eq!(lines_of(pages).len(), 13);
     // An output that was moved.
-    let moved = folder.join("moved.jsonl");
-    let moved = moved.to_str().unwrap();
+    let moved = &folder.path("moved.jsonl");
     fs::rename(pages, moved).unwrap();
     succeeds(&["resume", &state, "--output", moved]);
     assert!(command().contains(moved) && !command().contains(pages));
     succeeds(&["resume", &state]);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn resume_replaces_an_output_among_options_that_share_a_dash_and_puts_options_before_seeds() {
     let folder = folder("state-clusters");
-    let (state, seed) = (state_in(&folder), tree());
-    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (first, second, third) = (path("1.jsonl"), path("2.jsonl"), path("3.jsonl"));
-    let begin = ["--delay", "0", "--max-pages", "3", "--state", &state];
-    succeeds(&[&begin[..], &["-qo", &first, "--", &seed]].concat());
+    let (state, seed) = (folder.path("state"), tree(13));
+    let [first, second, third] = ["1.jsonl", "2.jsonl", "3.jsonl"].map(|name| folder.path(name));
+    succeeds(&format!(
+        "--delay 0 --max-pages 3 --state {state} -qo {first} -- {seed}"
+    ));
     fs::rename(&first, &second).unwrap();
-    succeeds(&["resume", &state, "-o", &second, "--max-pages", "5"]);
+    succeeds(&format!("resume {state} -o {second} --max-pages 5"));
     fs::rename(&second, &third).unwrap();
-    succeeds(&["resume", &state, "-qo", &third, "--max-pages", "100"]);
-    assert_eq!(fs::read_to_string(&third).unwrap().lines().count(), 13);
-    fs::remove_dir_all(folder).unwrap();
-}
-
-/// A site of 13 pages.
-fn tree() -> String {
-    site_of(|path| {
-        let number: usize = path.trim_start_matches('/').parse().unwrap_or(0);
-        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < 13);
-        Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
-    })
+    succeeds(&format!("resume {state} -qo {third} --max-pages 100"));
+    assert_eq!(lines_of(&third).len(), 13);
 }
 
 #[test]
 fn secrets_are_not_kept_for_resume_which_says_so() {
     let folder = folder("state-secrets");
-    let state = state_in(&folder);
+    let state = folder.path("state");
     for (secret, option) in [
         (&["--header", "Authorization: hunter2"][..], "--header"),
         (&["-HAuthorization: hunter2"], "--header"),
@@ -468,12 +384,8 @@ fn secrets_are_not_kept_for_resume_which_says_so() {
         (&["--proxy", "http://me:hunter2@127.0.0.1:9"], "--proxy"),
         (&["http://me:hunter2@127.0.0.1:1/"], "a seed with a login"),
     ] {
-        let arguments = [
-            &["-q", "--max-time", "0", "--state", &state, "http://127.0.0.1:1/"],
-            secret,
-        ]
-        .concat();
-        let _ = crawler(&arguments);
+        let common = ["-q", "--max-time", "0", "--state", &state, "http://127.0.0.1:1/"];
+        let _ = crawler(&*[&common, secret].concat());
         let message = format!("because of {option}");
         fails(&["resume", &state], 2, &[&message, "repeat the whole command"]);
         for file in fs::read_dir(&state).unwrap() {
@@ -481,55 +393,31 @@ fn secrets_are_not_kept_for_resume_which_says_so() {
             assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{option}");
         }
     }
-    fails(&["resume", &format!("{state}/nothing")], 1, &["holds no crawl"]);
-    fails(&["resume", folder.to_str().unwrap()], 1, &["holds no crawl"]);
-    fs::remove_dir_all(folder).unwrap();
+    fails(&format!("resume {state}/nothing"), 1, &["holds no crawl"]);
 }
 
 #[test]
 fn status_and_the_log_say_that_the_same_command_tries_again_what_got_no_answer() {
     let folder = folder("state-unanswered");
-    let state = state_in(&folder);
-    let arguments = [
-        "--set",
-        "max-first-downtime=0.1",
-        "--state",
-        &state,
-        "http://127.0.0.1:1/",
-    ];
+    let state = folder.path("state");
+    let arguments = format!("--set max-first-downtime=0.1 --state {state} http://127.0.0.1:1/");
     fails(&arguments, 1, &["the same command tries again what got no answer"]);
     let text = succeeds(&["status", &state]).stdout;
     assert!(
         text.contains("ended: the same command tries again what got no answer"),
         "{text}"
     );
-    fails(
-        &arguments,
-        1,
-        &[
-            "has ended: pages that got no answer are tried again",
-            "earlier run: 1 are queued again",
-        ],
-    );
-    fs::remove_dir_all(folder).unwrap();
+    let again = "has ended: pages that got no answer are tried again";
+    fails(&arguments, 1, &[again, "earlier run: 1 are queued again"]);
 }
 
 #[test]
 fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
     let folder = folder("list-given-up");
-    let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.join(name).to_str().unwrap().to_owned());
-    let closed = "http://127.0.0.1:1/page";
-    let ended = crawler(&[
-        "--set",
-        "max-first-downtime=0",
-        "--state",
-        &state,
-        "--refused",
-        &refused,
-        closed,
-    ]);
-    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    let report: Value = serde_json::from_str(&fs::read_to_string(&refused).unwrap()).unwrap();
+    let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.path(name));
+    let crawl = format!("--set max-first-downtime=0 --state {state} --refused {refused} http://127.0.0.1:1/page");
+    fails(&crawl, 1, &[]);
+    let report = &lines_of(&refused)[0];
     assert_eq!(
         (&report["class"], &report["reason"]),
         (&"failed".into(), &"connect".into())
@@ -539,5 +427,4 @@ fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
         pairs(&[("/page", "connect".into())])
     );
     assert_eq!(listed(&state, "--not-fetched", "reason"), []);
-    fs::remove_dir_all(folder).unwrap();
 }

@@ -1,14 +1,14 @@
 //! `--state` with outputs that the next run leaves out or writes elsewhere: the messages say what to type.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::pages_server::site_of;
-use crate::program::{fails, folder, number, succeeds};
+use crate::program::{Folder, fails, folder, number, succeeds};
+use crate::servers::site_of;
 
 struct Crawl {
     seed: String,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Crawl {
@@ -21,39 +21,32 @@ impl Crawl {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_str().unwrap().to_owned()
+        self.folder.path(name)
     }
 
     /// The command with some outputs.
-    fn with(&self, outputs: &[&str]) -> Vec<String> {
-        let common = ["--delay", "0", "--state", &self.path("state"), &self.seed].map(str::to_owned);
-        let outputs = outputs.iter().map(|text| (*text).to_owned());
-        common.into_iter().chain(outputs).collect()
+    fn with(&self, outputs: &str) -> String {
+        format!("--delay 0 --state {} {} {outputs}", self.path("state"), self.seed)
     }
 
     /// Checks that the command has both pages after it, and begins no output anew.
-    fn succeeds(&self, outputs: &[&str]) {
-        let arguments = self.with(outputs);
-        let printed = succeeds(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    #[track_caller]
+    fn succeeds(&self, outputs: &str) {
+        let printed = succeeds(&self.with(outputs));
         assert_eq!(number(&printed.stdout, "pages "), 2);
         assert!(!printed.stderr.contains("is new in this run"), "{}", printed.stderr);
     }
 
     /// Checks that the command fails with a message.
     #[track_caller]
-    fn fails(&self, outputs: &[&str], code: i32, message: &str) {
-        let arguments = self.with(outputs);
-        fails(
-            &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
-            code,
-            &[message],
-        );
+    fn fails(&self, outputs: &str, code: i32, message: &str) {
+        fails(&self.with(outputs), code, &[message]);
     }
-}
 
-impl Drop for Crawl {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+    /// Checks that the command names an output that it does not have.
+    #[track_caller]
+    fn misses(&self, outputs: &str, missing: &str) {
+        self.fails(outputs, 2, &format!("also writes {missing}: give it again\n"));
     }
 }
 
@@ -61,26 +54,19 @@ impl Drop for Crawl {
 fn the_folder_of_save_is_named_when_it_is_left_out_and_another_one_is_refused() {
     let crawl = Crawl::new("save");
     let (site, other, pages) = (crawl.path("site"), crawl.path("other"), crawl.path("pages.jsonl"));
-    crawl.succeeds(&["--save", &site, "-o", &pages]);
+    crawl.succeeds(&format!("--save {site} -o {pages}"));
     let lines = fs::read(&pages).unwrap();
-    let left_out = format!("also writes --save {site}: give it again\n");
-    crawl.fails(&["-o", &pages], 2, &left_out);
-    let links = crawl.path("links.jsonl");
-    fs::write(&links, "of another crawl\n").unwrap();
-    let elsewhere = ["--save", &other, "-o", &pages, "--links", &links];
+    crawl.misses(&format!("-o {pages}"), &format!("--save {site}"));
+    let links = crawl.folder.file("links.jsonl", "of another crawl\n");
     let refused = format!("{other}: the crawl has saved pages in {site}, and this is another folder: give that one");
-    crawl.fails(&elsewhere, 1, &refused);
+    crawl.fails(&format!("--save {other} -o {pages} --links {links}"), 1, &refused);
     assert!(!Path::new(&other).exists(), "no folder is made");
     assert_eq!(fs::read_to_string(&links).unwrap(), "of another crawl\n");
 
     fs::rename(&site, &other).unwrap();
-    crawl.fails(&["--save", &site, "-o", &pages], 1, "it is missing: put it back");
-    crawl.succeeds(&["--save", &other, "-o", &pages]);
-    crawl.fails(
-        &["-o", &pages],
-        2,
-        &format!("also writes --save {other}: give it again\n"),
-    );
+    crawl.fails(&format!("--save {site} -o {pages}"), 1, "it is missing: put it back");
+    crawl.succeeds(&format!("--save {other} -o {pages}"));
+    crawl.misses(&format!("-o {pages}"), &format!("--save {other}"));
     assert_eq!(fs::read(&pages).unwrap(), lines);
 }
 
@@ -92,55 +78,34 @@ fn files_of_records_that_are_left_out_are_named_with_options_that_exist() {
         crawl.path("links"),
         crawl.path("refused.jsonl"),
     );
-    crawl.fails(&["-o", "-", "--format", "csv"], 2, "--output is not a file");
-    crawl.succeeds(&["-o", &pages]);
-    crawl.fails(&[], 2, &format!("also writes --output {pages}: give it again\n"));
-    let other = ["-o", &pages, "--format", "jsonl"];
-    let as_csv = format!("also writes --output {pages} --format csv: give it again\n");
-    crawl.fails(&other, 2, &as_csv);
+    crawl.fails("-o - --format csv", 2, "--output is not a file");
+    crawl.succeeds(&format!("-o {pages}"));
+    crawl.misses("", &format!("--output {pages}"));
+    let as_csv = format!("--output {pages} --format csv");
+    crawl.misses(&format!("-o {pages} --format jsonl"), &as_csv);
 
     let crawl = Crawl::new("formats");
     let pages = crawl.path("pages.csv");
-    crawl.succeeds(&[
-        "-o",
-        &pages,
-        "--links",
-        &links,
-        "--refused",
-        &refused,
-        "--format",
-        "csv",
-    ]);
-    let left_out = [
-        (
-            &["--links", &links, "--refused", &refused][..],
-            format!("--output {pages}"),
-        ),
-        (&["-o", &pages, "--refused", &refused], format!("--links {links}")),
-        (&["-o", &pages, "--links", &links], format!("--refused {refused}")),
+    let all = [
+        format!("--output {pages}"),
+        format!("--links {links}"),
+        format!("--refused {refused}"),
     ];
-    for (outputs, message) in left_out {
-        let outputs = [outputs, &["--format", "csv"]].concat();
-        crawl.fails(&outputs, 2, &format!("also writes {message}: give it again\n"));
+    crawl.succeeds(&format!("{} --format csv", all.join(" ")));
+    for missing in &all {
+        let others: Vec<_> = all.iter().filter(|one| *one != missing).cloned().collect();
+        crawl.misses(&format!("{} --format csv", others.join(" ")), missing);
     }
-    crawl.fails(
-        &["-o", &pages, "--links", &links, "--refused", &refused],
-        2,
-        &format!("also writes --links {links} --format csv: give it again\n"),
-    );
+    crawl.misses(&all.join(" "), &format!("--links {links} --format csv"));
 }
 
 #[test]
 fn an_archive_of_several_files_that_is_left_out_is_named_by_its_first_one() {
     let crawl = Crawl::new("archives");
     let (archive, pages) = (crawl.path("pages-00001.warc.gz"), crawl.path("pages.jsonl"));
-    let outputs = ["-o", &pages, "--warc", &archive, "--warc-max-bytes", "1"];
+    let outputs = format!("-o {pages} --warc {archive} --warc-max-bytes 1");
     crawl.succeeds(&outputs);
     assert!(Path::new(&crawl.path("pages-00001-00001.warc.gz")).exists());
-    crawl.fails(
-        &outputs[..2],
-        2,
-        &format!("also writes --warc {archive}: give it again\n"),
-    );
+    crawl.misses(&format!("-o {pages}"), &format!("--warc {archive}"));
     crawl.succeeds(&outputs);
 }
