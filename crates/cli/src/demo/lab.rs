@@ -3,9 +3,10 @@
 //! An experiment is a page with one unusual link to a page that nothing else links to. The target is under `/lab/found/` if a polite
 //! crawler must follow the link, and under `/lab/hidden/` if it must not.
 
+use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
 use hyper::StatusCode;
 
-use super::page::{Address, Behaviour, Charset, Element, Host, Html, Link, Page, Spelling};
+use super::page::{Address, Behaviour, Element, Host, Html, Link, Page, Place, Spelling};
 
 /// The number of paragraphs that make about a megabyte.
 const HUGE_PARAGRAPHS: usize = 2_400;
@@ -34,21 +35,39 @@ const FORMS: [(&str, Spelling); 3] = [
     ("upper-case", Spelling::UpperCase),
 ];
 /// Elements with links that a crawler follows, besides the plain anchor.
-const FOLLOWED: [(&str, Element); 6] = [
-    ("unquoted", Element::Unquoted),
-    ("area", Element::Area),
-    ("iframe", Element::Iframe),
-    ("frame", Element::Frame),
-    ("next", Element::Next),
-    ("refresh", Element::Refresh),
+const FOLLOWED: [(&str, Place, &str); 6] = [
+    ("unquoted", Place::Body, "<li><A HREF={href}>{label}</A></li>"),
+    (
+        "area",
+        Place::Body,
+        "<map name=m><area href=\"{href}\" alt=\"{label}\"></map>",
+    ),
+    (
+        "iframe",
+        Place::Body,
+        "<iframe src=\"{href}\" title=\"{label}\"></iframe>",
+    ),
+    ("frame", Place::Frameset, "<frame src=\"{href}\">"),
+    ("next", Place::Head, "<link rel=\"next\" href=\"{href}\">"),
+    (
+        "refresh",
+        Place::Head,
+        "<meta http-equiv=\"refresh\" content=\"0; url={href}\">",
+    ),
 ];
 /// Elements with links that a polite crawler does not follow.
-const NOT_FOLLOWED: [(&str, Element); 5] = [
-    ("nofollow", Element::Nofollow),
-    ("comment", Element::Comment),
-    ("script", Element::Script),
-    ("template", Element::Template),
-    ("textarea", Element::Textarea),
+const NOT_FOLLOWED: [(&str, &str); 5] = [
+    (
+        "nofollow",
+        "<li><a rel=\"external NoFollow\" href=\"{href}\">{label}</a></li>",
+    ),
+    ("comment", "<!-- <li><a href=\"{href}\">{label}</a></li> -->"),
+    (
+        "script",
+        "<script>const row = '<a href=\"{href}\">{label}</a>';</script>",
+    ),
+    ("template", "<template><a href=\"{href}\">{label}</a></template>"),
+    ("textarea", "<textarea><a href=\"{href}\">{label}</a></textarea>"),
 ];
 /// The redirects: a directory, a chain of three, a change of host, a loop, and two targets that may not be fetched.
 const REDIRECTS: [(&str, StatusCode, Host, &str); 9] = [
@@ -104,7 +123,7 @@ pub(super) fn pages() -> Vec<Row> {
 pub(super) fn index<'a>(everything: impl Iterator<Item = &'a Address>) -> [Row; 2] {
     let end = found("end-of-index");
     let links =
-        everything.flat_map(|address| FORMS_OF_INDEX.map(|form| Link::new(Element::Anchor, address.clone(), form)));
+        everything.flat_map(|address| FORMS_OF_INDEX.map(|form| Link::new(Element::ANCHOR, address.clone(), form)));
     let page = Page::html("Index of everything").links(links).link(end.clone());
     [
         (Host::Www.at("/index-of-everything"), page),
@@ -123,9 +142,10 @@ fn hidden(name: &str) -> Address {
 /// Returns pages with an unusual link.
 fn unusual_links() -> Vec<(&'static str, Page)> {
     let spelt = SPELLINGS.map(|(name, target, href)| (name, Link::spelt(found(target), href)));
-    let formed = FORMS.map(|(name, form)| (name, Link::new(Element::Anchor, found(name), form)));
-    let followed = FOLLOWED.map(|(name, element)| (name, Link::new(element, found(name), Spelling::Plain)));
-    let not_followed = NOT_FOLLOWED.map(|(name, element)| (name, Link::new(element, hidden(name), Spelling::Plain)));
+    let formed = FORMS.map(|(name, form)| (name, Link::new(Element::ANCHOR, found(name), form)));
+    let of = |element, to| Link::new(element, to, Spelling::Plain);
+    let followed = FOLLOWED.map(|(name, place, markup)| (name, of(Element::followed(place, markup), found(name))));
+    let not_followed = NOT_FOLLOWED.map(|(name, markup)| (name, of(Element::ignored(markup), hidden(name))));
     let links = spelt.into_iter().chain(formed).chain(followed).chain(not_followed);
     links
         .map(|(name, link)| (name, Page::html(format!("Unusual link: {name}")).link(link)))
@@ -134,55 +154,30 @@ fn unusual_links() -> Vec<(&'static str, Page)> {
 
 /// Returns pages with ordinary links that are hard to fetch or to read.
 fn documents() -> Vec<(&'static str, Page)> {
-    let plain = Html {
-        paragraphs: 1,
-        ..Html::default()
+    let base = "<base href=\"/lab/found/\">";
+    let nofollow = "<meta name=\"robots\" content=\"nofollow\">";
+    let charset = "<meta charset=\"windows-1252\">";
+    let page = |title, head, charset, link: Link| {
+        let html = Html {
+            head,
+            charset,
+            ..Html::of(1)
+        };
+        Page::styled(title, html).link(link)
     };
-    let based = Html {
-        base: Some("/lab/found/"),
-        ..plain
-    };
-    let nofollow = Html {
-        nofollow: true,
-        ..plain
-    };
-    let kana = Html {
-        charset: Charset::ShiftJis,
-        ..plain
-    };
-    let latin = Html {
-        charset: Charset::Windows1252,
-        ..plain
-    };
-    let huge = Html {
-        paragraphs: HUGE_PARAGRAPHS,
-        ..plain
-    };
-    let page = |title: &str, html, link| Page::styled(title, html).link(link);
-    let unavailable = page(
-        "A page that is unavailable at first",
-        plain,
-        found("after-unavailable").into(),
-    );
-    let slow = page("A page that takes its time", plain, found("after-slow").into());
+    let kana = Link::spelt(found("ｶﾀｶﾅ"), "found/ｶﾀｶﾅ");
+    let latin = Link::spelt(found("déjà"), "found/déjà");
+    let huge = Page::styled("A page of a megabyte", Html::of(HUGE_PARAGRAPHS)).link(found("end-of-huge"));
+    let slow = page("A page that takes its time", "", UTF_8, found("after-slow").into());
+    let unavailable = page("Unavailable at first", "", UTF_8, found("after-unavailable").into());
+    let nofollow = page("Links not to be followed", nofollow, UTF_8, hidden("no-links").into());
+    let base = page("A page with a base", base, UTF_8, Link::spelt(found("base"), "base"));
     vec![
-        (
-            "base",
-            page("A page with a base", based, Link::spelt(found("base"), "base")),
-        ),
-        (
-            "no-links",
-            page("Links not to be followed", nofollow, hidden("no-links").into()),
-        ),
-        (
-            "shift-jis",
-            page("ｼﾌﾄ JIS", kana, Link::spelt(found("ｶﾀｶﾅ"), "found/ｶﾀｶﾅ")),
-        ),
-        (
-            "windows-1252",
-            page("Déjà vu", latin, Link::spelt(found("déjà"), "found/déjà")),
-        ),
-        ("huge", page("A page of a megabyte", huge, found("end-of-huge").into())),
+        ("base", base),
+        ("no-links", nofollow),
+        ("shift-jis", page("ｼﾌﾄ JIS", "", SHIFT_JIS, kana)),
+        ("windows-1252", page("Déjà vu", charset, WINDOWS_1252, latin)),
+        ("huge", huge),
         ("slow", slow.behaviour(Behaviour::Slow)),
         ("unavailable-once", unavailable.behaviour(Behaviour::UnavailableOnce)),
     ]

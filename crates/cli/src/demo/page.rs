@@ -1,5 +1,6 @@
 //! The types of the demo's tables: hosts, addresses, pages and links.
 
+use encoding_rs::{Encoding, UTF_8};
 use hyper::StatusCode;
 
 /// A host that the demo links to.
@@ -110,26 +111,23 @@ pub(super) enum Content {
 }
 
 /// The properties of an HTML page, except its links.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Html {
-    /// The value of `<base href>`.
-    pub(super) base: Option<&'static str>,
-    pub(super) charset: Charset,
-    /// Whether it has `<meta name="robots" content="nofollow">`.
-    pub(super) nofollow: bool,
+    /// What stands in the head besides the title. A `nofollow` there is for all links.
+    pub(super) head: &'static str,
+    pub(super) charset: &'static Encoding,
     pub(super) paragraphs: usize,
 }
 
-/// The character encoding of a page, and where it is declared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Charset {
-    /// UTF-8, declared in the header.
-    #[default]
-    Utf8,
-    /// Shift_JIS, declared in the header. Only ASCII and half-width kana are supported.
-    ShiftJis,
-    /// windows-1252, declared only in `<meta charset>`. Only Latin-1 is supported.
-    Windows1252,
+impl Html {
+    /// Returns the usual properties, for a text of this length.
+    pub(super) fn of(paragraphs: usize) -> Self {
+        Self {
+            head: "",
+            charset: UTF_8,
+            paragraphs,
+        }
+    }
 }
 
 /// How the server answers a request for a page.
@@ -152,33 +150,45 @@ pub(super) struct Link {
 }
 
 /// The element or header that has a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element {
+    pub(super) place: Place,
+    /// Its text, with `{href}` and `{label}`.
+    pub(super) markup: &'static str,
+    /// Whether a polite crawler follows it.
+    is_followed: bool,
+}
+
+/// The part of an answer that has a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
-    Anchor,
-    /// `<A HREF=...>` without quotes.
-    Unquoted,
-    Area,
-    Iframe,
-    Frame,
-    /// `<link rel="next">` in the head.
-    Next,
-    /// `<meta http-equiv="refresh">`.
-    Refresh,
-    /// The `Location` header of a redirect.
-    Location,
-    /// An anchor with `nofollow` among its `rel` tokens.
-    Nofollow,
-    Comment,
-    Script,
-    Template,
-    Textarea,
+pub(super) enum Place {
+    /// The `Location` of a redirect.
+    Header,
+    Head,
+    Body,
+    /// Instead of a body.
+    Frameset,
 }
 
 impl Element {
-    /// Returns whether a polite crawler follows it.
-    pub(super) fn is_followed(self) -> bool {
-        use Element::{Comment, Nofollow, Script, Template, Textarea};
-        !matches!(self, Nofollow | Comment | Script | Template | Textarea)
+    pub(super) const ANCHOR: Self = Self::followed(Place::Body, "<li><a href=\"{href}\">{label}</a></li>");
+    pub(super) const NEXT: Self = Self::followed(Place::Head, "<link rel=\"next\" href=\"{href}\">");
+    const LOCATION: Self = Self::followed(Place::Header, "");
+
+    pub(super) const fn followed(place: Place, markup: &'static str) -> Self {
+        Self {
+            place,
+            markup,
+            is_followed: true,
+        }
+    }
+
+    pub(super) const fn ignored(markup: &'static str) -> Self {
+        Self {
+            place: Place::Body,
+            markup,
+            is_followed: false,
+        }
     }
 }
 
@@ -204,13 +214,13 @@ impl Link {
 
     /// Returns an anchor with this text as its `href`.
     pub(super) fn spelt(to: Address, href: impl Into<String>) -> Link {
-        Link::new(Element::Anchor, to, Spelling::Verbatim(href.into()))
+        Link::new(Element::ANCHOR, to, Spelling::Verbatim(href.into()))
     }
 }
 
 impl From<Address> for Link {
     fn from(to: Address) -> Link {
-        Link::new(Element::Anchor, to, Spelling::Plain)
+        Link::new(Element::ANCHOR, to, Spelling::Plain)
     }
 }
 
@@ -227,13 +237,7 @@ impl Page {
 
     /// Makes a page of text and links.
     pub(super) fn html(title: impl Into<String>) -> Page {
-        Page::styled(
-            title,
-            Html {
-                paragraphs: 2,
-                ..Html::default()
-            },
-        )
+        Page::styled(title, Html::of(2))
     }
 
     /// Makes a page of text and links with other properties than the usual ones.
@@ -255,7 +259,7 @@ impl Page {
     /// Makes a redirect.
     pub(super) fn redirect(status: StatusCode, to: Address) -> Page {
         let title = format!("Moved to {}", to.path);
-        let location = Link::new(Element::Location, to, Spelling::Plain);
+        let location = Link::new(Element::LOCATION, to, Spelling::Plain);
         Page::new(title, Content::Redirect(status)).link(location)
     }
 
@@ -281,9 +285,9 @@ impl Page {
 
     /// Returns the links that a polite crawler follows.
     pub(super) fn followed(&self) -> impl Iterator<Item = &Link> {
-        let nofollow = matches!(&self.content, Content::Html(html) if html.nofollow);
+        let nofollow = matches!(&self.content, Content::Html(html) if html.head.contains("nofollow"));
         self.links
             .iter()
-            .filter(move |link| !nofollow && link.element.is_followed())
+            .filter(move |link| !nofollow && link.element.is_followed)
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn pages() -> Vec<Row> {
 fn front_page() -> Row {
     let nearby = ["/wiki/", "/files/", "/lab/", "/index-of-everything"].map(|path| Host::Www.at(path));
     let abroad = [Host::Blog, Host::Private, Host::Elsewhere].map(|host| host.at("/"));
-    let handbook = Link::new(Element::Anchor, Host::Docs.at("/"), Spelling::SchemeRelative);
+    let handbook = Link::new(Element::ANCHOR, Host::Docs.at("/"), Spelling::SchemeRelative);
     let page = Page::html("The demo site")
         .link(Link::spelt(Host::Www.at("/catalog"), "catalog"))
         .link(handbook)
@@ -168,16 +168,11 @@ fn file_beside(plural: &str, file: &str) -> Link {
 
 /// Returns the documentation host. Each of its pages has a `<base href>` that differs from its own address.
 fn handbook() -> Vec<Row> {
-    let page = |title: String| {
-        Page::styled(
-            title,
-            Html {
-                base: Some(HANDBOOK_BASE),
-                paragraphs: 4,
-                ..Html::default()
-            },
-        )
+    let html = Html {
+        head: "<base href=\"/handbook/\">",
+        ..Html::of(4)
     };
+    let page = |title: String| Page::styled(title, html);
     let link = |path: String| Link::spelt(Host::Docs.at(&format!("{HANDBOOK_BASE}{path}")), path);
 
     let front = page("Handbook".to_owned()).links(CHAPTERS.map(|(chapter, _)| link(format!("{chapter}/"))));
@@ -225,7 +220,7 @@ fn journal() -> Vec<Row> {
 
     let mut rows = Vec::new();
     for (number, shown) in (1..).zip(posts.chunks(POSTS_PER_PAGE)) {
-        let next = (number < fronts).then(|| Link::new(Element::Next, front(number + 1), Spelling::Plain));
+        let next = (number < fronts).then(|| Link::new(Element::NEXT, front(number + 1), Spelling::Plain));
         let page = Page::html(format!("Journal, page {number}")).links(next);
         rows.push((
             front(number),

@@ -124,7 +124,7 @@ async fn answer(site: &DemoSite, address: &Address, page: &Page, unavailable: &U
         Behaviour::Prompt | Behaviour::UnavailableOnce => {}
     }
     match &page.content {
-        Content::Html(html) => ok(html.charset.content_type(), html::write(site, address, page, html)),
+        Content::Html(html) => ok(&html::content_type(html), html::write(site, address, page, html)),
         Content::File { content_type, bytes } => ok(content_type, bytes.clone()),
         Content::Redirect(status) => redirect(*status, site, address, page),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawler::SavedCrawl;
 use crawler::summary::{Rows, counted, grouped};
-use frontier::{CanonicalUrl, Directory, LockHolder, PageEnd, QueuePlace, Time, Wait, Why};
+use frontier::{CanonicalUrl, Directory, LockHolder, PageEnd, QueuePlace, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
@@ -47,12 +47,16 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
 }
 
 /// The newest record of a page.
+#[derive(Debug, Serialize)]
 struct Ended {
+    #[serde(skip)]
     end: PageEnd,
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    time: Time,
+    ended_at: String,
     depth: u32,
     attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     referrer: Option<String>,
 }
 
@@ -66,7 +70,7 @@ impl Ended {
                 found = Some(Self {
                     end: record.end,
                     status: record.status,
-                    time: record.time,
+                    ended_at: rfc3339(record.time),
                     depth: record.depth,
                     attempts: record.attempts,
                     referrer: record.referrer.map(Into::into),
@@ -100,16 +104,8 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     explanation: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    depth: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referrer: Option<String>,
+    #[serde(flatten)]
+    ended: Option<Ended>,
     /// Behind how many it waits.
     #[serde(flatten)]
     place: Option<QueuePlace>,
@@ -147,7 +143,7 @@ impl Answer {
                 Some(ended) => {
                     let (state, reason) = words(ended.end);
                     let explanation = ended.explanation();
-                    answer.add(ended);
+                    answer.ended = Some(ended);
                     (state, reason, explanation)
                 }
                 None => {
@@ -166,14 +162,6 @@ impl Answer {
         answer
     }
 
-    fn add(&mut self, ended: Ended) {
-        self.status = ended.status;
-        self.ended_at = Some(rfc3339(ended.time));
-        self.depth = Some(ended.depth);
-        self.attempts = Some(ended.attempts);
-        self.referrer = ended.referrer;
-    }
-
     fn rows(&self) -> Rows {
         let mut rows = Rows::default();
         rows.add_whole("URL", &self.url);
@@ -188,22 +176,16 @@ impl Answer {
             let in_flight = counted(u64::from(place.in_flight), "request");
             rows.add("its host", format!("{others} more, {in_flight} in flight"));
         }
-        if let Some(status) = self.status {
+        let Some(ended) = &self.ended else { return rows };
+        if let Some(status) = ended.status {
             rows.add("status", status);
         }
-        if let Some(time) = &self.ended_at {
-            rows.add("at", time);
-        }
-        if let Some(attempts) = self.attempts {
-            rows.add("attempts", attempts);
-        }
-        if let Some(depth) = self.depth {
-            rows.add("depth", depth);
-        }
-        match &self.referrer {
+        rows.add("at", &ended.ended_at);
+        rows.add("attempts", ended.attempts);
+        rows.add("depth", ended.depth);
+        match &ended.referrer {
             Some(referrer) => rows.add_whole("linked from", referrer),
-            None if self.depth.is_some() => rows.add("linked from", "none: it is a seed"),
-            None => {}
+            None => rows.add("linked from", "none: it is a seed"),
         }
         rows
     }
