@@ -1,44 +1,23 @@
-//! The modules of each crate import each other without cycles, except for the exceptions listed here.
+//! The modules of each crate import each other without cycles.
 //!
 //! A module is a file; `foo.rs` is the parent of `foo/*.rs`. A parent and its descendants may import each other. Paths through the `use`
 //! lines of `lib.rs` are resolved to the file of the item. Unit tests and docs do not count.
-//!
-//! The lists of exceptions are exact: a new cycle is an error, and so is an exception without a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::source_tree::{code_of, sources};
 
-/// Modules that import each other, and the reason.
-type Exception = (&'static [&'static str], &'static str);
-
-const IN_SIEVE: &[Exception] = &[];
-
-const IN_FRONTIER: &[Exception] = &[];
-
-const IN_CRAWLER: &[Exception] = &[];
-
-const IN_CLI: &[Exception] = &[];
-
 #[test]
-fn sieve_has_no_import_cycles_except_the_listed_ones() {
-    only_these("sieve", IN_SIEVE);
-}
-
-#[test]
-fn frontier_has_no_import_cycles_except_the_listed_ones() {
-    only_these("frontier", IN_FRONTIER);
-}
-
-#[test]
-fn crawler_has_no_import_cycles_except_the_listed_ones() {
-    only_these("crawler", IN_CRAWLER);
-}
-
-#[test]
-fn cli_has_no_import_cycles_except_the_listed_ones() {
-    only_these("cli", IN_CLI);
+fn no_crate_has_import_cycles() {
+    for of in ["sieve", "frontier", "crawler", "cli"] {
+        let graph = graph_of(&modules(of));
+        for cycle in cycles(&graph) {
+            let imports = |from| graph[from].intersection(&cycle).map(name_of).collect::<Vec<_>>();
+            let within = cycle.iter().map(|from| (name_of(from), imports(from)));
+            panic!("{of}: modules that import each other: {:?}", within.collect::<Vec<_>>());
+        }
+    }
 }
 
 #[test]
@@ -101,31 +80,6 @@ type Module = Vec<String>;
 
 /// The imports of each module, without parents and children.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
-
-#[track_caller]
-fn only_these(of: &str, exceptions: &[Exception]) {
-    let graph = graph_of(&modules(of));
-    let found = cycles(&graph);
-    let found: BTreeSet<Vec<String>> = found.iter().map(|cycle| cycle.iter().map(name_of).collect()).collect();
-    let excepted: BTreeSet<Vec<String>> = exceptions
-        .iter()
-        .map(|(cycle, reason)| {
-            assert!(!reason.is_empty(), "an exception has a reason");
-            cycle.iter().map(ToString::to_string).collect()
-        })
-        .collect();
-    for cycle in found.difference(&excepted) {
-        let edges = graph
-            .iter()
-            .flat_map(|(from, to)| to.iter().map(move |to| (name_of(from), name_of(to))));
-        let within: Vec<_> = edges
-            .filter(|(from, to)| cycle.contains(from) && cycle.contains(to))
-            .collect();
-        println!("{of}: {cycle:?} import each other:");
-        within.iter().for_each(|(from, to)| println!("    {from} imports {to}"));
-    }
-    assert_eq!(found, excepted, "cycles in {of}, found and excepted");
-}
 
 fn name_of(module: &Module) -> String {
     module.join("::")
