@@ -137,7 +137,11 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "quick_xml::", &["page/sitemap/xml.rs"]);
     only("crawler", "jiff::", &["page/sitemap/date.rs", "timestamp.rs"]);
     only("cli", "env_logger::", &["logging.rs"]);
-    only("crawler", "xxhash_rust::", &["page/fingerprint.rs"]);
+    only(
+        "crawler",
+        "xxhash_rust::",
+        &["page/fingerprint.rs", "page/links/repeats.rs"],
+    );
 }
 
 #[test]
