@@ -8,7 +8,7 @@ use super::collector::{Collector, Kind};
 use super::references::{TextContext, decoded};
 use super::resolve::Resolver;
 use super::tag::{Attribute, Attributes, Name, Tag, code};
-use super::text::{ReadText, VisibleText};
+use super::text::ReadText;
 use super::tokens::{self, Next, Sink};
 use super::{LinkOptions, NewLinks, SeenLinkCache};
 
@@ -64,7 +64,9 @@ struct Scan<'a, 'o, const ASSETS: bool, R> {
     base_is_set: bool,
     /// The first base, if it came after links that it applies to.
     late_base: Option<String>,
-    text: VisibleText<'o, R>,
+    reader: &'o mut R,
+    /// Whether the last start tag hides the text behind it.
+    is_hidden: bool,
 }
 
 /// Raw text that is read.
@@ -135,7 +137,8 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
             open: None,
             base_is_set: false,
             late_base: None,
-            text: VisibleText::new(reader),
+            reader,
+            is_hidden: false,
         }
     }
 
@@ -207,11 +210,14 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     #[inline]
     fn text(&mut self, text: &'a str) {
-        self.text.text(text);
+        if !self.is_hidden {
+            self.reader.read(text);
+        }
     }
 
     fn raw_text(&mut self, text: &'a str) {
-        self.text.raw_text(text);
+        self.text(text);
+        self.is_hidden = false;
         match self.open.take() {
             Some(RawText::Title) => self
                 .collector
@@ -222,7 +228,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     }
 
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
-        self.text.start_tag(&tag.name);
+        self.is_hidden = matches!(tag.name.code(), SCRIPT | STYLE | IFRAME | NOEMBED | NOFRAMES);
         let is_foreign = self.foreign.start_tag(tag);
         let name = tag.name.code();
         if name == TEMPLATE && !is_foreign {
@@ -258,7 +264,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     }
 
     fn end_tag(&mut self, name: &Name<'a>) {
-        self.text.end_tag();
+        self.is_hidden = false;
         self.foreign.end_tag(name);
         if name.code() == TEMPLATE {
             self.templates = self.templates.saturating_sub(1);

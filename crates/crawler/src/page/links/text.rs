@@ -1,7 +1,5 @@
 //! The visible text of a page, in runs between tags, read in the pass that finds the links.
 
-use super::tag::{Name, code};
-
 /// Receives the visible text of a page, in order and as written. The default has read nothing.
 ///
 /// Visible is what a browser without scripts and style sheets shows, and the title: no scripts, style sheets and comments, no content
@@ -16,51 +14,6 @@ impl ReadText for () {
     #[inline]
     fn read(&mut self, _: &str) {}
 }
-
-/// Passes on the text that is visible.
-pub(super) struct VisibleText<'r, R> {
-    reader: &'r mut R,
-    /// What the last start tag says of the text behind it.
-    is_hidden: bool,
-}
-
-impl<'r, R: ReadText> VisibleText<'r, R> {
-    pub(super) fn new(reader: &'r mut R) -> Self {
-        Self {
-            reader,
-            is_hidden: false,
-        }
-    }
-
-    #[inline]
-    pub(super) fn start_tag(&mut self, name: &Name<'_>) {
-        self.is_hidden = matches!(name.code(), SCRIPT | STYLE | IFRAME | NOEMBED | NOFRAMES);
-    }
-
-    #[inline]
-    pub(super) fn end_tag(&mut self) {
-        self.is_hidden = false;
-    }
-
-    #[inline]
-    pub(super) fn text(&mut self, text: &str) {
-        if !self.is_hidden {
-            self.reader.read(text);
-        }
-    }
-
-    /// Receives the text of an element whose end tag is not received.
-    pub(super) fn raw_text(&mut self, text: &str) {
-        self.text(text);
-        self.end_tag();
-    }
-}
-
-const IFRAME: u64 = code(b"iframe");
-const NOEMBED: u64 = code(b"noembed");
-const NOFRAMES: u64 = code(b"noframes");
-const SCRIPT: u64 = code(b"script");
-const STYLE: u64 = code(b"style");
 
 #[cfg(test)]
 mod tests {
