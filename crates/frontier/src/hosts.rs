@@ -40,7 +40,7 @@ use std::time::Duration;
 use addresses::Addresses;
 use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
-pub(crate) use jitter::with_jitter;
+pub(crate) use jitter::{jitter_thousandths, with_jitter};
 use origin_queue::OriginId;
 pub(crate) use packed_entries::Shelf;
 use robots::RulesMemory;

@@ -137,8 +137,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Creates a dropped entry with its reason.
-    pub fn new(entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) -> Self {
+    pub(crate) fn new(entry: Entry, why: NotFetched, cause: Option<Arc<Failure>>) -> Self {
         Self { entry, why, cause }
     }
 }

@@ -49,7 +49,7 @@ pub struct Link {
     /// The URL of the page that has the link; `None` for a seed.
     pub referrer: Option<Arc<str>>,
     /// Steps in a row that load it as a part of another resource: 0 for a page, 1 for its style sheet, 2 for an image of the style
-    /// sheet. They do not count towards the depth, but have [a limit of their own](crate::scope::MAX_EMBEDDING).
+    /// sheet. They do not count towards the depth, but have a limit of their own, of 5.
     pub embedded: u8,
     /// The first URL of the chain of redirects that leads here; `None` without redirects.
     pub redirected_from: Option<Arc<str>>,

@@ -32,7 +32,7 @@ pub const DEFAULT_MAX_HOPS: u8 = 10;
 pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
 /// The longest chain of embedded resources from a page: a style sheet, three more by `@import`, and an image of the last one.
-pub const MAX_EMBEDDING: u32 = 5;
+const MAX_EMBEDDING: u32 = 5;
 
 /// The maximum size of the compiled include patterns, and of the compiled exclude patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Frontier;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
-use crate::hosts::{Consequence, LeasedEntry, counts_as_page, with_jitter};
+use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::scope::Refusal;
@@ -247,7 +247,7 @@ impl Frontier {
 
     fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {
         let times = entry.attempts.wrapping_add(entry.deferrals);
-        with_jitter(wait, self.retries.jitter_percent, &entry.url, times)
+        with_jitter(wait, self.retries.jitter_percent, jitter_thousandths(&entry.url, times))
     }
 
     /// Queues an entry again, past the seen-set, unless its attempts are spent.

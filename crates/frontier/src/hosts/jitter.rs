@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-/// Returns a wait plus a jitter of up to `percent` of it, spread evenly over URLs and attempts.
-pub(crate) fn with_jitter(wait: Duration, percent: u8, url: &str, attempt: u32) -> Duration {
+/// Returns a wait plus so many [thousandths](jitter_thousandths) of the longest jitter, which is `percent` of the wait.
+pub(crate) fn with_jitter(wait: Duration, percent: u8, thousandths: u32) -> Duration {
     let most = wait.saturating_mul(u32::from(percent)) / 100;
-    wait.saturating_add(most.saturating_mul(jitter_thousandths(url, attempt)) / 1_000)
+    wait.saturating_add(most.saturating_mul(thousandths) / 1_000)
 }
 
 /// Returns a number from 0 to 999 for each URL and attempt, spread evenly.
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn waits_are_spread_evenly_over_a_quarter_and_never_shortened() {
         let wait = Duration::from_secs(8);
-        let of = |n: u32| with_jitter(wait, 25, &format!("http://h{n}.example/"), n % 3);
+        let of = |n: u32| with_jitter(wait, 25, jitter_thousandths(&format!("http://h{n}.example/"), n % 3));
         let mut in_tenths = [0; 10];
         for added in (0..10_000).map(|n| of(n) - wait) {
             assert!(added < Duration::from_secs(2));
@@ -41,16 +41,16 @@ mod tests {
         );
         assert_eq!(of(7), of(7));
         assert_ne!(
-            with_jitter(wait, 25, "http://a.example/", 1),
-            with_jitter(wait, 25, "http://a.example/", 2)
+            jitter_thousandths("http://a.example/", 1),
+            jitter_thousandths("http://a.example/", 2)
         );
     }
 
     #[test]
     fn a_jitter_of_zero_adds_nothing_and_the_longest_wait_does_not_overflow() {
         let (minute, none) = (Duration::from_secs(60), Duration::ZERO);
-        assert_eq!(with_jitter(minute, 0, "http://a.example/", 1), minute);
-        assert_eq!(with_jitter(none, 25, "http://a.example/", 1), none);
-        assert_eq!(with_jitter(Duration::MAX, 255, "http://a.example/", 1), Duration::MAX);
+        assert_eq!(with_jitter(minute, 0, 999), minute);
+        assert_eq!(with_jitter(none, 25, 999), none);
+        assert_eq!(with_jitter(Duration::MAX, 255, 999), Duration::MAX);
     }
 }

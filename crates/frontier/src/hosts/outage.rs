@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::jitter::with_jitter;
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
 use crate::time::Time;
@@ -185,8 +186,7 @@ impl Outage {
         self.probes += 1;
         let retries = patience.retries;
         let wait = retries.wait_after(self.probes).min(retries.longest_probe_wait);
-        let most = wait.saturating_mul(u32::from(retries.jitter_percent)) / 100;
-        let wait = wait + most.saturating_mul(patience.jitter) / 1_000;
+        let wait = with_jitter(wait, retries.jitter_percent, patience.jitter);
         self.next = (now + wait).min((self.since + patience.limit).max(now));
     }
 }

@@ -14,14 +14,12 @@
 
 mod closed;
 mod record;
-mod refreshes;
-mod shelf;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use closed::Closed;
 use record::{REFERRER_BACK, Reader, Writer, flags_of};
-pub(crate) use shelf::Shelf;
 
 use crate::entry::Entry;
 use crate::url::HostKey;
@@ -60,6 +58,30 @@ pub(crate) struct PackedEntries {
 }
 
 impl PackedEntries {
+    /// Returns how many pages were fetched in this crawl before.
+    pub(crate) fn refreshes(&self) -> u64 {
+        u64::from(self.refreshes)
+    }
+
+    /// Removes the pages that were not fetched in this crawl before, and returns them. The others keep their order.
+    ///
+    /// Cost: O(1) if there are only such pages or none. Otherwise each page is read and written again, in memory until the next commit.
+    pub(crate) fn take_new(&mut self, origin_ref: OriginRef<'_>) -> Self {
+        if self.refreshes == 0 {
+            return std::mem::take(self);
+        }
+        let (mut new, mut kept) = (Self::default(), Self::default());
+        if self.refreshes == self.len {
+            return new;
+        }
+        while let Some(entry) = self.pop(origin_ref) {
+            let to = if entry.is_refresh() { &mut kept } else { &mut new };
+            to.push(&entry, origin_ref);
+        }
+        *self = kept;
+        new
+    }
+
     pub(crate) fn len(&self) -> u64 {
         u64::from(self.len)
     }
@@ -208,6 +230,27 @@ fn most_bytes(entry: &Entry, origin: &str) -> usize {
     let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
     let texts: usize = texts.into_iter().flatten().map(text).sum();
     entry.url.len() - origin.len().min(entry.url.len()) + texts + 8
+}
+
+/// Keeps closed segments apart from the queue that they belong to, and hosts that were not used for long, such as on disk. A row of hosts
+/// is a segment, too.
+///
+/// It never fails: what cannot be read is `None`, and the owner of the shelf learns the reason.
+pub(crate) trait Shelf: fmt::Debug + Send + Sync {
+    /// Puts a segment on the shelf and returns its number.
+    fn put(&self, segment: Box<[u8]>) -> u64;
+
+    /// Returns a segment, which stays on the shelf.
+    fn read(&self, number: u64) -> Option<Box<[u8]>>;
+
+    /// Removes a segment from the shelf.
+    fn discard(&self, number: u64);
+
+    /// Records that the bytes of a segment cannot be what was put there.
+    fn set_damaged(&self, number: u64);
+
+    /// Returns whether a segment could not be read.
+    fn is_broken(&self) -> bool;
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 mod copy;
 mod eviction;
 mod facts;
-mod reference;
 mod rows;
 mod workbench;
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexMap;
@@ -20,7 +20,6 @@ use super::host::{Host, HostState};
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
 pub(crate) use facts::Facts;
-pub(crate) use reference::HostRef;
 pub(crate) use rows::RowSizes;
 use {copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
 
@@ -241,6 +240,24 @@ impl Slot {
         match self {
             Self::Resident(_) => None,
             Self::Evicted(evicted) => Some(evicted),
+        }
+    }
+}
+
+/// A resident host, or a copy of an evicted one.
+#[derive(Debug)]
+pub(crate) enum HostRef<'t> {
+    Here(&'t Host),
+    Read(Box<Host>),
+}
+
+impl Deref for HostRef<'_> {
+    type Target = Host;
+
+    fn deref(&self) -> &Host {
+        match self {
+            Self::Here(host) => host,
+            Self::Read(host) => host,
         }
     }
 }

@@ -94,16 +94,6 @@ impl<S: Store> FailingStore<S> {
         }
     }
 
-    /// The store as a crash at this moment would leave it.
-    pub(crate) fn into_inner(self) -> S {
-        self.inner
-    }
-
-    /// Whether the failure is still to come.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.calls_before.get() != u64::MAX
-    }
-
     fn call(&self) -> Result<(), StoreError> {
         if self.failed {
             return Err(StoreError::Failed);

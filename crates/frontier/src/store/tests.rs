@@ -15,7 +15,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::sqlite::{SIZES, Sizes};
-use super::{Batch, Change, FailingStore, Failure, MemoryStore, Space, SqliteStore, Store, StoreError};
+use super::{Batch, Change, MemoryStore, Space, SqliteStore, Store, StoreError};
 
 mod damage;
 mod files;
@@ -375,20 +375,4 @@ fn the_last_key_is_known_also_if_its_value_is_damaged() {
     let store = SqliteStore::open(&folder).unwrap();
     assert!(matches!(store.last(Space::Segment, 9), Err(StoreError::Damaged { .. })));
     assert_eq!(store.last_key(Space::Segment), Some(6));
-}
-
-#[test]
-fn a_failing_store_fails_at_its_call_and_then_for_good() {
-    for failure in [Failure::Full, Failure::Io] {
-        let mut store = FailingStore::new(MemoryStore::default(), 2, failure);
-        store.commit(&put(Space::Meta, 0, b"0"), false).unwrap();
-        store.last(Space::Meta, 9).unwrap();
-        assert!(store.is_ahead());
-        let error = store.commit(&put(Space::Meta, 1, b"1"), false).unwrap_err();
-        assert_eq!(matches!(error, StoreError::Full { .. }), failure == Failure::Full);
-        assert!(matches!(store.last(Space::Meta, 9), Err(StoreError::Failed)));
-        assert!(matches!(store.commit(&Batch::default(), true), Err(StoreError::Failed)));
-        assert!(!store.is_ahead());
-        assert_eq!(contents(&store.into_inner()).len(), 1);
-    }
 }

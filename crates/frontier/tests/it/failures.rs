@@ -73,25 +73,6 @@ fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones()
 }
 
 #[test]
-fn three_different_silent_pages_in_a_row_with_no_answer_between_make_an_origin_away() {
-    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 20));
-    let mut counts = Vec::new();
-    for is_silent in [true, true, false, true, true, true] {
-        let lease = one(&mut frontier, START);
-        let outcome = if is_silent {
-            failing(FailureKind::Timeout)
-        } else {
-            Outcome::Done
-        };
-        let settled = settle(&mut frontier, &lease, outcome, START);
-        assert!(!is_silent || matches!(settled.fate, Fate::Requeued { .. }));
-        counts.push(settled.notices.len());
-    }
-    assert_eq!(counts, [0, 0, 0, 0, 0, 1]);
-    assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::NotUntil(at(1)));
-}
-
-#[test]
 fn one_silent_page_in_turn_with_good_ones_is_no_outage_and_fails_after_its_attempts() {
     let all: Vec<_> = (0..40)
         .map(|n| {
@@ -135,25 +116,6 @@ fn a_page_that_never_answers_fails_after_its_attempts_while_the_rest_is_fetched(
         crawl(&mut frontier, FailureKind::Timeout);
         assert_eq!(frontier.report().pages.done, 53);
     }
-}
-
-#[test]
-fn with_no_answer_between_all_attempts_at_one_page_its_origin_is_taken_to_be_away() {
-    let mut frontier = with_pages(asking(false), &[link("https://a.example/")]);
-    let mut now = START;
-    for attempt in 1..=3 {
-        let lease = next(&mut frontier, &mut now);
-        assert_eq!(lease.attempt, attempt);
-        let settled = settle(&mut frontier, &lease, failing(FailureKind::Timeout), now);
-        assert_eq!(names(&settled.notices).len(), usize::from(attempt == 3));
-        assert!(matches!(settled.fate, Fate::Requeued { .. }), "it is not lost yet");
-    }
-    let probe = next(&mut frontier, &mut now);
-    assert_eq!(
-        names(&settle(&mut frontier, &probe, Outcome::Done, now).notices),
-        ["back"]
-    );
-    assert!(frontier.is_drained());
 }
 
 #[test]
@@ -245,23 +207,15 @@ fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
 }
 
 #[test]
-fn a_bad_redirect_ends_an_outage() {
-    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
-    let first = one(&mut frontier, START);
-    settle(&mut frontier, &first, failing(FailureKind::Connect), START);
-    let probe = one(&mut frontier, at(1));
-    let settled = settle(&mut frontier, &probe, failing(FailureKind::Redirect), at(1));
-    assert_eq!(names(&settled.notices), ["back"]);
-}
-
-#[test]
-fn a_status_ends_an_outage() {
-    let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
-    let first = one(&mut frontier, START);
-    settle(&mut frontier, &first, failing(FailureKind::Connect), START);
-    let probe = one(&mut frontier, at(1));
-    let settled = settle(&mut frontier, &probe, failing(FailureKind::Status), at(1));
-    assert_eq!(names(&settled.notices), ["back"]);
+fn a_bad_redirect_or_a_status_ends_an_outage() {
+    for kind in [FailureKind::Redirect, FailureKind::Status] {
+        let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
+        let first = one(&mut frontier, START);
+        settle(&mut frontier, &first, failing(FailureKind::Connect), START);
+        let probe = one(&mut frontier, at(1));
+        let settled = settle(&mut frontier, &probe, failing(kind), at(1));
+        assert_eq!(names(&settled.notices), ["back"]);
+    }
 }
 
 fn throttled(retry_after: Option<u64>) -> Outcome {

@@ -1,14 +1,13 @@
 //! The state of hosts: retries, delays, budgets; and a frontier after a panic.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Failure, FailureKind, Fate, FrontierConfig, FrontierError, HostKey, Lease, Leasing, NotFetched, Outcome, Purpose,
-    Refusal, RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
+    Failure, FailureKind, Fate, FrontierConfig, FrontierError, Lease, Leasing, NotFetched, Outcome, Purpose, Refusal,
+    RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
 };
 
 use crate::common::{
@@ -219,33 +218,6 @@ fn requests_that_failed_together_are_not_retried_together() {
         waits.dedup();
         assert!(waits.len() > 10, "{kind}: {waits:?}");
     }
-}
-
-#[test]
-fn each_wait_of_a_page_is_spread_anew() {
-    let mut config = config();
-    config.retries = RetryPolicy::default();
-    let urls: Vec<_> = (0..9)
-        .map(|n| common::link(&format!("https://h{n}.example/")))
-        .collect();
-    let mut frontier = with_pages(config, &urls);
-    let mut now = START;
-    let mut waits: HashMap<HostKey, Vec<Duration>> = HashMap::new();
-    for _ in 0..2 {
-        let Leasing::Ready(leases) = frontier.lease(now, 9).unwrap() else {
-            panic!("all hosts are due")
-        };
-        for lease in leases {
-            let Fate::Requeued { due } = settle(&mut frontier, &lease, failing(FailureKind::Status), now).fate else {
-                panic!("it is asked for again")
-            };
-            waits.entry(lease.entry.queue).or_default().push(due.since(now));
-        }
-        now = now + Duration::from_secs(60);
-    }
-    // The second wait is twice the first but for what is added.
-    let alike = waits.values().filter(|waits| waits[1] == waits[0] * 2).count();
-    assert!(waits.len() == 9 && alike < 3, "{waits:?}");
 }
 
 #[test]

@@ -28,3 +28,5 @@ mod reference;
 mod robots_rules;
 mod sitemaps;
 mod why;
+
+use ::frontier;

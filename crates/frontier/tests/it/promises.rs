@@ -385,38 +385,6 @@ fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
 }
 
 #[test]
-fn a_lease_that_ends_without_a_result_is_dropped_if_its_origin_was_given_up() {
-    for is_given_back in [true, false] {
-        let mut config = config();
-        config.per_host = NonZeroU32::MIN.saturating_add(1);
-        config.delay = Duration::ZERO;
-        config.retries.max_throttles = NonZeroU32::MIN;
-        let mut frontier = frontier(config);
-        let urls = ["https://a.example/1", "https://a.example/2", "https://a.example/3"];
-        offer(&mut frontier, &urls);
-        let leases = ready(&mut frontier, START);
-        settle(&mut frontier, &leases[0], failing(FailureKind::Throttled), START);
-        if is_given_back {
-            frontier.give_back(&[leases[1].id], START).unwrap();
-        } else {
-            frontier.release_leases(START).unwrap();
-        }
-        let Leasing::Dropped(dropped) = frontier.lease(START, 9).unwrap() else {
-            panic!("nothing was dropped");
-        };
-        let mut dropped: Vec<_> = dropped.iter().map(|one| (&*one.entry.url, one.why)).collect();
-        dropped.sort_unstable();
-        assert_eq!(
-            dropped,
-            [(urls[1], NotFetched::HostDown), (urls[2], NotFetched::HostDown)]
-        );
-        let pages = frontier.report().pages;
-        assert_eq!((pages.gave_up, pages.lost_with_host), (1, 2));
-        assert_eq!(frontier.lease(START, 9).unwrap(), Leasing::Drained);
-    }
-}
-
-#[test]
 fn a_blocked_host_rests_and_a_longer_block_is_not_shortened() {
     let mut frontier = frontier(config());
     offer(&mut frontier, &["https://a.example/"]);
@@ -483,21 +451,4 @@ fn host_reports_have_the_shortest_gap_between_requests() {
         (receipt.requests, receipt.delay, receipt.shortest_gap),
         (3, DELAY, Some(DELAY))
     );
-}
-
-#[test]
-fn seeds_pass_patterns_and_links_do_not() {
-    let scope = ScopeConfig {
-        reach: Reach::Any,
-        include: vec!["/docs/".to_owned()],
-        ..ScopeConfig::default()
-    };
-    let mut frontier = frontier(FrontierConfig { scope, ..config() });
-    assert_eq!(
-        frontier.add_seed(&url("https://a.example/"), START).unwrap(),
-        Verdict::Queued
-    );
-    let refused = Verdict::Refused(Refusal::NotIncluded);
-    let verdicts = offer(&mut frontier, &["https://a.example/docs/x", "https://a.example/blog"]);
-    assert_eq!(verdicts, [Verdict::Queued, refused]);
 }

@@ -1,12 +1,9 @@
 //! Redirects: no page is lost by one.
 
 use frontier::canonical::Rules;
-use frontier::{
-    Canonicalizer, FailureKind, Fate, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled,
-    Verdict,
-};
+use frontier::{Canonicalizer, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled, Verdict};
 
-use crate::common::{self, START as NOW, commit, config, end, failing};
+use crate::common::{self, START as NOW, commit, config, end};
 
 #[track_caller]
 fn one(frontier: &mut Frontier) -> Lease {
@@ -183,14 +180,4 @@ fn a_redirect_loop_is_reported_when_it_closes() {
     let lease = one(&mut frontier);
     assert_eq!(closes(&mut frontier, &lease, a), ["https://a.example/d"]);
     assert!(frontier.is_drained());
-}
-
-#[test]
-fn a_redirect_without_a_target_is_a_failure_of_its_page_and_is_not_repeated() {
-    let mut frontier = Frontier::in_memory(config()).unwrap();
-    frontier.add_seed(&common::url("https://a.example/"), NOW).unwrap();
-    let lease = one(&mut frontier);
-    let settled = common::settle(&mut frontier, &lease, failing(FailureKind::Redirect), NOW);
-    assert_eq!((settled.notices.len(), frontier.report().pages.retries), (0, 0));
-    assert_eq!((settled.fate, frontier.report().pages.gave_up), (Fate::GaveUp, 1));
 }

@@ -13,17 +13,16 @@
 //! Nothing here decides but by the set of digests. Which of them are in memory, and in which runs, changes no answer.
 
 mod compaction;
-mod fresh;
 pub(super) mod list;
 mod run;
 mod writing;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
-use fresh::Fresh;
 use list::{END_OF_RUNS, RunList};
 use run::{Run, RunWriter};
 
@@ -257,5 +256,28 @@ impl Keys {
     pub(super) fn journal_has_ended(&mut self) {
         self.is_changed |= !self.ahead.is_empty();
         self.ahead.clear();
+    }
+}
+
+/// The digests of the last rows.
+type Fresh = HashSet<u128, BuildHasherDefault<LowWord>>;
+
+/// A digest is a hash already, under a secret: its lower word is as good as any.
+#[derive(Debug, Default)]
+struct LowWord(u64);
+
+impl Hasher for LowWord {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, digest: u128) {
+        self.0 = digest as u64;
     }
 }

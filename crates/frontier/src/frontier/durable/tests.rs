@@ -4,7 +4,6 @@
 
 mod between;
 mod changed_options;
-mod common;
 mod crash_images;
 mod damage;
 mod each_option;
@@ -26,6 +25,13 @@ mod unsynced;
 #[path = "../../../tests/it/call_sequences/calls.rs"]
 #[expect(dead_code, reason = "some calls are of another test only")]
 mod calls;
+#[path = "../../../tests/it/common/mod.rs"]
+#[expect(
+    dead_code,
+    unreachable_patterns,
+    reason = "some helpers are of another test, and of another crate"
+)]
+mod common;
 #[path = "../../../tests/it/call_sequences/pair.rs"]
 mod pair;
 #[path = "../../../tests/it/call_sequences/seen_sets.rs"]

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::HostRef;
 use super::facts::Facts;
-use super::reference::HostRef;
 use super::{Resident, Slot};
 use crate::appended::append;
 use crate::hosts::host::{Host, HostState};

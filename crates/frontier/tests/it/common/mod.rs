@@ -1,8 +1,9 @@
 //! Helpers of the frontier's tests: times, links, and short ways to lease and settle.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{
+use super::frontier::{
     CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link,
     Notice, Origin, Outcome, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig, Settled, Settlement,
     Task, Time, Verdict,
@@ -45,6 +46,8 @@ pub(crate) fn pages(prefix: &str, count: usize) -> Vec<Link> {
 pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
         exact: true,
+        capacity: 100,
+        hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: Duration::ZERO,
         ask_robots: false,
         scope: ScopeConfig {
@@ -178,7 +181,8 @@ pub(crate) fn names(notices: &[Notice]) -> Vec<&'static str> {
 /// Rules that forbid what begins with a path, and may ask for a delay and take memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Forbid {
-    pub(crate) path: &'static str,
+    /// The path, and a delay in milliseconds behind a space.
+    pub(crate) text: String,
     pub(crate) delay: Option<Duration>,
     pub(crate) bytes: usize,
 }
@@ -188,24 +192,19 @@ impl Forbid {
         Self::below("nothing begins with this")
     }
 
-    pub(crate) fn below(path: &'static str) -> Self {
+    pub(crate) fn below(text: &str) -> Self {
+        let millis = text.split_once(' ').and_then(|(_, millis)| millis.parse().ok());
         Self {
-            path,
-            ..Self::default()
+            text: text.to_owned(),
+            delay: millis.map(Duration::from_millis),
+            bytes: 0,
         }
-    }
-
-    /// Makes the rules of a text that a frontier has stored.
-    pub(crate) fn of_text(text: &[u8]) -> Self {
-        let known = ["/0", "/1", "/2", "/3"];
-        let path = known.into_iter().find(|path| path.as_bytes() == text);
-        path.map_or_else(Self::nothing, Self::below)
     }
 }
 
 impl RobotsRules for Forbid {
     fn allows(&self, path: &str) -> bool {
-        !path.starts_with(self.path)
+        !path.starts_with(self.text.split(' ').next().unwrap_or_default())
     }
 
     fn crawl_delay(&self) -> Option<Duration> {
@@ -217,6 +216,12 @@ impl RobotsRules for Forbid {
     }
 
     fn text(&self) -> Option<&[u8]> {
-        Some(self.path.as_bytes())
+        Some(self.text.as_bytes())
     }
+}
+
+/// Makes the rules of a text that a frontier has stored.
+#[cfg_attr(not(feature = "durable"), allow(dead_code, reason = "only a directory stores rules"))]
+pub(crate) fn parse(text: &[u8]) -> Arc<dyn RobotsRules> {
+    Arc::new(Forbid::below(&String::from_utf8_lossy(text)))
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frontier::{Frontier, FrontierConfig, Opened, RobotsRules, Time};
+use frontier::{Frontier, FrontierConfig, Opened, Time};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -21,7 +21,7 @@ use crate::call_sequences::calls::settings;
 use crate::call_sequences::pair::{Pair, Place, events};
 use crate::call_sequences::seen_sets::seen_sets;
 use crate::call_sequences::settlements::config;
-use crate::common::Forbid;
+use crate::common::parse;
 
 /// A directory that is removed at the end.
 struct TemporaryDir(PathBuf);
@@ -44,10 +44,6 @@ impl Drop for TemporaryDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-fn parse(text: &[u8]) -> Arc<dyn RobotsRules> {
-    Arc::new(Forbid::of_text(text))
 }
 
 proptest! {

@@ -6,12 +6,11 @@ use sieve::OnSaturation;
 
 use super::super::keys::KeySizes;
 use super::super::sizes::Sizes;
-use super::common::{START, config, parse, url};
-use super::stores::{Recorder, SMALL};
+use super::common::{START, config, end, pages, url};
+use super::stores::{Recorder, SMALL, open_sized};
 use crate::config::FrontierConfig;
 use crate::link::Link;
-use crate::rules::ParseRules;
-use crate::{Frontier, Leasing, OpenError, Outcome, Task, Time};
+use crate::{Frontier, Leasing, OpenError, Outcome, Time};
 
 const SIZES: Sizes = Sizes {
     min_journal_bytes: u64::MAX,
@@ -28,16 +27,7 @@ const SIZES: Sizes = Sizes {
 };
 
 fn open(recorder: &Recorder, config: FrontierConfig, sizes: Sizes) -> Result<Frontier, OpenError> {
-    let parse: ParseRules = Arc::new(parse);
-    let opened = super::super::open::open(Box::new(recorder.clone()), config, START, &parse, sizes)?;
-    Ok(opened.frontier)
-}
-
-fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
-    let page = |n| url(&format!("http://site.example/{n}"));
-    numbers
-        .map(|n| Link::found(page(n), 1, "http://site.example/".into()))
-        .collect()
+    Ok(open_sized(recorder.clone(), config, START, sizes)?.frontier)
 }
 
 /// Fetches what is due, up to `at_once` pages in each row. Returns the number of pages.
@@ -45,11 +35,7 @@ fn fetch_all(frontier: &mut Frontier, now: Time, at_once: usize) -> usize {
     let mut fetched = 0;
     while let Leasing::Ready(leases) = frontier.lease(now, at_once).unwrap() {
         fetched += leases.len();
-        let settle = |lease: &crate::Lease| match lease.task() {
-            Task::Page(page) => page.settle(Outcome::Done),
-            other => panic!("{other:?}"),
-        };
-        let settlements: Vec<_> = leases.iter().map(settle).collect();
+        let settlements: Vec<_> = leases.iter().map(|lease| end(lease, Outcome::Done)).collect();
         frontier.settle(&settlements, now).unwrap();
         frontier.persist(b"", now).unwrap();
     }
@@ -79,7 +65,9 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
     // Three runs of the second tier, and four of the first.
     let mut next = 0;
     for keys in [16, 16, 16, 4, 4, 4, 4] {
-        frontier.offer(&links(next..next + keys), START).unwrap();
+        frontier
+            .offer(&pages("http://site.example/", next + keys)[next..], START)
+            .unwrap();
         next += keys;
         frontier.persist(b"", START).unwrap();
     }
@@ -158,9 +146,7 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
         recorder: recorder.clone(),
         left: Arc::new(3.into()),
     };
-    let parse_rules: ParseRules = Arc::new(parse);
-    let opened = super::super::open::open(Box::new(store.clone()), slow(5), START, &parse_rules, SMALL);
-    drop(opened);
+    drop(open_sized(store.clone(), slow(5), START, SMALL));
     let left = store.left.load(std::sync::atomic::Ordering::SeqCst);
     assert!(left < 0, "a read has failed: {left}");
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use sieve::OnSaturation;
 
 use super::changed_options::good;
-use super::common::{self, START, url};
+use super::common::{self, START, alike, answer, at, commit, end, links, one, pages, ready, url};
 use super::settlements::settlement;
 use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;
 use crate::scope::{Reach, Refusal, ScopeConfig};
 use crate::settlement::{Outcome, Settled, Verdict};
-use crate::{Fingerprint, Frontier, Lease, Leasing, Link, NotFetched, OpenError, RobotsOutcome, Task, Time};
+use crate::{Fingerprint, Frontier, Lease, Leasing, NotFetched, OpenError, RobotsOutcome, Task, Time};
 
 type Changing = fn(&mut FrontierConfig);
 
@@ -33,33 +33,11 @@ fn reopened(
     open_store(recorder, config, now).unwrap().frontier
 }
 
-fn pages(urls: &[&str]) -> Vec<Link> {
-    let page = |text: &&str| Link::found(url(text), 1, "http://seed.example/".into());
-    urls.iter().map(page).collect()
-}
-
-fn numbered(host: &str, count: usize) -> Vec<Link> {
-    let urls: Vec<_> = (0..count).map(|n| format!("http://{host}/{n}")).collect();
-    pages(&urls.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn ready(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
-    match frontier.lease(now, 100).unwrap() {
-        Leasing::Ready(leases) => leases,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn fetch(frontier: &mut Frontier, lease: &Lease, now: Time) -> Settled {
-    let one = settlement(lease, &good());
-    frontier.settle(&[one], now).unwrap().remove(0)
+    commit(frontier, settlement(lease, &good()), now)
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn at(seconds: u64) -> Time {
-    START + Duration::from_secs(seconds)
-}
 
 #[test]
 fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
@@ -71,7 +49,7 @@ fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
                 ..common::config()
             };
             let fetch_one = |frontier: &mut Frontier| {
-                frontier.offer(&numbered("a.example", 5), START).unwrap();
+                frontier.offer(&pages("http://a.example/", 5), START).unwrap();
                 let lease = ready(frontier, START).remove(0);
                 fetch(frontier, &lease, START);
             };
@@ -90,25 +68,25 @@ fn an_operators_delay_of_a_host_stays_where_the_delay_of_all_hosts_becomes_short
         ..common::config()
     };
     // While pages wait, while none does, and with none ever.
-    for pages in [2, 1, 0] {
+    for queued in [2, 1, 0] {
         let set = |frontier: &mut Frontier| {
             frontier
                 .set_delay(&url("http://a.example/").host(), seconds(3), START)
                 .unwrap();
-            frontier.offer(&numbered("a.example", pages), START).unwrap();
-            if pages > 0 {
+            frontier.offer(&pages("http://a.example/", queued), START).unwrap();
+            if queued > 0 {
                 let lease = ready(frontier, START).remove(0);
                 fetch(frontier, &lease, START);
             }
         };
         let mut frontier = reopened(&config, set, |config| config.delay = seconds(1), at(100));
-        frontier.offer(&numbered("a.example", 4), at(100)).unwrap();
+        frontier.offer(&pages("http://a.example/", 4), at(100)).unwrap();
         let lease = ready(&mut frontier, at(100)).remove(0);
         fetch(&mut frontier, &lease, at(100));
         assert_eq!(
             frontier.lease(at(100), 9).unwrap(),
             Leasing::NotUntil(at(103)),
-            "{pages}"
+            "{queued}"
         );
     }
 }
@@ -120,20 +98,15 @@ fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
         ..common::config()
     };
     let read_rules = |frontier: &mut Frontier| {
-        frontier.offer(&numbered("a.example", 5), START).unwrap();
-        let lease = ready(frontier, START).remove(0);
-        let Task::Robots(robots) = lease.task() else {
-            panic!("{lease:?}")
-        };
+        frontier.offer(&pages("http://a.example/", 5), START).unwrap();
+        let robots = one(frontier, START);
         let rules = common::Forbid::below("/none 50000");
-        frontier
-            .settle(&[robots.settle(RobotsOutcome::known(rules))], START)
-            .unwrap();
+        answer(frontier, &robots, RobotsOutcome::known(rules), START);
         let refused = frontier.lease(START, 1).unwrap();
         assert_eq!(refused, Leasing::NotUntil(at(50)));
     };
-    for seconds in [10, 0] {
-        let cut = |config: &mut FrontierConfig| config.max_crawl_delay = Duration::from_secs(seconds);
+    for seconds in [10_u32, 0] {
+        let cut = |config: &mut FrontierConfig| config.max_crawl_delay = Duration::from_secs(seconds.into());
         let mut frontier = reopened(&config, read_rules, cut, START);
         assert_eq!(ready(&mut frontier, at(seconds)).len(), 1);
     }
@@ -147,18 +120,15 @@ fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
     };
     let fail = |frontier: &mut Frontier| {
         frontier
-            .offer(&pages(&["http://a.example/1", "http://a.example:81/2"]), START)
+            .offer(&links(&["http://a.example/1", "http://a.example:81/2"]), START)
             .unwrap();
         // The robots.txt of one origin is retried later.
-        let lease = ready(frontier, START).remove(0);
-        let Task::Robots(robots) = lease.task() else {
-            panic!("{lease:?}")
-        };
+        let robots = one(frontier, START);
         let failed = RobotsOutcome::Failed {
             failure: common::failure(crate::FailureKind::Status),
             retry_after: Some(HOUR),
         };
-        frontier.settle(&[robots.settle(failed)], START).unwrap();
+        answer(frontier, &robots, failed, START);
     };
     let mut frontier = reopened(&config, fail, |config| config.ask_robots = false, at(1));
     let mut urls = Vec::new();
@@ -175,7 +145,7 @@ fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
 #[test]
 fn a_lower_budget_of_a_host_drops_what_waits() {
     let fetch_some = |frontier: &mut Frontier| {
-        frontier.offer(&numbered("a.example", 20), START).unwrap();
+        frontier.offer(&pages("http://a.example/", 20), START).unwrap();
         for _ in 0..4 {
             let lease = ready(frontier, START).remove(0);
             fetch(frontier, &lease, START);
@@ -191,7 +161,7 @@ fn a_lower_budget_of_a_host_drops_what_waits() {
         assert_eq!(dropped.len(), 16);
         assert!(dropped.iter().all(|one| one.why == NotFetched::HostBudget));
         assert_eq!(frontier.lease(at(1), 9).unwrap(), Leasing::Drained);
-        let verdicts = frontier.offer(&pages(&["http://a.example/new"]), at(1)).unwrap();
+        let verdicts = frontier.offer(&links(&["http://a.example/new"]), at(1)).unwrap();
         assert_eq!(verdicts, [Verdict::Refused(Refusal::HostBudget)]);
     }
 }
@@ -205,7 +175,7 @@ fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
     };
     let admit = |frontier: &mut Frontier| {
         let hosts = ["http://a.example/1", "http://b.example/1", "http://c.example/1"];
-        frontier.offer(&pages(&hosts), START).unwrap();
+        frontier.offer(&links(&hosts), START).unwrap();
         for lease in ready(frontier, START) {
             let Task::Address(task) = lease.task() else {
                 panic!("{lease:?}")
@@ -228,16 +198,12 @@ fn fewer_fingerprints_are_the_bound_at_once() {
     let compare = |frontier: &mut Frontier, numbers: std::ops::Range<u64>, now| {
         for n in numbers {
             frontier
-                .offer(&pages(&[&format!("http://a.example/{n}")]), now)
+                .offer(&links(&[&format!("http://a.example/{n}")]), now)
                 .unwrap();
-            let lease = ready(frontier, now).remove(0);
-            let Task::Page(page) = lease.task() else {
-                panic!("{lease:?}")
-            };
+            let lease = one(frontier, now);
             let simhash = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let fingerprint = Fingerprint::new(Some(u128::from(n).into()), Some(simhash.into()));
-            let done = page.settle(Outcome::Done).with_fingerprint(fingerprint);
-            frontier.settle(&[done], now).unwrap();
+            commit(frontier, end(&lease, Outcome::Done).with_fingerprint(fingerprint), now);
         }
     };
     let config = FrontierConfig {
@@ -256,20 +222,14 @@ fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
     config.compare_one_of = NonZeroU32::MIN;
     (config.max_near_duplicates, config.max_near_duplicates_in_all) = (NonZeroU32::new(2), NonZeroU32::new(4));
     let close = |frontier: &mut Frontier| {
-        frontier.offer(&numbered("a.example", 8), START).unwrap();
+        frontier.offer(&pages("http://a.example/", 8), START).unwrap();
         while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
             for lease in leases {
-                let Task::Page(page) = lease.task() else {
-                    panic!("{lease:?}")
-                };
-                let content = u128::from(lease.id.as_u64());
-                let alike = Fingerprint::new(Some(content.into()), Some(0xABCD.into()));
-                frontier
-                    .settle(&[page.settle(Outcome::Done).with_fingerprint(alike)], START)
-                    .unwrap();
+                let done = end(&lease, Outcome::Done).with_fingerprint(alike(&lease));
+                commit(frontier, done, START);
             }
         }
-        let verdicts = frontier.offer(&numbered("a.example", 30)[20..], START).unwrap();
+        let verdicts = frontier.offer(&pages("http://a.example/", 30)[20..], START).unwrap();
         assert_eq!(verdicts[0], Verdict::Refused(Refusal::NearDuplicates));
     };
     for most in [None, NonZeroU32::new(100)] {
@@ -277,7 +237,7 @@ fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
             (config.max_near_duplicates, config.max_near_duplicates_in_all) = (most, most);
         };
         let mut frontier = reopened(&config, close, raise, at(1));
-        let verdicts = frontier.offer(&numbered("a.example", 30)[20..], at(1)).unwrap();
+        let verdicts = frontier.offer(&pages("http://a.example/", 30)[20..], at(1)).unwrap();
         assert_eq!(verdicts, [Verdict::Queued; 10]);
     }
 }

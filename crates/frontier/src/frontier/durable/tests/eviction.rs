@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::super::sizes::Sizes;
-use super::common::{self, START, config, url};
+use super::common::{self, START, config, end, url};
 use super::pair::picture;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
 use crate::hosts::RowSizes;
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
-use crate::{Frontier, FrontierError, Lease, Leasing, OpenError, Outcome, StoreError, Task, Time};
+use crate::{Frontier, FrontierError, Lease, Leasing, OpenError, Outcome, StoreError, Time};
 
 const HOSTS: usize = 300;
 const PAGES: usize = 3;
@@ -53,11 +53,7 @@ fn ready(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
 }
 
 fn settle(frontier: &mut Frontier, leases: &[Lease], now: Time) {
-    let settle = |lease: &Lease| match lease.task() {
-        Task::Page(page) => page.settle(Outcome::Done),
-        other => panic!("{other:?}"),
-    };
-    let settlements: Vec<_> = leases.iter().map(settle).collect();
+    let settlements: Vec<_> = leases.iter().map(|lease| end(lease, Outcome::Done)).collect();
     frontier.settle(&settlements, now).unwrap();
 }
 

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use super::super::sizes::Sizes;
-use super::common::{START, config, url};
+use super::common::{self, START, answer, config, one, settle, url};
 use super::stores::{Recorder, SMALL, open_sized};
 use crate::config::FrontierConfig;
-use crate::{Frontier, Lease, Leasing, Link, Outcome, Refusal, RobotsOutcome, Task, Verdict};
+use crate::{Frontier, Outcome, Refusal, RobotsOutcome, Verdict};
 
 fn asking_robots() -> FrontierConfig {
     FrontierConfig {
@@ -28,24 +28,7 @@ fn open(recorder: &Recorder) -> Frontier {
 }
 
 fn offer(frontier: &mut Frontier, urls: &[&str]) -> Vec<Verdict> {
-    let link = |text: &&str| Link::found(url(text), 1, "http://seed.example/".into());
-    frontier
-        .offer(&urls.iter().map(link).collect::<Vec<_>>(), START)
-        .unwrap()
-}
-
-fn only(frontier: &mut Frontier) -> Lease {
-    match frontier.lease(START, 1).unwrap() {
-        Leasing::Ready(mut leases) => leases.remove(0),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn answer_robots(frontier: &mut Frontier, outcome: RobotsOutcome) {
-    let Task::Robots(robots) = only(frontier).task() else {
-        panic!("a robots.txt comes first")
-    };
-    frontier.settle(&[robots.settle(outcome)], START).unwrap();
+    common::offer(frontier, urls, START)
 }
 
 #[test]
@@ -55,12 +38,12 @@ fn a_host_counts_once_also_on_disk_and_after_opening_and_not_before_its_first_pa
         let mut frontier = open(&recorder);
         offer(&mut frontier, &["http://w1.site.example/"]);
         let target = url("http://w2.site.example/robots.txt");
-        answer_robots(&mut frontier, RobotsOutcome::Redirected(target));
-        answer_robots(&mut frontier, RobotsOutcome::Unavailable);
-        let Task::Page(page) = only(&mut frontier).task() else {
-            panic!("the robots.txt is known")
-        };
-        frontier.settle(&[page.settle(Outcome::Done)], START).unwrap();
+        for outcome in [RobotsOutcome::Redirected(target), RobotsOutcome::Unavailable] {
+            let robots = one(&mut frontier, START);
+            answer(&mut frontier, &robots, outcome, START);
+        }
+        let page = one(&mut frontier, START);
+        settle(&mut frontier, &page, Outcome::Done, START);
         let reopened = |mut frontier: Frontier, round: usize| {
             // Others take their place in memory.
             for n in 0..8 {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::keys::{KeySizes, SharedKeys};
 use super::super::shelf::SharedStore;
-use super::common::{START, config, url};
+use super::common::{START, config, pages, url};
 use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;
 use crate::link::Link;
@@ -193,10 +193,7 @@ fn exact() -> FrontierConfig {
 }
 
 fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
-    let page = |n| url(&format!("http://site.example/{n}"));
-    numbers
-        .map(|n| Link::found(page(n), 1, "http://site.example/".into()))
-        .collect()
+    pages("http://site.example/", numbers.end).split_off(numbers.start)
 }
 
 fn without(image: &MemoryStore, keys: impl Fn(u64) -> bool) -> MemoryStore {

@@ -5,12 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::super::record;
-use super::common::{START, config, failure, url};
+use super::common::{START, config, end, failure, url};
 use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;
 use crate::{
-    ContentHash, Entry, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, Settlement, Task, Time,
-    Validators,
+    ContentHash, Entry, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, Settlement, Time, Validators,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -47,19 +46,12 @@ fn lease_all(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
     }
 }
 
-fn settled(lease: &Lease, outcome: Outcome) -> Settlement {
-    match lease.task() {
-        Task::Page(page) => page.settle(outcome),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn done(lease: &Lease) -> Settlement {
     let validators = Validators {
         etag: Some(format!("{:?}", lease.entry.url)),
         last_modified: None,
     };
-    settled(lease, Outcome::Done).with_version(validators, Some(7.into()))
+    end(lease, Outcome::Done).with_version(validators, Some(7.into()))
 }
 
 /// Leases all pages and settles them as done. Returns their entries.
@@ -164,7 +156,7 @@ fn what_is_gone_or_failed_is_asked_again_and_what_was_never_asked_is_not() {
     ];
     for lease in lease_all(&mut frontier, START) {
         let number: usize = lease.entry.path()[1..].parse().unwrap();
-        let mut settlement = settled(&lease, outcomes[number].clone());
+        let mut settlement = end(&lease, outcomes[number].clone());
         if outcomes[number] == Outcome::Redirected {
             settlement = settlement.with_links(vec![lease.entry.redirected(url("http://site.example/target"))]);
         }
@@ -205,7 +197,7 @@ fn a_page_that_redirected_to_another_spelling_of_itself_is_fetched_again_once() 
     let target = lease.entry.redirected(url("http://site.example/~ann"));
     assert_eq!(target.url.key(), seed.key());
     frontier
-        .settle(&[settled(&lease, Outcome::Redirected).with_links(vec![target])], START)
+        .settle(&[end(&lease, Outcome::Redirected).with_links(vec![target])], START)
         .unwrap();
     assert_eq!(fetch_all(&mut frontier, START).len(), 1);
     frontier.refresh(DAY, 100, on_day(1)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::common::{START, config, url};
+use super::common::{START, config, one, url};
 use super::retry::{DAY, asking_robots, crawl, offer, page, settle};
 use super::segments::config_of_many;
 use super::stores::{Recorder, open_store};
@@ -28,13 +28,6 @@ fn pages(numbers: std::ops::Range<usize>) -> Vec<String> {
 fn offer_pages(frontier: &mut Frontier, numbers: std::ops::Range<usize>, now: Time) {
     let count = numbers.len();
     assert_eq!(offer(frontier, &pages(numbers), now), vec![Verdict::Queued; count]);
-}
-
-fn one(frontier: &mut Frontier, now: Time) -> Lease {
-    match frontier.lease(now, 1).unwrap() {
-        Leasing::Ready(mut leases) => leases.remove(0),
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Returns all that was dropped for the budget, in order.

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use super::common::{START, config, url};
+use super::common::{START, config, end, url};
 use super::stores::{ALL_RESIDENT, Recorder, open_sized};
 use crate::config::FrontierConfig;
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
-use crate::{Frontier, FrontierError, Leasing, OpenError, Outcome, StoreError, Task};
+use crate::{Frontier, FrontierError, Leasing, OpenError, Outcome, StoreError};
 
 pub(super) const PAGES: usize = 1_000;
 
@@ -61,13 +61,8 @@ fn a_segment_that_is_missing_for_the_journal_is_an_error_that_names_it() {
         panic!("all pages are ready");
     };
     assert_eq!(leases.len(), PAGES);
-    let settle = |lease: &crate::Lease| match lease.task() {
-        Task::Page(page) => page.settle(Outcome::Done),
-        other => panic!("{other:?}"),
-    };
-    frontier
-        .settle(&leases.iter().map(settle).collect::<Vec<_>>(), START)
-        .unwrap();
+    let settlements: Vec<_> = leases.iter().map(|lease| end(lease, Outcome::Done)).collect();
+    frontier.settle(&settlements, START).unwrap();
     frontier.persist(b"", START).unwrap();
     let image = recorder.image();
     assert!(!image.space(Space::Journal).is_empty(), "the calls are made again");
