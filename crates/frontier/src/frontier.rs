@@ -187,11 +187,6 @@ impl Frontier {
         })
     }
 
-    /// Returns whether a URL is in reach of a seed or of the target of a redirected seed.
-    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
-        self.scope.reaches(url)
-    }
-
     /// Offers links and returns a verdict on each. A link that is refused is not marked as seen.
     ///
     /// # Errors
@@ -229,6 +224,11 @@ impl Frontier {
             return Err(FrontierError::RulesWithoutText);
         }
         self.commit(|frontier| frontier.settle_and_record(settlements, now))
+    }
+
+    /// Returns whether a URL is in reach of a seed or of the target of a redirected seed.
+    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
+        self.scope.reaches(url)
     }
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt. The host is
