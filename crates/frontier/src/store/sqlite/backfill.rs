@@ -1,6 +1,6 @@
 //! Moves commits from the log into the database, in a thread of its own, so that commits need not wait for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -68,7 +68,7 @@ impl Drop for Backfill {
     }
 }
 
-fn run(connection: &Connection, path: &PathBuf, shared: &Shared) {
+fn run(connection: &Connection, path: &Path, shared: &Shared) {
     while !shared.must_end.load(Ordering::Relaxed) {
         if shared.has_commits.swap(false, Ordering::Relaxed)
             && let Err(error) = move_log(connection)
