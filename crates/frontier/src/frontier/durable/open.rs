@@ -23,7 +23,7 @@ pub struct Opened {
     pub frontier: Frontier,
     /// The caller's own text of the last [`persist`](Frontier::persist); `None` for a new directory.
     pub attachment: Option<Vec<u8>>,
-    /// Entries that were in flight when the last run ended, and are queued again. 0 when only [read](Frontier::read).
+    /// Entries that were in flight when the last run ended, and are queued again. 0 when only read.
     pub released: u64,
     /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again, and what was refused is not looked at again.
     pub for_new_links: Vec<&'static str>,

@@ -111,7 +111,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Writes a checkpoint and syncs it, at the end of a run. The next [`open`](Self::open) then makes no call again, and a later version
+    /// Writes a checkpoint and syncs it, at the end of a run. The next `open` then makes no call again, and a later version
     /// of this crate can read it if the format of the state is the same. In memory it does nothing.
     ///
     /// # Errors
