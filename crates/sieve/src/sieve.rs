@@ -1,6 +1,8 @@
 //! The [`Sieve`]: a filter in front of a queue.
 
 mod batch;
+#[cfg(feature = "serde")]
+mod counters;
 mod refused;
 mod saving;
 mod sift;
@@ -9,9 +11,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use batch::Sifted;
-pub use refused::{Refused, RefusedBy};
 #[cfg(feature = "serde")]
-pub use saving::Counters;
+pub use counters::Counters;
+pub use refused::{Refused, RefusedBy};
 
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;

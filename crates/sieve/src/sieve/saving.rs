@@ -1,64 +1,12 @@
-//! Saving and resuming a sieve.
+//! Saving and resuming the filter of a sieve.
 
 use std::io::{self, Read, Write};
 
 use super::Sieve;
-#[cfg(feature = "serde")]
-use super::Tally;
 use crate::filter::Filter;
-#[cfg(feature = "serde")]
-use crate::loss::LossMeter;
 use crate::loss::drops_per_accepted;
 use crate::queue::Queue;
-#[cfg(feature = "serde")]
-use crate::saturation::Watch;
 use crate::snapshot::{Counts, Snapshot, SnapshotError};
-
-/// All counts of a [`Sieve`], besides its filter and its queue: what was pushed, the loss, and the levels that were logged.
-///
-/// A sieve from the same filter, an equal queue and these counters behaves like the one they were taken of. The file of
-/// [`save_filter`](Sieve::save_filter) has fewer: of the counts only accepted and lost keys.
-///
-/// The serialized form belongs to one version of this crate.
-#[cfg(feature = "serde")]
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct Counters {
-    tally: Tally,
-    loss: LossMeter,
-    watch: Watch,
-}
-
-#[cfg(feature = "serde")]
-impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Returns all counts, to continue with them after a restart.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            tally: self.tally,
-            loss: self.loss.clone(),
-            watch: self.watch.clone(),
-        }
-    }
-
-    /// Sets all counts to those of a sieve with the same filter.
-    ///
-    /// ```
-    /// use std::collections::VecDeque;
-    /// use sieve::Sieve;
-    ///
-    /// let mut to_visit = Sieve::new(1000)?;
-    /// to_visit.push("https://example.com/");
-    /// let again: Sieve = Sieve::from_parts(to_visit.filter().clone(), VecDeque::new()).with_counters(to_visit.counters());
-    /// assert_eq!(again.tally(), to_visit.tally());
-    /// # Ok::<(), sieve::ConfigError>(())
-    /// ```
-    #[must_use]
-    pub fn with_counters(mut self, counters: Counters) -> Self {
-        self.tally = counters.tally;
-        self.loss = counters.loss;
-        self.watch = counters.watch;
-        self
-    }
-}
 
 impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     /// Writes the filter and its counts in the format of [`snapshot`](crate::snapshot).
