@@ -1,4 +1,4 @@
-//! Observers that write results to files, one module per format.
+//! Observers that write results to files, one module per content. Encodings are in `lines`.
 //!
 //! A write beyond the size limit of files (RLIMIT_FSIZE) fails like one on a full disk if your program handles or ignores SIGXFSZ. On Unix,
 //! that signal ends the program by default.
