@@ -157,12 +157,18 @@ impl Given {
         for (name, values) in &self.0 {
             arguments.extend(values.iter().map(|value| match name.as_str() {
                 SEEDS => value.clone(),
-                _ if value.is_empty() => format!("--{name}"),
+                _ if value.is_empty() && !takes_value(name) => format!("--{name}"),
                 _ => format!("--{name}={value}"),
             }));
         }
         arguments
     }
+}
+
+fn takes_value(name: &str) -> bool {
+    let command = options::command();
+    let mut all = command.get_arguments();
+    all.any(|option| option.get_long() == Some(name) && option.get_action().takes_values())
 }
 
 fn is_repeatable(name: &str) -> bool {

@@ -201,7 +201,10 @@ impl HttpFetcher {
                 .get(COOKIE)
                 .map(|own| [own.as_bytes(), b"; ", cookies.as_bytes()].concat());
             let joined = own.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
-            headers.insert(COOKIE, joined.unwrap_or(cookies));
+            let mut value = joined.unwrap_or(cookies);
+            // Archives leave it out.
+            value.set_sensitive(true);
+            headers.insert(COOKIE, value);
         }
         if let Some(validators) = validators {
             insert_text(&mut headers, IF_NONE_MATCH, validators.etag.as_deref());
@@ -282,6 +285,11 @@ impl Fetcher for HttpFetcher {
         let headers = self.request_headers(url, request.validators.as_ref());
         let sent = self.http.keep_exchanges.then(|| headers.clone());
         let received = self.send(url, headers, deadline).await?;
+        // HTTP/2 limits their bytes alone.
+        let max_headers = self.http.max_headers.get();
+        if received.headers().len() > max_headers {
+            return Err(FetchError::HeadTooLarge(format!("{max_headers} headers")));
+        }
         if headers::total_bytes(received.headers()) > self.http.max_header_bytes {
             return Err(FetchError::HeadTooLarge(format!(
                 "{} bytes",

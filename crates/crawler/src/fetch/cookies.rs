@@ -122,6 +122,10 @@ impl Jars {
             return dropped;
         };
         let mut jars = self.lock();
+        // What only deletes cookies takes no jar.
+        if !jars.contains_key(&origin) && cookies.iter().all(|cookie| cookie.is_expired()) {
+            return dropped;
+        }
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
             return dropped + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }

@@ -11,7 +11,7 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 /// Reads all lines. A line that is not an absolute URL counts as invalid; empty lines are ignored.
 pub(super) fn read(file: &Text<'_>, mut found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
     let mut text = &*file.text;
-    if file.is_cut {
+    if file.is_cut || file.broken.is_some() {
         // The last line would be a different URL.
         text = text.rsplit_once(['\n', '\r']).map_or("", |(whole, _)| whole);
     }
