@@ -70,12 +70,15 @@ impl SharedKeys {
 
     /// Makes an empty set.
     pub(super) fn new(store: SharedStore, sizes: KeySizes) -> Self {
-        Self(Arc::new(Mutex::new(Keys::new(store, sizes))))
+        let mut keys = Keys::new(store, sizes);
+        // The first commit writes the empty list: a store without one is damaged.
+        keys.is_changed = true;
+        Self(Arc::new(Mutex::new(keys)))
     }
 
     /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
     pub(super) fn load(store: SharedStore, sizes: KeySizes, covered: u64) -> Result<Self, StoreError> {
-        let list = RunList::read(&store)?;
+        let list = RunList::read(&store)?.ok_or_else(|| damaged("the list of runs is missing".to_owned()))?;
         let mut keys = Keys::new(store, sizes);
         // Above what a run left that was not finished: that is removed in slices.
         let left = keys.store.lock().last(Space::Digest, MAX_KEY)?;

@@ -189,10 +189,14 @@ impl Frontier {
         wanted: &FrontierConfig,
     ) -> Result<(), StateError> {
         let earlier = self.refused_under.take();
-        let earlier: Option<FrontierConfig> = earlier.map(|config| serde_json::from_str(&config)).transpose()?;
-        let is_widened = |config: &&FrontierConfig| widened(config, wanted).any(|why| self.has_refused(why));
-        let narrower = earlier.iter().chain([stored]).find(is_widened);
-        self.refused_under = narrower.map(serde_json::to_string).transpose()?;
+        let earlier: Option<Vec<FrontierConfig>> = earlier.map(|configs| serde_json::from_str(&configs)).transpose()?;
+        let mut narrower = earlier.unwrap_or_default();
+        if !narrower.contains(stored) {
+            narrower.push(stored.clone());
+        }
+        narrower.retain(|config| widened(config, wanted).any(|why| self.has_refused(why)));
+        let narrower = (!narrower.is_empty()).then_some(narrower);
+        self.refused_under = narrower.as_ref().map(serde_json::to_string).transpose()?;
         Ok(())
     }
 

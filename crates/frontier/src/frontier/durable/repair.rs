@@ -214,14 +214,18 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     if found(check_queues(&mut restored))?.is_none() {
         return Ok(None);
     }
-    let last = restored.next_row - 1;
+    let (covered, last) = (restored.manifest.covered, restored.next_row - 1);
     let mut store = store.lock();
     let last_stored = store.last_key(Space::Journal).unwrap_or(0).max(last);
     let mut batch = Batch::default();
     for space in [Space::Journal, Space::Record] {
         batch.delete(space, last + 1..=MAX_KEY);
     }
-    unsynced::state_last_row(&mut batch, last).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    // What was not synced before may still lack its outputs.
+    let stated = unsynced::stated_row(&**store).filter(|row| (covered..=last).contains(row));
+    if stated.is_none() {
+        unsynced::state_last_row(&mut batch, last).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    }
     store.commit(&batch, true)?;
     Ok(Some(last_stored - last))
 }

@@ -43,6 +43,14 @@ pub(super) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard
     Ok(())
 }
 
+/// Returns the last row that a store says was synced, if that can be read.
+pub(super) fn stated_row(store: &dyn Store) -> Option<u64> {
+    match store.last(Space::Meta, SYNCED) {
+        Ok(Some((SYNCED, synced))) => Some(postcard::from_bytes::<Synced>(&synced).ok()?.row),
+        _ => None,
+    }
+}
+
 /// Returns the commits since the last synced one; `None` if there are none, or there is no frontier.
 pub(super) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError> {
     let Some((manifest, _)) = manifest(store)? else {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use super::format::{self, BESIDE, FILE};
 use super::summary::Summary;
-use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, sealed};
+use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, log_bytes, sealed};
 use crate::store::lock::DirectoryLock;
 use crate::store::{Batch, Space, Store as _, StoreError};
 
@@ -86,6 +86,12 @@ impl Repair {
     ///
     /// The log goes first: beside another database it would be read as its own. What a crash in between leaves is refused, or a whole state.
     pub(crate) fn finish(&self) -> Result<PathBuf, StoreError> {
+        let made = self.dir.join(FOLDER).join(FILE);
+        // SQLite does not say that it could not move a log when it closes.
+        if log_bytes(&made) > 0 {
+            let source = std::io::Error::other("its log could not be moved into it: is the disk full?");
+            return Err(StoreError::io(&made, source));
+        }
         let database = self.dir.join(FILE);
         let kept = (1..).map(|number| self.dir.join(format!("{FILE}.damaged-{number}")));
         let kept = kept
@@ -104,7 +110,6 @@ impl Repair {
             }
         }
         format::sync_names(&self.dir)?;
-        let made = self.dir.join(FOLDER).join(FILE);
         fs::rename(&made, &database).map_err(|error| StoreError::io(&made, error))?;
         format::sync_names(&self.dir)?;
         self.remove_copy()?;

@@ -28,22 +28,22 @@ impl RunList {
         Self { next_run, runs }
     }
 
-    /// Reads the list; an empty one, if there is none.
+    /// Reads the list; `None` where no keys are stored.
     ///
     /// # Errors
     ///
     /// A list that cannot be read.
-    pub(super) fn read(store: &SharedStore) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &SharedStore) -> Result<Option<Self>, StoreError> {
         let found = store.lock().last(Space::Meta, LIST)?;
         let Some((LIST, list)) = found else {
-            return Ok(Self::default());
+            return Ok(None);
         };
         let list: Self = postcard::from_bytes(&list)
             .map_err(|error| damaged(format!("the list of runs cannot be read: {error}")))?;
         if !list.is_possible() {
             return Err(damaged("the list of runs has numbers that cannot be".to_owned()));
         }
-        Ok(list)
+        Ok(Some(list))
     }
 
     /// Returns whether all keys are possible that are made of its numbers.
@@ -71,7 +71,7 @@ impl RunList {
 
 /// Checks that a store has all parts of all runs. O(parts).
 pub(in crate::frontier::durable) fn check(store: &SharedStore) -> Result<(), StoreError> {
-    for run in RunList::read(store)?.runs {
+    for run in RunList::read(store)?.unwrap_or_default().runs {
         Run::read(&run, store)?.check(store)?;
     }
     Ok(())
