@@ -62,7 +62,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Outside a tokio runtime, and in one without timers: build it with `enable_time` or `enable_all`. The HTTP fetcher needs
     /// `enable_io`, too.
     pub async fn run(self) -> Result<Summary, CrawlError> {
-        self.run.to_end().await
+        self.run.finish().await
     }
 
     /// Adds a closure that receives the events. It moves what it uses: send data out by a channel.

@@ -81,7 +81,7 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Runs the loop until the crawl ends.
-    pub(crate) async fn to_end(mut self) -> Result<Summary, CrawlError> {
+    pub(crate) async fn finish(mut self) -> Result<Summary, CrawlError> {
         self.clock = match &self.commits {
             Some(commits) => Clock::start_run(commits.saved.time.max(self.clock.now()), commits.saved.elapsed),
             None => Clock::start_run(self.clock.now(), Duration::ZERO),

@@ -12,7 +12,7 @@ use crate::source_tree::{code_of, sources};
 fn no_crate_has_import_cycles() {
     for of in ["sieve", "frontier", "crawler", "cli"] {
         let graph = graph_of(&modules(of));
-        for cycle in cycles(&graph) {
+        if let Some(cycle) = cycles(&graph).into_iter().next() {
             let imports = |from| graph[from].intersection(&cycle).map(name_of).collect::<Vec<_>>();
             let within = cycle.iter().map(|from| (name_of(from), imports(from)));
             panic!("{of}: modules that import each other: {:?}", within.collect::<Vec<_>>());

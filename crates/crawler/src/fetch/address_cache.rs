@@ -27,9 +27,11 @@ const MOST_ADDRESSES: usize = 32;
 #[derive(Debug, Clone)]
 pub struct CachedResolver<R> {
     resolver: R,
-    /// What was found, and when.
-    names: Arc<Mutex<HashMap<String, (Vec<IpAddr>, Instant)>>>,
+    names: Arc<Mutex<HashMap<String, Found>>>,
 }
+
+/// The addresses of a name, and when they were found.
+type Found = (Vec<IpAddr>, Instant);
 
 impl<R> CachedResolver<R> {
     /// Remembers what `resolver` finds.

@@ -217,7 +217,7 @@ const SPREAD: [u64; 256] = {
     let mut spread = [0; 256];
     let mut at = 0;
     while at < 256 * 8 {
-        spread[at / 8] |= (at as u64 / 8 >> (at % 8) & 1) << (8 * (at % 8));
+        spread[at / 8] |= (((at as u64 / 8) >> (at % 8)) & 1) << (8 * (at % 8));
         at += 1;
     }
     spread
