@@ -339,6 +339,7 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
     assert_eq!(fetched(), 5);
     assert!(command().contains("1ms"));
     // They are those of the last run now.
+    succeeds(&["resume", &state, "--include", ""]);
     succeeds(&["resume", &state]);
     assert_eq!(fetched(), 5);
     // Two of them would silence warnings.

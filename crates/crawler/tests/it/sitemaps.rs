@@ -196,6 +196,14 @@ fn broken_markup_keeps_the_entries_before_the_error() {
     }
     let found = sitemap(&packed_whole[..packed_whole.len() - 20]);
     assert!(found.broken.is_some() && !found.entries.is_empty() && found.entries.len() < 5_000);
+    let text: Vec<_> = (0..5_000).map(|n| format!("http://a.example/{n:05}")).collect();
+    let packed_text = gzipped(text.join("\n").as_bytes());
+    let found = sitemap(&packed_text[..packed_text.len() / 2]);
+    assert!(found.broken.is_some() && found.entries.len() > 100);
+    assert!(
+        found.entries.iter().all(|entry| entry.url.path().len() == 6),
+        "a torn line would be a different URL"
+    );
     let unclosed = "<urlset><url><loc>http://a.example/a</loc><url><loc>http://a.example/b</loc></url></urlset>";
     assert_eq!(urls(&sitemap(unclosed)), A_AND_B);
 }

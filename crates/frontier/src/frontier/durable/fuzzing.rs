@@ -7,7 +7,7 @@ use sieve::{Filter as _, SeenSet};
 
 use super::super::bloom_filter;
 use super::calls::{StoredSettlement, StoredUrl};
-use super::keys::{KEY_SIZES, SharedKeys};
+use super::keys::{KEY_SIZES, KeySizes, SharedKeys};
 use super::restore::Restored;
 use super::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use super::shelf::SharedStore;
@@ -110,7 +110,11 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
     let mut reader = HostReader::new(&parse);
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
-    let keys = SharedKeys::new(store(), KEY_SIZES);
+    let sizes = KeySizes {
+        verified: 1 << 10,
+        ..KEY_SIZES
+    };
+    let keys = SharedKeys::new(store(), sizes);
     let most = encoded.seen_set.len() as u64;
     let seen_set = decode_seen_set(&mut encoded.seen_set.as_slice(), most, &config()).ok()?;
     let seen_set = with_keys(seen_set, &config(), Some(keys));

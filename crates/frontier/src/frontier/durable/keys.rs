@@ -39,6 +39,8 @@ pub(super) struct KeySizes {
     pub(super) fresh_digests: usize,
     /// The parts that are written with one row for each run, or read, at least.
     pub(super) parts_at_once: usize,
+    /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again.
+    pub(super) verified: usize,
 }
 
 impl KeySizes {
@@ -52,11 +54,9 @@ pub(super) const KEY_SIZES: KeySizes = KeySizes {
     digests_of_part: 1024,
     fresh_digests: 1 << 19,
     parts_at_once: 8,
+    // 16 MiB.
+    verified: 1 << 20,
 };
-
-/// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again. They
-/// take 16 MiB.
-const VERIFIED: usize = 1 << 20;
 
 /// The digests, shared by the filter that asks and the frontier that writes.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl Keys {
             checkpoint_row: 0,
             compactions: Vec::new(),
             removal: Removal::default(),
-            verified: vec![0; VERIFIED].into(),
+            verified: vec![0; sizes.verified].into(),
             of_row: 0,
             is_changed: false,
             has_leftovers: false,

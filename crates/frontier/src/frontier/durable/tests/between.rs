@@ -20,6 +20,7 @@ const SIZES: Sizes = Sizes {
         digests_of_part: 50,
         fresh_digests: 500,
         parts_at_once: 8,
+        verified: 1 << 20,
     },
     resident_bytes: u64::MAX,
     fresh_bytes: 8 << 20,
@@ -52,6 +53,7 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
             digests_of_part: 2,
             fresh_digests: 4,
             parts_at_once: 1,
+            verified: 1 << 20,
         },
         ..SIZES
     };

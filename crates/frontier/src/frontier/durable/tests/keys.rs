@@ -17,6 +17,7 @@ const SIZES: KeySizes = KeySizes {
     digests_of_part: 4,
     fresh_digests: 16,
     parts_at_once: 1,
+    verified: 1 << 20,
 };
 
 /// Digests in a store, as a frontier writes them.
@@ -147,6 +148,19 @@ fn runs_are_few_and_those_that_were_merged_are_removed() {
     // Half of them may be there twice, while they are merged, with the first of each four.
     assert!((digests..digests * 5 / 2).contains(&bytes), "{bytes} for {digests}");
     written.check(written.row);
+}
+
+#[test]
+fn a_missing_list_of_runs_is_an_error_and_no_empty_set() {
+    let mut written = Written::new();
+    written.add_row(7, true);
+    written.kill();
+    let mut batch = Batch::default();
+    batch.delete(Space::Meta, 1..=1);
+    written.recorder.commit(&batch, false).unwrap();
+    let store = SharedStore::new(Box::new(written.recorder));
+    let error = SharedKeys::load(store, SIZES, written.covered).unwrap_err();
+    assert!(error.to_string().contains("list of runs"), "{error}");
 }
 
 #[test]

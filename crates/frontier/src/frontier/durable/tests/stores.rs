@@ -24,6 +24,7 @@ pub(super) const SMALL: Sizes = Sizes {
         digests_of_part: 3,
         fresh_digests: 12,
         parts_at_once: 1,
+        verified: 1 << 20,
     },
     young_at_once: 2,
     rows: RowSizes {
