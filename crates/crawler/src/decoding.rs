@@ -267,7 +267,7 @@ impl<R: BufRead> Layer<R> {
     }
 }
 
-/// Tells a zlib stream from bare deflate by its header (RFC 1950, section 2.2): a stored block of bare deflate that looked like one would have
+/// Returns whether a stream is zlib and not bare deflate, by its header (RFC 1950, section 2.2): a stored block of bare deflate that looked like one would have
 /// padding other than zeros.
 fn is_zlib(start: &[u8]) -> bool {
     match *start {

@@ -117,7 +117,7 @@ impl<S: Fetcher> Run<S> {
         }
     }
 
-    /// Returns why the crawl ends; `None` if it goes on.
+    /// Returns why the crawl ends; `None` if it continues.
     fn ending(&self) -> Option<Ending> {
         self.ending.or(self.observers.has_failed().then_some(Ending::Stopped))
     }

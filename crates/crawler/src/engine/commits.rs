@@ -69,7 +69,7 @@ impl Commits {
         }
     }
 
-    /// Goes on from the last commit of an earlier run, at a time that is not before it.
+    /// Continues from the last commit of an earlier run, at a time that is not before it.
     pub(crate) fn continue_after(&mut self, last: Commit, now: Time) {
         self.is_continued = true;
         self.saved = last;

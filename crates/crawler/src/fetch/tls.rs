@@ -13,7 +13,7 @@ use rustls_platform_verifier::Verifier;
 const MOST_SERVERS: u64 = 2048;
 /// If the memory has a bound, sessions of one server are kept for each MiB of it.
 const MEMORY_PER_SERVER: u64 = 1 << 20;
-/// rustls keeps so many sessions of each server.
+/// The number of sessions that rustls keeps of each server.
 const SESSIONS_PER_SERVER: u64 = 8;
 
 /// Makes the settings of TLS for a crawl whose memory has this bound, and which trusts whom the system trusts, or everybody.

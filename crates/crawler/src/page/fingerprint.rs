@@ -35,7 +35,7 @@ const MIN_WORDS: usize = 16;
 /// Number of words at the start of a text that all count: more than most pages have that a template fills nearly alone.
 const DENSE_WORDS: usize = 256;
 
-/// Behind them one of so many sentences counts, and weighs as much. Its first letters decide.
+/// After them, one sentence in this number counts, with this weight. Its first letters decide.
 const SENTENCES_PER_SAMPLE: u64 = 4;
 const DECIDING_BYTES: usize = 8;
 

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Of interim heads, so many bytes come before a page; the page of HTTP/1 has more.
+/// The bytes of interim heads before a page; the page of HTTP/1 has more.
 const MANY: usize = 700 << 10;
 /// The timeout of a request that is never answered.
 const SHORT: Duration = Duration::from_millis(500);

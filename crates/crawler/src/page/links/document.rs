@@ -37,7 +37,7 @@ const NODE_COST: u64 = 256;
 /// Maximum number of attributes per tag. Real pages stay below a hundred.
 const ATTRIBUTE_LIMIT: usize = 512;
 
-/// A tag of up to so many bytes has no more attributes.
+/// A tag of up to this number of bytes has no more attributes.
 const UNCOUNTED_BYTES: usize = 2 * ATTRIBUTE_LIMIT;
 
 /// Bytes fed to the tokenizer between two checks of the budget.
