@@ -86,7 +86,7 @@
 //!
 //! | feature | it adds |
 //! |---|---|
-//! | `serde` | `Serialize` for the reports; `Serialize` and `Deserialize` for [`Hashing`] and [`OnSaturation`] |
+//! | `serde` | `Serialize` for the reports; `Serialize` and `Deserialize` for [`Hashing`], [`OnSaturation`] and [`Counters`] |
 //! | `compressed-queue` | `Packing::Compressed`, by the crate `lz4_flex` |
 
 mod algebra;
@@ -166,9 +166,7 @@ pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
 #[doc(inline)]
 pub use seen_set::SeenSet;
 #[doc(inline)]
-#[cfg(feature = "serde")]
-pub use sieve::Counters;
-pub use sieve::{Drain, Refused, RefusedBy, Sieve, Tally};
+pub use sieve::{Counters, Drain, Refused, RefusedBy, Sieve, Tally};
 #[doc(inline)]
 pub use sizing::{ConfigError, Layout, Sizing};
 #[doc(inline)]

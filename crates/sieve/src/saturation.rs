@@ -125,22 +125,6 @@ impl From<Level> for String {
     }
 }
 
-/// A level as a number, for counters that are read again.
-#[cfg(feature = "serde")]
-mod level_number {
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    use super::Level;
-
-    pub(super) fn serialize<S: Serializer>(level: &Level, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(level.tenths)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
-        u64::deserialize(deserializer).map(|tenths| Level { tenths })
-    }
-}
-
 /// Whether the two loss estimates agree, as they must while keys are hashed well and no bit is damaged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
@@ -200,12 +184,10 @@ pub struct Saturation {
 impl Saturation {
     /// Puts a filter's load and a sieve's counts together.
     pub(crate) fn of(load: &Load, accepted: u64, loss: &LossMeter) -> Self {
-        let lost = loss.lost();
-        let lost_by_difference = load.estimated_len - accepted as f64;
         let ratio = load
             .capacity
             .map_or(0.0, |capacity| load.estimated_len / capacity as f64);
-        Self {
+        let mut saturation = Self {
             capacity: load.capacity,
             grown_capacity: load.grown_capacity,
             estimated: load.estimated_len,
@@ -213,17 +195,19 @@ impl Saturation {
             accepted,
             fill: load.fill(),
             rate: load.false_positive_rate,
-            lost,
+            lost: loss.lost(),
             lost_noise: loss.variance().sqrt(),
-            lost_by_difference,
+            lost_by_difference: load.estimated_len - accepted as f64,
             level: Level::of(ratio),
-            check: self_check(load, accepted, loss, lost_by_difference),
+            check: SelfCheck::Unknown,
             bits: load.bits,
             ones: load.ones,
             hashes: load.hashes,
             layers: load.layers,
             memory_bytes: load.memory_bytes,
-        }
+        };
+        saturation.check = saturation.self_check(load);
+        saturation
     }
 
     /// Returns how many new keys were wrongly dropped at least, with a confidence of 97 %; 0 while it may be none. Cost: O(1).
@@ -232,8 +216,7 @@ impl Saturation {
     /// the last one was accepted are not in it: once every bit is set, the bound stays. The rate is that of the loads that blocks are
     /// expected to have; of few blocks it may be off by a share of 1/(2·√blocks), which is part of the bound.
     pub fn lost_at_least(&self) -> u64 {
-        let variance = loss_variance(self.lost, self.lost_noise * self.lost_noise, self.bits);
-        lower_bound(self.lost, variance) as u64
+        lower_bound(self.lost, self.loss_variance()) as u64
     }
 
     /// Returns whether keys may have been dropped: [`lost`](Self::lost) is [`POSSIBLE_LOSS`] or more. Cost: O(1).
@@ -242,9 +225,42 @@ impl Saturation {
     }
 
     /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
-    pub fn loss_noise(&self) -> f64 {
-        let variance = loss_variance(self.lost, self.lost_noise * self.lost_noise, self.bits);
-        (self.estimate_noise * self.estimate_noise + variance).sqrt()
+    fn loss_noise(&self) -> f64 {
+        (self.estimate_noise * self.estimate_noise + self.loss_variance()).sqrt()
+    }
+
+    /// The variance of the keys lost about their estimate: that of their number, and that of the rate, which is the one of the loads that
+    /// blocks are expected to have. Of a filter that has grown, the oldest layer has the fewest blocks and the highest rate.
+    fn loss_variance(&self) -> f64 {
+        let oldest = match (self.capacity, self.grown_capacity) {
+            (Some(oldest), Some(all)) => oldest as f64 / all as f64,
+            _ => 1.0,
+        };
+        let blocks = (self.bits as f64 / BLOCK_BITS * oldest).max(1.0);
+        self.lost_noise * self.lost_noise + self.lost * self.lost / (4.0 * blocks)
+    }
+
+    fn self_check(&self, load: &Load) -> SelfCheck {
+        let clear = load.bits.saturating_sub(load.ones);
+        if self.accepted == 0 || clear < MIN_CLEAR_BITS || load.forgets {
+            return SelfCheck::Unknown;
+        }
+        // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
+        let mut bias = self.estimated * f64::from(self.hashes) / (2.0 * self.bits as f64);
+        if self.layers > 1 {
+            // Layers share one hash: a key that the older ones let pass meets such keys in the newest, and is a little likelier
+            // to be dropped than the rates of the layers multiply to. At a total rate of 1 % that is nothing, at 30 % it would show.
+            bias += self.estimated * self.rate * self.rate / 8.0;
+        }
+        let difference = self.lost_by_difference - self.lost;
+        let sigmas = (difference.abs() - bias).max(0.0) / self.loss_noise().max(1.0);
+        if sigmas > SELF_CHECK_SIGMAS {
+            SelfCheck::Suspicious {
+                sigmas: sigmas.copysign(difference),
+            }
+        } else {
+            SelfCheck::Consistent
+        }
     }
 }
 
@@ -256,38 +272,6 @@ fn lower_bound(mean: f64, variance: f64) -> f64 {
     }
     let log_variance = (variance / (mean * mean)).ln_1p();
     mean * (-2.0 * log_variance.sqrt()).exp()
-}
-
-/// The variance of the keys lost about their estimate: that of their number, and that of the rate, which is the one of the loads that
-/// blocks are expected to have.
-fn loss_variance(lost: f64, variance_of_number: f64, bits: u64) -> f64 {
-    let blocks = (bits as f64 / BLOCK_BITS).max(1.0);
-    variance_of_number + lost * lost / (4.0 * blocks)
-}
-
-fn self_check(load: &Load, accepted: u64, loss: &LossMeter, lost_by_difference: f64) -> SelfCheck {
-    let clear = load.bits.saturating_sub(load.ones);
-    if accepted == 0 || clear < MIN_CLEAR_BITS || load.forgets {
-        return SelfCheck::Unknown;
-    }
-    let lost = loss.lost();
-    // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
-    let mut bias = load.estimated_len * f64::from(load.hashes) / (2.0 * load.bits as f64);
-    if load.layers > 1 {
-        // Layers share one hash: a key that the older ones let pass meets such keys in the newest, and is a little likelier
-        // to be dropped than the rates of the layers multiply to. At a total rate of 1 % that is nothing, at 30 % it would show.
-        bias += load.estimated_len * load.false_positive_rate * load.false_positive_rate / 8.0;
-    }
-    let excess = (lost_by_difference - lost).abs() - bias;
-    let variance = load.estimate_noise * load.estimate_noise + loss_variance(lost, loss.variance(), load.bits);
-    let sigmas = excess.max(0.0) / variance.sqrt().max(1.0);
-    if sigmas > SELF_CHECK_SIGMAS {
-        SelfCheck::Suspicious {
-            sigmas: sigmas.copysign(lost_by_difference - lost),
-        }
-    } else {
-        SelfCheck::Consistent
-    }
 }
 
 #[cfg(test)]

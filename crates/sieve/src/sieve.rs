@@ -1,7 +1,6 @@
 //! The [`Sieve`]: a filter in front of a queue.
 
 mod batch;
-#[cfg(feature = "serde")]
 mod counters;
 mod refused;
 mod saving;
@@ -11,7 +10,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use batch::Sifted;
-#[cfg(feature = "serde")]
 pub use counters::Counters;
 pub use refused::{Refused, RefusedBy};
 

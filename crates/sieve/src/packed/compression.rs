@@ -7,6 +7,14 @@ use super::segment::{SEGMENT_BYTES, Segment};
 /// The bytes of LZ4's own table for inputs below 64 KiB: 4096 places of 16 bits.
 const TABLE_BYTES: usize = 4096 * 2;
 
+impl Segment {
+    /// Fills the memory by `fill`, which returns the number of bytes that it wrote.
+    fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) {
+        self.bytes.resize(self.bytes.capacity(), 0);
+        self.used = fill(&mut self.bytes).min(self.bytes.len());
+    }
+}
+
 /// A compressed segment.
 #[derive(Clone)]
 pub(super) struct CompressedSegment(Box<[u8]>);

@@ -27,9 +27,9 @@ const INITIALIZED_BYTES: usize = 4096;
 #[derive(Default)]
 pub(super) struct Segment {
     /// The memory, as far as it is initialized. The capacity is the size of the segment: it never grows.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// The records are before this place.
-    used: usize,
+    pub(super) used: usize,
 }
 
 impl Clone for Segment {
@@ -69,13 +69,6 @@ impl Segment {
 
     pub(super) fn clear(&mut self) {
         self.used = 0;
-    }
-
-    /// Fills the memory by `fill`, which returns the number of bytes that it wrote.
-    #[cfg(feature = "compressed-queue")]
-    pub(super) fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> usize) {
-        self.bytes.resize(self.bytes.capacity(), 0);
-        self.used = fill(&mut self.bytes).min(self.bytes.len());
     }
 
     /// Returns whether a key of this length fits, without a shared prefix.

@@ -9,8 +9,8 @@ use crate::filter::Load;
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Watch {
-    #[cfg_attr(feature = "serde", serde(with = "super::level_number"))]
-    level: Level,
+    /// The level that was reported.
+    tenths: u64,
     due_at_ones: Option<u64>,
     full_at_ones: Option<u64>,
     now: Option<Duration>,
@@ -26,7 +26,7 @@ const FIRST_CHECK: u64 = 1024;
 impl Watch {
     pub(crate) fn new(ones_above: impl Fn(f64) -> Option<u64>, load: &Load) -> Self {
         let mut watch = Self {
-            level: Level::HEALTHY,
+            tenths: Level::HEALTHY.tenths,
             due_at_ones: None,
             full_at_ones: None,
             now: None,
@@ -41,7 +41,7 @@ impl Watch {
 
     /// Resumes an earlier watch over the same filter: a level that it has reported is not reported again.
     pub(crate) fn resume(&mut self, saturation: &Saturation, ones_above: impl Fn(f64) -> Option<u64>) {
-        self.level = saturation.level;
+        self.tenths = saturation.level.tenths;
         self.layers = saturation.layers;
         self.set_next_check(saturation.accepted);
         self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
@@ -85,8 +85,8 @@ impl Watch {
         let has_grown = saturation.layers > self.layers;
         self.layers = saturation.layers;
         let due = has_grown || self.due_at_ones.is_some_and(|due| ones >= due);
-        if due && saturation.level > self.level {
-            self.level = saturation.level;
+        if due && saturation.level.tenths > self.tenths {
+            self.tenths = saturation.level.tenths;
             self.accused |= suspicious;
             self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
             let next_level_in = self.forecast(saturation);
@@ -104,6 +104,11 @@ impl Watch {
         None
     }
 
+    fn next_level(&self) -> Level {
+        let tenths = self.tenths;
+        Level { tenths }.next()
+    }
+
     fn set_next_check(&mut self, accepted: u64) {
         if accepted >= self.check_at {
             let next = accepted.saturating_add(1).checked_next_power_of_two();
@@ -117,7 +122,7 @@ impl Watch {
         capacity: Option<u64>,
         grown_capacity: Option<u64>,
     ) {
-        self.due_at_ones = capacity.and_then(|capacity| ones_above(self.level.next().threshold() * capacity as f64));
+        self.due_at_ones = capacity.and_then(|capacity| ones_above(self.next_level().threshold() * capacity as f64));
         self.full_at_ones = grown_capacity
             .or(capacity)
             .and_then(|capacity| ones_above(capacity as f64));
@@ -127,7 +132,7 @@ impl Watch {
         let (from, keys_then) = self.paced_from?;
         let seconds = self.now?.checked_sub(from)?.as_secs_f64();
         let pace = (saturation.estimated - keys_then) / seconds;
-        let missing = self.level.next().threshold() * saturation.capacity? as f64 - saturation.estimated;
+        let missing = self.next_level().threshold() * saturation.capacity? as f64 - saturation.estimated;
         Duration::try_from_secs_f64(missing / pace).ok()
     }
 }

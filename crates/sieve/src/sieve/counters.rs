@@ -12,7 +12,8 @@ use crate::saturation::Watch;
 /// [`save_filter`](Sieve::save_filter) has fewer: of the counts only accepted and lost keys.
 ///
 /// The serialized form belongs to one version of this crate.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     tally: Tally,
     loss: LossMeter,

@@ -190,8 +190,8 @@ fn layers_raise_no_false_alarm_at_any_rate_up_to_a_hundred_times_the_first_capac
     for (capacity, rate, seeds) in [
         (100, 0.01, 0..20),
         (300, 0.1, 0..10),
-        // Not seed 5, which raises one: of 60 seeds, it alone did at this rate.
-        (1_000, 0.3, 6..10),
+        // With seed 5, the few blocks of the first layer fill unevenly.
+        (1_000, 0.3, 4..10),
         (1_000, 0.5, 3..7),
     ] {
         for seed in seeds {
