@@ -5,17 +5,15 @@
 //! features of real sites. Each unusual form of a link points to a page that nothing else links to. So a crawler that does not
 //! understand the form misses the page.
 //!
-//! The site is built from tables. So it knows, without parsing its own HTML, which pages a polite crawler must find:
-//! [`DemoSite::reachable`]. Its modules are `page` (the types), `places` (the ordinary pages), `lab` (the unusual pages), `well_known`
-//! (robots.txt and the sitemap), `html` (writes pages) and `server`.
+//! The site is built from tables, which say where each link leads. So it knows, without parsing its own HTML, which pages a polite crawler
+//! must find: [`DemoSite::reachable`]. Its modules are `page` (a page, and its HTML), `places` (the ordinary pages), `lab` (the unusual
+//! pages), `site` and `server`.
 
-mod html;
 mod lab;
 mod page;
 mod places;
 mod server;
 mod site;
-mod well_known;
 
 pub use server::{DemoServer, serve};
 pub use site::DemoSite;

@@ -1,248 +1,284 @@
-//! The unusual pages of the demo: unusual links, charsets, redirects, slow and failing answers, and traps.
+//! The unusual pages of the demo: unusual links, charsets, redirects, slow and failing answers, traps, and the files at well-known
+//! locations.
 //!
 //! An experiment is a page with one unusual link to a page that nothing else links to. The target is under `/lab/found/` if a polite
 //! crawler must follow the link, and under `/lab/hidden/` if it must not.
 
-use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
+use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
 use hyper::StatusCode;
+use url::Url;
 
-use super::page::{Address, Behaviour, Element, Host, Html, Link, Page, Place, Spelling};
+use super::page::{Behaviour, Page, at, without_scheme};
+use super::site::Hosts;
 
 /// The number of paragraphs that make about a megabyte.
 const HUGE_PARAGRAPHS: usize = 2_400;
-/// The forms in which the index links to each page.
-const FORMS_OF_INDEX: [Spelling; 6] = [
-    Spelling::Plain,
-    Spelling::UpperCase,
-    Spelling::SchemeRelative,
-    Spelling::WithFragment("summary"),
-    Spelling::WithFragment("details"),
-    Spelling::WithFragment("reviews"),
-];
 /// The length at which the path trap ends, so that a walk without a repeat limit ends too.
 const LONGEST_TRAP_BYTES: usize = 2_000;
 
-/// Links in unusual spellings: name, path of the target, text of the attribute.
-const SPELLINGS: [(&str, &str, &str); 4] = [
-    ("entities", "entities?a=1&b=2", "found/entities?a=1&amp;b&#x3D;2"),
-    ("named-entity", "café", "found/caf&eacute;"),
-    ("dots", "dots", "./nowhere/../found/./dots"),
-    ("spaces", "spaces", "\n\t  found/spaces \n"),
-];
-const FORMS: [(&str, Spelling); 3] = [
-    ("fragment", Spelling::WithFragment("middle")),
-    ("scheme-relative", Spelling::SchemeRelative),
-    ("upper-case", Spelling::UpperCase),
-];
-/// Elements with links that a crawler follows, besides the plain anchor.
-const FOLLOWED: [(&str, Place, &str); 6] = [
-    ("unquoted", Place::Body, "<li><A HREF={href}>{label}</A></li>"),
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The experiments: the name, the target below `/lab/`, and the head and body of the page.
+const EXPERIMENTS: [(&str, &str, &str, &str); 25] = [
+    // Unusual spellings.
+    (
+        "entities",
+        "found/entities?a=1&b=2",
+        "",
+        "<a href=\"found/entities?a=1&amp;b&#x3D;2\">x</a>",
+    ),
+    ("named-entity", "found/café", "", "<a href=\"found/caf&eacute;\">x</a>"),
+    ("dots", "found/dots", "", "<a href=\"./nowhere/../found/./dots\">x</a>"),
+    ("spaces", "found/spaces", "", "<a href=\"\n\t  found/spaces \n\">x</a>"),
+    (
+        "fragment",
+        "found/fragment",
+        "",
+        "<a href=\"/lab/found/fragment#middle\">x</a>",
+    ),
+    (
+        "scheme-relative",
+        "found/scheme-relative",
+        "",
+        "<a href=\"//{host}/lab/found/scheme-relative\">x</a>",
+    ),
+    (
+        "upper-case",
+        "found/upper-case",
+        "",
+        "<a href=\"HTTP://{HOST}/lab/found/upper-case\">x</a>",
+    ),
+    // Elements with links that a crawler follows, besides the plain anchor.
+    ("unquoted", "found/unquoted", "", "<A HREF=found/unquoted>x</A>"),
     (
         "area",
-        Place::Body,
-        "<map name=m><area href=\"{href}\" alt=\"{label}\"></map>",
+        "found/area",
+        "",
+        "<map name=m><area href=\"found/area\" alt=\"x\"></map>",
     ),
     (
         "iframe",
-        Place::Body,
-        "<iframe src=\"{href}\" title=\"{label}\"></iframe>",
+        "found/iframe",
+        "",
+        "<iframe src=\"found/iframe\" title=\"x\"></iframe>",
     ),
-    ("frame", Place::Frameset, "<frame src=\"{href}\">"),
-    ("next", Place::Head, "<link rel=\"next\" href=\"{href}\">"),
+    (
+        "frame",
+        "found/frame",
+        "",
+        "<frameset cols=\"*\"><frame src=\"found/frame\"></frameset>",
+    ),
+    ("next", "found/next", "<link rel=\"next\" href=\"found/next\">", ""),
     (
         "refresh",
-        Place::Head,
-        "<meta http-equiv=\"refresh\" content=\"0; url={href}\">",
+        "found/refresh",
+        "<meta http-equiv=\"refresh\" content=\"0; url=found/refresh\">",
+        "",
     ),
-];
-/// Elements with links that a polite crawler does not follow.
-const NOT_FOLLOWED: [(&str, &str); 5] = [
+    // Elements with links that a polite crawler does not follow.
     (
         "nofollow",
-        "<li><a rel=\"external NoFollow\" href=\"{href}\">{label}</a></li>",
+        "hidden/nofollow",
+        "",
+        "<a rel=\"external NoFollow\" href=\"hidden/nofollow\">x</a>",
     ),
-    ("comment", "<!-- <li><a href=\"{href}\">{label}</a></li> -->"),
+    (
+        "comment",
+        "hidden/comment",
+        "",
+        "<!-- <a href=\"hidden/comment\">x</a> -->",
+    ),
     (
         "script",
-        "<script>const row = '<a href=\"{href}\">{label}</a>';</script>",
-    ),
-    ("template", "<template><a href=\"{href}\">{label}</a></template>"),
-    ("textarea", "<textarea><a href=\"{href}\">{label}</a></textarea>"),
-];
-/// The redirects: a directory, a chain of three, a change of host, a loop, and two targets that may not be fetched.
-const REDIRECTS: [(&str, StatusCode, Host, &str); 9] = [
-    ("/catalog", StatusCode::MOVED_PERMANENTLY, Host::Www, "/catalog/"),
-    ("/old/one", StatusCode::MOVED_PERMANENTLY, Host::Www, "/old/two"),
-    ("/old/two", StatusCode::FOUND, Host::Www, "/old/three"),
-    (
-        "/old/three",
-        StatusCode::TEMPORARY_REDIRECT,
-        Host::Www,
-        "/lab/found/after-redirects",
+        "hidden/script",
+        "",
+        "<script>const row = '<a href=\"hidden/script\">x</a>';</script>",
     ),
     (
-        "/old/handbook",
-        StatusCode::PERMANENT_REDIRECT,
-        Host::Docs,
-        "/moved-here",
+        "template",
+        "hidden/template",
+        "",
+        "<template><a href=\"hidden/template\">x</a></template>",
     ),
-    ("/old/ping", StatusCode::FOUND, Host::Www, "/old/pong"),
-    ("/old/pong", StatusCode::FOUND, Host::Www, "/old/ping"),
-    ("/old/secret", StatusCode::FOUND, Host::Private, "/"),
-    ("/old/away", StatusCode::FOUND, Host::Elsewhere, "/"),
+    (
+        "textarea",
+        "hidden/textarea",
+        "",
+        "<textarea><a href=\"hidden/textarea\">x</a></textarea>",
+    ),
+    (
+        "no-links",
+        "hidden/no-links",
+        "<meta name=\"robots\" content=\"nofollow\">",
+        "<a href=\"hidden/no-links\">x</a>",
+    ),
+    // Ordinary links on pages that are hard to fetch or to read.
+    (
+        "base",
+        "found/base",
+        "<base href=\"/lab/found/\">",
+        "<a href=\"base\">x</a>",
+    ),
+    ("shift-jis", "found/ｶﾀｶﾅ", "", "<a href=\"found/ｶﾀｶﾅ\">ｼﾌﾄ JIS</a>"),
+    (
+        "windows-1252",
+        "found/déjà",
+        "<meta charset=\"windows-1252\">",
+        "<a href=\"found/déjà\">Déjà vu</a>",
+    ),
+    ("huge", "found/end-of-huge", "", "<a href=\"found/end-of-huge\">x</a>"),
+    ("slow", "found/after-slow", "", "<a href=\"found/after-slow\">x</a>"),
+    (
+        "unavailable-once",
+        "found/after-unavailable",
+        "",
+        "<a href=\"found/after-unavailable\">x</a>",
+    ),
 ];
-/// The links of the laboratory's contents page besides its experiments.
-const OTHER_LINKS: [&str; 5] = [
-    "/old/",
-    "/loop/",
-    "/calendar/2900",
-    "/private/ledger.html",
-    "/private/open.html",
-];
-
-type Row = (Address, Page);
 
 /// Returns all unusual pages except the index.
-pub(super) fn pages() -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut contents = Page::html("Laboratory").links(OTHER_LINKS.map(|path| Host::Www.at(path)));
-    for (name, page) in documents().into_iter().chain(unusual_links()) {
-        let place = Host::Www.at(&format!("/lab/{name}"));
-        let other_end = Page::html(format!("{}: the other end", page.title));
-        rows.extend(page.links.iter().map(|link| (link.to.clone(), other_end.clone())));
-        contents = contents.link(place.clone());
-        rows.push((place, page));
+pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
+    let www = &hosts.www;
+    let names = EXPERIMENTS.map(|(name, ..)| format!("/lab/{name}"));
+    let contents = Page::html(at(www, "/lab/"), "Laboratory")
+        .links([
+            "/old/",
+            "/loop/",
+            "/calendar/2900",
+            "/private/ledger.html",
+            "/private/open.html",
+        ])
+        .links(names);
+    let mut pages = vec![contents];
+    pages.extend(
+        EXPERIMENTS
+            .into_iter()
+            .flat_map(|experiment| self::experiment(www, experiment)),
+    );
+    pages.extend(redirects(hosts));
+    pages.extend(private(hosts));
+    pages
+}
+
+/// Returns the page of an experiment, and its target.
+fn experiment(www: &Url, (name, target, head, body): (&str, &str, &str, &str)) -> [Page; 2] {
+    let lab = at(www, "/lab/");
+    let mut page = Page::html(at(&lab, name), format!("Experiment: {name}"));
+    if target.starts_with("found/") {
+        page = page.follow(target);
     }
-    rows.push((Host::Www.at("/lab/"), contents));
-    rows.extend(redirects());
-    rows.extend(private());
-    rows
+    let host = without_scheme(www).trim_matches('/');
+    head.clone_into(&mut page.head);
+    page.body = body.replace("{host}", host).replace("{HOST}", &host.to_uppercase());
+    match name {
+        "shift-jis" => page.charset = SHIFT_JIS,
+        "windows-1252" => page.charset = WINDOWS_1252,
+        "huge" => page.paragraphs = HUGE_PARAGRAPHS,
+        "slow" => page.behaviour = Behaviour::Slow,
+        "unavailable-once" => page.behaviour = Behaviour::UnavailableOnce,
+        _ => {}
+    }
+    [page, Page::html(at(&lab, target), format!("The other end of {name}"))]
 }
 
 /// Returns the index, which links to every page several times and at its end to one more page, and that page.
-pub(super) fn index<'a>(everything: impl Iterator<Item = &'a Address>) -> [Row; 2] {
-    let end = found("end-of-index");
-    let links =
-        everything.flat_map(|address| FORMS_OF_INDEX.map(|form| Link::new(Element::ANCHOR, address.clone(), form)));
-    let page = Page::html("Index of everything").links(links).link(end.clone());
-    [
-        (Host::Www.at("/index-of-everything"), page),
-        (end, Page::html("The end of the index")),
-    ]
+pub(super) fn index(www: &Url, everything: &[Page]) -> [Page; 2] {
+    let mut index = Page::html(at(www, "/index-of-everything"), "Index of everything");
+    for Page { address, .. } in everything {
+        let (whole, path) = (
+            address.as_str(),
+            &address.as_str()[address.origin().ascii_serialization().len()..],
+        );
+        let upper_case = address.origin().ascii_serialization().to_uppercase() + path;
+        index = index.links([whole, &upper_case, without_scheme(address)]);
+        index = index.links(["summary", "details", "reviews"].map(|part| format!("{whole}#{part}")));
+    }
+    let end = "/lab/found/end-of-index";
+    [index.link(end), Page::html(at(www, end), "The end of the index")]
 }
 
-fn found(name: &str) -> Address {
-    Host::Www.at(&format!("/lab/found/{name}"))
-}
-
-fn hidden(name: &str) -> Address {
-    Host::Www.at(&format!("/lab/hidden/{name}"))
-}
-
-/// Returns pages with an unusual link.
-fn unusual_links() -> Vec<(&'static str, Page)> {
-    let spelt = SPELLINGS.map(|(name, target, href)| (name, Link::spelt(found(target), href)));
-    let formed = FORMS.map(|(name, form)| (name, Link::new(Element::ANCHOR, found(name), form)));
-    let of = |element, to| Link::new(element, to, Spelling::Plain);
-    let followed = FOLLOWED.map(|(name, place, markup)| (name, of(Element::followed(place, markup), found(name))));
-    let not_followed = NOT_FOLLOWED.map(|(name, markup)| (name, of(Element::ignored(markup), hidden(name))));
-    let links = spelt.into_iter().chain(formed).chain(followed).chain(not_followed);
-    links
-        .map(|(name, link)| (name, Page::html(format!("Unusual link: {name}")).link(link)))
-        .collect()
-}
-
-/// Returns pages with ordinary links that are hard to fetch or to read.
-fn documents() -> Vec<(&'static str, Page)> {
-    let base = "<base href=\"/lab/found/\">";
-    let nofollow = "<meta name=\"robots\" content=\"nofollow\">";
-    let charset = "<meta charset=\"windows-1252\">";
-    let page = |title, head, charset, link: Link| {
-        let html = Html {
-            head,
-            charset,
-            ..Html::of(1)
-        };
-        Page::styled(title, html).link(link)
-    };
-    let kana = Link::spelt(found("ｶﾀｶﾅ"), "found/ｶﾀｶﾅ");
-    let latin = Link::spelt(found("déjà"), "found/déjà");
-    let huge = Page::styled("A page of a megabyte", Html::of(HUGE_PARAGRAPHS)).link(found("end-of-huge"));
-    let slow = page("A page that takes its time", "", UTF_8, found("after-slow").into());
-    let unavailable = page("Unavailable at first", "", UTF_8, found("after-unavailable").into());
-    let nofollow = page("Links not to be followed", nofollow, UTF_8, hidden("no-links").into());
-    let base = page("A page with a base", base, UTF_8, Link::spelt(found("base"), "base"));
-    vec![
-        ("base", base),
-        ("no-links", nofollow),
-        ("shift-jis", page("ｼﾌﾄ JIS", "", SHIFT_JIS, kana)),
-        ("windows-1252", page("Déjà vu", charset, WINDOWS_1252, latin)),
-        ("huge", huge),
-        ("slow", slow.behaviour(Behaviour::Slow)),
-        ("unavailable-once", unavailable.behaviour(Behaviour::UnavailableOnce)),
-    ]
-}
-
-/// Returns the redirects, the page that links to them, and their targets.
-fn redirects() -> Vec<Row> {
-    let old = ["one", "handbook", "ping", "secret", "away"];
-    let old = old.map(|name| Host::Www.at(&format!("/old/{name}")));
-    let mut rows = vec![
-        (Host::Www.at("/old/"), Page::html("Old addresses").links(old)),
-        (found("after-redirects"), Page::html("The end of three redirects")),
+/// Returns the redirects, the page that links to them, and their targets: a directory, a chain of three, a change of host, a loop, and two
+/// targets that may not be fetched.
+fn redirects(Hosts { www, docs, private, .. }: &Hosts) -> Vec<Page> {
+    let moved = at(docs, "/moved-here");
+    let rows = [
+        ("/catalog", StatusCode::MOVED_PERMANENTLY, "/catalog/"),
+        ("/old/one", StatusCode::MOVED_PERMANENTLY, "/old/two"),
+        ("/old/two", StatusCode::FOUND, "/old/three"),
         (
-            Host::Docs.at("/moved-here"),
-            Page::html("A page that moved to another host"),
+            "/old/three",
+            StatusCode::TEMPORARY_REDIRECT,
+            "/lab/found/after-redirects",
         ),
+        ("/old/handbook", StatusCode::PERMANENT_REDIRECT, moved.as_str()),
+        ("/old/ping", StatusCode::FOUND, "/old/pong"),
+        ("/old/pong", StatusCode::FOUND, "/old/ping"),
+        ("/old/secret", StatusCode::FOUND, private.as_str()),
+        ("/old/away", StatusCode::FOUND, "http://elsewhere.example/"),
     ];
-    rows.extend(REDIRECTS.map(|(from, status, host, to)| (Host::Www.at(from), Page::redirect(status, host.at(to)))));
-    rows
+    let mut pages = rows
+        .map(|(from, status, to)| Page::redirect(at(www, from), status, to))
+        .to_vec();
+    pages.extend([
+        Page::html(at(www, "/old/"), "Old addresses").links(["one", "handbook", "ping", "secret", "away"]),
+        Page::html(at(www, "/lab/found/after-redirects"), "The end of three redirects"),
+        Page::html(moved, "A page that moved to another host"),
+    ]);
+    pages
 }
 
 /// Returns the pages that robots.txt forbids, and one exception.
-fn private() -> Vec<Row> {
-    let diary = Host::Private.at("/diary");
-    vec![
-        (
-            Host::Www.at("/private/ledger.html"),
-            Page::html("A ledger that is not for crawlers").forbidden(),
-        ),
-        (
-            Host::Www.at("/private/open.html"),
-            Page::html("The open page of a closed directory"),
-        ),
-        (
-            Host::Private.at("/"),
-            Page::html("Not for crawlers").link(diary.clone()).forbidden(),
-        ),
-        (diary, Page::html("A diary that is not for crawlers").forbidden()),
+fn private(Hosts { www, private, .. }: &Hosts) -> [Page; 4] {
+    [
+        Page::html(at(www, "/private/ledger.html"), "A ledger that is not for crawlers").forbidden(),
+        Page::html(at(www, "/private/open.html"), "The open page of a closed directory"),
+        Page::html(private.clone(), "Not for crawlers")
+            .link("/diary")
+            .forbidden(),
+        Page::html(at(private, "/diary"), "A diary that is not for crawlers").forbidden(),
+    ]
+}
+
+/// Returns the robots.txt of each host, and the sitemap, which lists the catalogue. The host of the handbook has no robots.txt, which
+/// allows everything (RFC 9309 section 2.3.1.3).
+pub(super) fn well_known(Hosts { www, blog, private, .. }: &Hosts, everything: &[Page]) -> [Page; 5] {
+    let robots = |host: &Url, text: String| Page::file(at(host, "/robots.txt"), PLAIN, text);
+    let of_blog = at(www, "/robots-blog.txt");
+    let in_catalogue = everything
+        .iter()
+        .filter(|page| page.address.path().starts_with("/catalog/"));
+    let listed = in_catalogue.map(|page| {
+        format!(
+            "<url><loc>{}</loc></url>\n",
+            page.address.as_str().replace('&', "&amp;")
+        )
+    });
+    let sitemap = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{}</urlset>\n",
+        listed.collect::<String>()
+    );
+    let of_www = format!(
+        "User-agent: *\nDisallow: /private/\nAllow: /private/open.html\nDisallow: /calendar/\nCrawl-delay: 0.02\n\n\
+         Sitemap: {www}sitemap.xml\n"
+    );
+    [
+        robots(www, of_www),
+        robots(private, "User-agent: *\nDisallow: /\n".to_owned()),
+        Page::redirect(at(blog, "/robots.txt"), StatusCode::FOUND, of_blog.as_str()),
+        Page::file(of_blog, PLAIN, "User-agent: *\nDisallow: /drafts/\n"),
+        Page::file(at(www, "/sitemap.xml"), "application/xml", sitemap),
     ]
 }
 
 /// Returns a page of one of the two traps: the forbidden calendar, and the directory that seems to contain itself.
-pub(super) fn endless_page(address: &Address) -> Option<Page> {
-    if address.host != Host::Www {
-        return None;
+pub(super) fn endless_page(address: &Url) -> Option<Page> {
+    if let Some(week) = address.path().strip_prefix("/calendar/") {
+        let week: u32 = week.parse().ok()?;
+        let weeks = [week.saturating_sub(1), week.saturating_add(1)];
+        let page = Page::html(address.clone(), format!("Week {week}"));
+        return Some(page.links(weeks.map(|week| week.to_string())).forbidden());
     }
-    match address.path.strip_prefix("/calendar/") {
-        Some(week) => Some(calendar_page(week.parse().ok()?)),
-        None => loop_page(&address.path),
-    }
-}
-
-fn calendar_page(week: u32) -> Page {
-    let weeks = [week.saturating_sub(1), week.saturating_add(1)];
-    Page::html(format!("Week {week}"))
-        .links(weeks.map(|week| Link::spelt(Host::Www.at(&format!("/calendar/{week}")), week.to_string())))
-        .forbidden()
-}
-
-fn loop_page(path: &str) -> Option<Page> {
-    let depth = path
-        .strip_suffix('/')?
-        .strip_prefix('/')?
-        .split('/')
-        .try_fold(0, |depth, segment| (segment == "loop").then_some(depth + 1))?;
-    let deeper = Link::spelt(Host::Www.at(&format!("{path}loop/")), "loop/");
-    (path.len() <= LONGEST_TRAP_BYTES).then(|| Page::html(format!("The loop, {depth} deep")).link(deeper))
+    let inner = address.path().strip_prefix('/')?.strip_suffix('/')?;
+    let is_loop = inner.len() < LONGEST_TRAP_BYTES && inner.split('/').all(|segment| segment == "loop");
+    is_loop.then(|| Page::html(address.clone(), format!("The loop: {inner}")).link("loop/"))
 }

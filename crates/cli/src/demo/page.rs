@@ -1,133 +1,46 @@
-//! The types of the demo's tables: hosts, addresses, pages and links.
+//! A page of the demo, and how it is written as HTML.
 
 use encoding_rs::{Encoding, UTF_8};
 use hyper::StatusCode;
+use url::Url;
 
-/// A host that the demo links to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Host {
-    Www,
-    Docs,
-    Blog,
-    /// Served, but its robots.txt forbids everything.
-    Private,
-    /// Another site, linked to but not served. The name is reserved and never resolves (RFC 2606 section 2).
-    Elsewhere,
-}
+const STYLE: &str = "body{font:1rem/1.5 Georgia,serif;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#222;\
+    background:#fdfcf8}nav,footer{font:.85rem sans-serif;color:#777}a{color:#0b5d7a}h1{font-weight:400}";
+const WORDS: [&str; 32] = [
+    "the", "a", "page", "small", "garden", "reads", "slowly", "under", "every", "bright", "window", "writes", "letter",
+    "over", "quiet", "river", "and", "turns", "with", "old", "machine", "keeps", "near", "green", "harbour", "some",
+    "finds", "story", "before", "winter", "leaves", "again",
+];
+const WORDS_PER_PARAGRAPH: usize = 70;
 
-impl Host {
-    const SERVED: [Host; 4] = [Host::Www, Host::Docs, Host::Blog, Host::Private];
-
-    /// Returns the host as in URLs, without a port.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Host::Www => "www.demo.localhost",
-            Host::Docs => "docs.demo.localhost",
-            Host::Blog => "blog.demo.localhost",
-            Host::Private => "private.demo.localhost",
-            Host::Elsewhere => "elsewhere.example",
-        }
-    }
-
-    /// Returns the served host of a `Host` header, with or without a port. `localhost` means the first host, for programs that do not
-    /// resolve names below `localhost` to loopback (RFC 6761).
-    pub(super) fn from_header(header: &str) -> Option<Host> {
-        let name = header.split(':').next()?;
-        if name.eq_ignore_ascii_case("localhost") {
-            return Some(Host::Www);
-        }
-        Self::SERVED
-            .into_iter()
-            .find(|host| host.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Returns an address on this host. The path may have a query and non-ASCII letters.
-    pub(super) fn at(self, path: &str) -> Address {
-        Address {
-            host: self,
-            path: percent_encoded(path),
-        }
-    }
-}
-
-/// Returns the address of the front page, the seed of a crawl.
-pub(super) fn home() -> Address {
-    Host::Www.at("/")
-}
-
-/// Percent-encodes a path (WHATWG URL, section 4.4). It supports only the characters in the tables.
-fn percent_encoded(path: &str) -> String {
-    path.bytes()
-        .map(|byte| {
-            if byte.is_ascii() {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
-/// The address of a page, which is its key in the tables.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Address {
-    pub(super) host: Host,
-    /// Path and query, as in a serialised URL.
-    pub(super) path: String,
-}
-
-impl Address {
-    /// Returns the number of occurrences of the most frequent segment of the path.
-    pub(super) fn segment_repeats(&self) -> usize {
-        let path = self.path.split('?').next().unwrap_or_default();
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let occurrences = |wanted: &&str| segments.iter().filter(|segment| *segment == wanted).count();
-        segments.iter().map(occurrences).max().unwrap_or(0)
-    }
-}
-
-/// A page in the tables: its content and its links.
+/// A page.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
-    pub(super) title: String,
+    pub(super) address: Url,
+    /// What links are relative to.
+    base: Url,
+    title: String,
     pub(super) content: Content,
-    pub(super) links: Vec<Link>,
+    /// The targets of the links that a polite crawler follows.
+    pub(super) followed: Vec<Url>,
+    /// What HTML has in its head besides the title, and in its list of links.
+    pub(super) head: String,
+    pub(super) body: String,
+    pub(super) charset: &'static Encoding,
+    pub(super) paragraphs: usize,
     pub(super) behaviour: Behaviour,
     /// Whether the robots.txt of its host forbids it.
-    pub(super) forbidden: bool,
+    pub(super) is_forbidden: bool,
 }
 
 /// The content of an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    Html(Html),
-    /// Any other file.
-    File {
-        content_type: &'static str,
-        bytes: Vec<u8>,
-    },
-    /// A redirect to the only link of the page.
-    Redirect(StatusCode),
-}
-
-/// The properties of an HTML page, except its links.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Html {
-    /// What stands in the head besides the title. A `nofollow` there is for all links.
-    pub(super) head: &'static str,
-    pub(super) charset: &'static Encoding,
-    pub(super) paragraphs: usize,
-}
-
-impl Html {
-    /// Returns the usual properties, for a text of this length.
-    pub(super) fn of(paragraphs: usize) -> Self {
-        Self {
-            head: "",
-            charset: UTF_8,
-            paragraphs,
-        }
-    }
+    Html,
+    /// Any other file: its type and its bytes.
+    File(&'static str, Vec<u8>),
+    /// A redirect, with its `Location`.
+    Redirect(StatusCode, String),
 }
 
 /// How the server answers a request for a page.
@@ -141,153 +54,144 @@ pub(super) enum Behaviour {
     UnavailableOnce,
 }
 
-/// One outgoing link.
-#[derive(Clone, Debug)]
-pub(super) struct Link {
-    pub(super) to: Address,
-    pub(super) element: Element,
-    pub(super) spelling: Spelling,
+/// Returns what a reference means on this URL. All references of the tables are valid.
+pub(super) fn at(base: &Url, reference: &str) -> Url {
+    let mut url = base.join(reference).unwrap_or_else(|_| base.clone());
+    url.set_fragment(None);
+    url
 }
 
-/// The element or header that has a link.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Element {
-    pub(super) place: Place,
-    /// Its text, with `{href}` and `{label}`.
-    pub(super) markup: &'static str,
-    /// Whether a polite crawler follows it.
-    is_followed: bool,
-}
-
-/// The part of an answer that has a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The `Location` of a redirect.
-    Header,
-    Head,
-    Body,
-    /// Instead of a body.
-    Frameset,
-}
-
-impl Element {
-    pub(super) const ANCHOR: Self = Self::followed(Place::Body, "<li><a href=\"{href}\">{label}</a></li>");
-    pub(super) const NEXT: Self = Self::followed(Place::Head, "<link rel=\"next\" href=\"{href}\">");
-    const LOCATION: Self = Self::followed(Place::Header, "");
-
-    pub(super) const fn followed(place: Place, markup: &'static str) -> Self {
-        Self {
-            place,
-            markup,
-            is_followed: true,
-        }
-    }
-
-    pub(super) const fn ignored(markup: &'static str) -> Self {
-        Self {
-            place: Place::Body,
-            markup,
-            is_followed: false,
-        }
-    }
-}
-
-/// How the URL of a link is written.
-#[derive(Clone, Debug)]
-pub(super) enum Spelling {
-    /// The path on the same host, the whole URL to another host.
-    Plain,
-    /// Like `Plain`, with this fragment.
-    WithFragment(&'static str),
-    /// `//host:port/path`.
-    SchemeRelative,
-    /// `HTTP://HOST:port/path`.
-    UpperCase,
-    /// This text. The table guarantees that it resolves to the target.
-    Verbatim(String),
-}
-
-impl Link {
-    pub(super) fn new(element: Element, to: Address, spelling: Spelling) -> Link {
-        Link { to, element, spelling }
-    }
-
-    /// Returns an anchor with this text as its `href`.
-    pub(super) fn spelt(to: Address, href: impl Into<String>) -> Link {
-        Link::new(Element::ANCHOR, to, Spelling::Verbatim(href.into()))
-    }
-}
-
-impl From<Address> for Link {
-    fn from(to: Address) -> Link {
-        Link::new(Element::ANCHOR, to, Spelling::Plain)
-    }
+/// Returns a URL without its scheme: `//www.demo.localhost:8080/a`.
+pub(super) fn without_scheme(url: &Url) -> &str {
+    url.as_str().trim_start_matches("http:")
 }
 
 impl Page {
-    fn new(title: impl Into<String>, content: Content) -> Page {
-        Page {
+    /// Makes a page of text, without links.
+    pub(super) fn html(address: Url, title: impl Into<String>) -> Self {
+        Self {
+            base: address.clone(),
+            address,
             title: title.into(),
-            content,
-            links: Vec::new(),
+            content: Content::Html,
+            followed: Vec::new(),
+            head: String::new(),
+            body: String::new(),
+            charset: UTF_8,
+            paragraphs: 2,
             behaviour: Behaviour::Prompt,
-            forbidden: false,
+            is_forbidden: false,
         }
     }
 
-    /// Makes a page of text and links.
-    pub(super) fn html(title: impl Into<String>) -> Page {
-        Page::styled(title, Html::of(2))
-    }
-
-    /// Makes a page of text and links with other properties than the usual ones.
-    pub(super) fn styled(title: impl Into<String>, html: Html) -> Page {
-        Page::new(title, Content::Html(html))
-    }
-
     /// Makes a document that is not HTML and has no links.
-    pub(super) fn file(title: &str, content_type: &'static str, bytes: impl Into<Vec<u8>>) -> Page {
-        Page::new(
-            title,
-            Content::File {
-                content_type,
-                bytes: bytes.into(),
-            },
-        )
+    pub(super) fn file(address: Url, content_type: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            content: Content::File(content_type, bytes.into()),
+            ..Self::html(address, "")
+        }
     }
 
     /// Makes a redirect.
-    pub(super) fn redirect(status: StatusCode, to: Address) -> Page {
-        let title = format!("Moved to {}", to.path);
-        let location = Link::new(Element::LOCATION, to, Spelling::Plain);
-        Page::new(title, Content::Redirect(status)).link(location)
+    pub(super) fn redirect(address: Url, status: StatusCode, location: &str) -> Self {
+        Self {
+            content: Content::Redirect(status, location.to_owned()),
+            ..Self::html(address, "").follow(location)
+        }
     }
 
-    pub(super) fn link(mut self, link: impl Into<Link>) -> Page {
-        self.links.push(link.into());
+    /// Sets what the links after it are relative to.
+    pub(super) fn based(mut self, base: &str) -> Self {
+        self.head += &format!("<base href=\"{base}\">");
+        self.base = at(&self.address, base);
         self
     }
 
-    pub(super) fn links<L: Into<Link>>(mut self, links: impl IntoIterator<Item = L>) -> Page {
-        self.links.extend(links.into_iter().map(Into::into));
+    /// Says that a polite crawler goes there from here.
+    pub(super) fn follow(mut self, target: &str) -> Self {
+        self.followed.push(at(&self.base, target));
         self
     }
 
-    pub(super) fn forbidden(mut self) -> Page {
-        self.forbidden = true;
+    /// Adds an anchor with this reference.
+    pub(super) fn link(mut self, reference: &str) -> Self {
+        let reference_in_html = escaped(reference);
+        self.body += &format!("<li><a href=\"{reference_in_html}\">{reference_in_html}</a></li>\n");
+        self.follow(reference)
+    }
+
+    pub(super) fn links<R: AsRef<str>>(self, references: impl IntoIterator<Item = R>) -> Self {
+        let references = references.into_iter();
+        references.fold(self, |page, reference| page.link(reference.as_ref()))
+    }
+
+    pub(super) fn forbidden(mut self) -> Self {
+        self.is_forbidden = true;
         self
     }
 
-    pub(super) fn behaviour(mut self, behaviour: Behaviour) -> Page {
-        self.behaviour = behaviour;
-        self
+    /// Returns the number of occurrences of the most frequent segment of the path.
+    pub(super) fn segment_repeats(address: &Url) -> usize {
+        let segments: Vec<&str> = address
+            .path()
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .collect();
+        let occurrences = |wanted: &&str| segments.iter().filter(|segment| *segment == wanted).count();
+        segments.iter().map(occurrences).max().unwrap_or(0)
     }
 
-    /// Returns the links that a polite crawler follows.
-    pub(super) fn followed(&self) -> impl Iterator<Item = &Link> {
-        let nofollow = matches!(&self.content, Content::Html(html) if html.head.contains("nofollow"));
-        self.links
-            .iter()
-            .filter(move |link| !nofollow && link.element.is_followed)
+    /// Returns the value of `Content-Type` of HTML, without the character encoding if the page declares it itself.
+    pub(super) fn html_type(&self) -> String {
+        match self.head.contains("charset") {
+            true => "text/html".to_owned(),
+            false => format!("text/html; charset={}", self.charset.name()),
+        }
     }
+
+    /// Returns the HTML in its character encoding.
+    pub(super) fn to_html(&self) -> Vec<u8> {
+        let (title, head, body) = (escaped(&self.title), &self.head, &self.body);
+        let mut text = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{head}\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n"
+        );
+        if body.starts_with("<frameset") {
+            text += body;
+        } else {
+            let prose = prose(self.address.path(), self.paragraphs);
+            text += &format!(
+                "<body>\n<nav><a href=\"/\">Home</a> &rsaquo; {title}</nav>\n<main>\n<h1>{title}</h1>\n{prose}<ul>\n{body}</ul>\n\
+                 </main>\n<footer>Made for crawlers. <a href=\"mailto:nobody@demo.localhost\">Write to nobody</a>\n\
+                 <a href=\"javascript:history.back()\">Back</a></footer>\n</body>\n"
+            );
+        }
+        text += "</html>\n";
+        self.charset.encode(&text).0.into_owned()
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Returns paragraphs of words. They are the same for each request, and differ between pages.
+fn prose(seed: &str, paragraphs: usize) -> String {
+    let mut state = seed.bytes().fold(1_u64, |state, byte| {
+        state.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let mut text = String::new();
+    for _ in 0..paragraphs {
+        text += "<p>";
+        for _ in 0..WORDS_PER_PARAGRAPH {
+            // Knuth's MMIX generator. Only its high bits are random enough.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            text += WORDS[(state >> 59) as usize];
+            text.push(' ');
+        }
+        text += "</p>\n";
+    }
+    text
 }

@@ -1,49 +1,32 @@
 //! The ordinary part of the demo: a catalogue, a handbook, a journal, a wiki and some files.
 
-use super::page::{Address, Element, Host, Html, Link, Page, Spelling, home};
+use super::page::{Page, at, without_scheme};
+use super::site::Hosts;
 
-/// Directory and noun of each category of the catalogue.
-const CATEGORIES: [(&str, &str); 8] = [
-    ("lamps", "lamp"),
-    ("chairs", "chair"),
-    ("clocks", "clock"),
-    ("kettles", "kettle"),
-    ("radios", "radio"),
-    ("bicycles", "bicycle"),
-    ("telescopes", "telescope"),
-    ("accordions", "accordion"),
+/// The directories of the catalogue.
+const SHELVES: [&str; 8] = [
+    "lamps",
+    "chairs",
+    "clocks",
+    "kettles",
+    "radios",
+    "bicycles",
+    "telescopes",
+    "accordions",
 ];
 const MAKES: [&str; 12] = [
     "aurora", "basalt", "cirrus", "delta", "ember", "fjord", "garnet", "harbour", "indigo", "juniper", "kestrel",
     "lagoon",
 ];
-/// The number of makes on the first of a category's two pages.
+/// The number of makes on the first of the two pages of a shelf.
 const MAKES_ON_FIRST_PAGE: usize = 7;
 /// One of this many makes has reviews.
 const REVIEWED_EVERY: usize = 3;
-/// The number of categories with a broken link.
+/// The number of shelves with a broken link.
 const BROKEN_LINKS: usize = 5;
 
-const CHAPTERS: [(&str, &str); 6] = [
-    ("install", "Installing"),
-    ("use", "Using"),
-    ("clean", "Cleaning"),
-    ("repair", "Repairing"),
-    ("store", "Storing"),
-    ("recycle", "Recycling"),
-];
-const SECTIONS: [&str; 8] = [
-    "overview",
-    "tools",
-    "preparation",
-    "first steps",
-    "common mistakes",
-    "safety",
-    "seasons",
-    "questions",
-];
-/// The base of the links in the handbook. It differs from the directory of the pages.
-const HANDBOOK_BASE: &str = "/handbook/";
+const CHAPTERS: [&str; 6] = ["install", "use", "clean", "repair", "store", "recycle"];
+const SECTIONS: usize = 8;
 
 const MOODS: [&str; 6] = ["quiet", "bright", "patient", "stubborn", "borrowed", "northern"];
 const SUBJECTS: [&str; 6] = ["rivers", "machines", "letters", "gardens", "bridges", "winters"];
@@ -62,219 +45,137 @@ const PDF: &[u8] = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n\
 const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const NOTES: &str = "Notes of the demo.\nhttp://www.demo.localhost/only-mentioned is text here, not a link.\n";
 
-type Row = (Address, Page);
-
 /// Returns all ordinary pages.
-pub(super) fn pages() -> Vec<Row> {
-    let mut rows = vec![front_page(), catalogue()];
-    for (index, _) in CATEGORIES.iter().enumerate() {
-        rows.extend(category(index));
-    }
-    rows.extend(handbook());
-    rows.extend(journal());
-    rows.extend(wiki());
-    rows.extend(files());
-    rows
+pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
+    let Hosts {
+        www,
+        docs,
+        blog,
+        private,
+    } = hosts;
+    let front = Page::html(www.clone(), "The demo site")
+        .links([
+            "catalog",
+            without_scheme(docs),
+            "/wiki/",
+            "/files/",
+            "/lab/",
+            "/index-of-everything",
+        ])
+        .links([blog.as_str(), private.as_str(), "http://elsewhere.example/", "#top"]);
+    let mut pages = vec![front];
+    add_catalogue(&mut pages, hosts);
+    add_handbook(&mut pages, hosts);
+    add_journal(&mut pages, hosts);
+    add_wiki(&mut pages, hosts);
+    add_files(&mut pages, hosts);
+    pages
 }
 
-fn front_page() -> Row {
-    let nearby = ["/wiki/", "/files/", "/lab/", "/index-of-everything"].map(|path| Host::Www.at(path));
-    let abroad = [Host::Blog, Host::Private, Host::Elsewhere].map(|host| host.at("/"));
-    let handbook = Link::new(Element::ANCHOR, Host::Docs.at("/"), Spelling::SchemeRelative);
-    let page = Page::html("The demo site")
-        .link(Link::spelt(Host::Www.at("/catalog"), "catalog"))
-        .link(handbook)
-        .links(nearby)
-        .links(abroad)
-        .link(Link::spelt(home(), "#top"));
-    (home(), page)
-}
-
-fn catalogue() -> Row {
-    let categories = CATEGORIES.map(|(plural, _)| Link::spelt(shelf(plural, ""), format!("./{plural}/")));
-    let broken = CATEGORIES
-        .iter()
-        .take(BROKEN_LINKS)
-        .map(|(plural, _)| shelf(plural, "discontinued.html"));
-    (
-        Host::Www.at("/catalog/"),
-        Page::html("Catalogue").links(categories).links(broken),
-    )
-}
-
-fn shelf(plural: &str, file: &str) -> Address {
-    Host::Www.at(&format!("/catalog/{plural}/{file}"))
-}
-
-fn reviews(plural: &str, make: &str) -> Address {
-    shelf(plural, &format!("reviews?make={make}&stars=5"))
-}
-
-/// Returns the two pages of a category, its products and their reviews.
-fn category(index: usize) -> Vec<Row> {
-    let (plural, noun) = CATEGORIES[index];
-    let (neighbour, _) = CATEGORIES[(index + 1) % CATEGORIES.len()];
-    let (first, second) = MAKES.split_at(MAKES_ON_FIRST_PAGE);
-    let products = |makes: &[&str]| -> Vec<Link> {
-        makes
-            .iter()
-            .map(|make| file_beside(plural, &format!("{make}.html")))
-            .collect()
-    };
-    let next = Link::spelt(shelf(plural, "?page=2"), "?page=2");
-    let back = Link::spelt(shelf(plural, ""), "./");
-
-    let mut rows = vec![
-        (
-            shelf(plural, ""),
-            Page::html(format!("All our {plural}"))
-                .links(products(first))
-                .link(next),
-        ),
-        (
-            shelf(plural, "?page=2"),
-            Page::html(format!("More {plural}"))
-                .links(products(second))
-                .link(back.clone()),
-        ),
-    ];
-    for (place, make) in MAKES.iter().enumerate() {
-        let next_make = format!("{}.html", MAKES[(place + 1) % MAKES.len()]);
-        let page = Page::html(format!("The {make} {noun}"))
-            .link(back.clone())
-            .link(Link::spelt(Host::Www.at("/catalog/"), "../"))
-            .links([file_beside(plural, &next_make), file_beside(plural, &next_make)])
-            .link(Link::spelt(shelf(plural, &next_make), format!("{next_make}#details")))
-            .link(Link::spelt(
-                shelf(neighbour, &next_make),
-                format!("../{neighbour}/{next_make}"),
-            ));
-        let reviewed = place % REVIEWED_EVERY == 0;
-        rows.push((
-            shelf(plural, &format!("{make}.html")),
-            page.links(reviewed.then(|| reviews(plural, make))),
-        ));
-        if reviewed {
-            let review = Page::html(format!("Reviews of the {make} {noun}")).link(back.clone());
-            rows.push((reviews(plural, make), review));
+/// Adds the catalogue: shelves of two pages each, their products, and some reviews.
+fn add_catalogue(pages: &mut Vec<Page>, Hosts { www, .. }: &Hosts) {
+    let broken = SHELVES.iter().take(BROKEN_LINKS);
+    let catalogue = Page::html(at(www, "/catalog/"), "Catalogue")
+        .links(SHELVES.map(|shelf| format!("./{shelf}/")))
+        .links(broken.map(|shelf| format!("{shelf}/discontinued.html")));
+    pages.push(catalogue);
+    for (index, shelf) in SHELVES.iter().enumerate() {
+        let page = |file: &str, title: String| Page::html(at(www, &format!("/catalog/{shelf}/{file}")), title);
+        let file = |place: usize| format!("{}.html", MAKES[place % MAKES.len()]);
+        let first = page("", format!("All our {shelf}")).links((0..MAKES_ON_FIRST_PAGE).map(file));
+        let second = page("?page=2", format!("More {shelf}")).links((MAKES_ON_FIRST_PAGE..MAKES.len()).map(file));
+        pages.extend([first.link("?page=2"), second.link("./")]);
+        let neighbour = SHELVES[(index + 1) % SHELVES.len()];
+        for (place, make) in MAKES.iter().enumerate() {
+            let next = file(place + 1);
+            let product = page(&file(place), format!("The {make} among our {shelf}"))
+                .links(["./", "../", &next, &next])
+                .links([format!("{next}#details"), format!("../{neighbour}/{next}")]);
+            let reviews = format!("reviews?make={make}&stars=5");
+            if place % REVIEWED_EVERY == 0 {
+                pages.push(page(&reviews, format!("Reviews of the {make}")).link("./"));
+                pages.push(product.link(&reviews));
+            } else {
+                pages.push(product);
+            }
         }
     }
-    rows
 }
 
-fn file_beside(plural: &str, file: &str) -> Link {
-    Link::spelt(shelf(plural, file), file)
-}
-
-/// Returns the documentation host. Each of its pages has a `<base href>` that differs from its own address.
-fn handbook() -> Vec<Row> {
-    let html = Html {
-        head: "<base href=\"/handbook/\">",
-        ..Html::of(4)
-    };
-    let page = |title: String| Page::styled(title, html);
-    let link = |path: String| Link::spelt(Host::Docs.at(&format!("{HANDBOOK_BASE}{path}")), path);
-
-    let front = page("Handbook".to_owned()).links(CHAPTERS.map(|(chapter, _)| link(format!("{chapter}/"))));
-    let mut rows = vec![(Host::Docs.at("/"), front)];
-    for (chapter, doing) in CHAPTERS {
-        let sections = (1..=SECTIONS.len()).map(|number| link(format!("{chapter}/{number}.html")));
-        let contents = page(format!("{doing} things")).links(sections);
-        rows.push((Host::Docs.at(&format!("{HANDBOOK_BASE}{chapter}/")), contents));
-        for (place, section) in SECTIONS.iter().enumerate() {
-            let next = (place + 1) % SECTIONS.len() + 1;
-            let text = page(format!("{doing} things: {section}"))
-                .link(link(format!("{chapter}/{next}.html")))
-                .link(link(format!("{chapter}/")));
-            rows.push((
-                Host::Docs.at(&format!("{HANDBOOK_BASE}{chapter}/{}.html", place + 1)),
-                text,
-            ));
-        }
+/// Adds the documentation host. Each of its pages has a `<base href>` that differs from its own address.
+fn add_handbook(pages: &mut Vec<Page>, Hosts { docs, .. }: &Hosts) {
+    let page = |path: &str, title: String| Page::html(at(docs, path), title).based("/handbook/");
+    let front = page("/", "Handbook".to_owned());
+    pages.push(front.links(CHAPTERS.map(|chapter| format!("{chapter}/"))));
+    for chapter in CHAPTERS {
+        let file = |section: usize| format!("{chapter}/{section}.html");
+        let contents = page(&format!("/handbook/{chapter}/"), format!("How to {chapter} things"));
+        pages.push(contents.links((1..=SECTIONS).map(file)));
+        pages.extend((1..=SECTIONS).map(|section| {
+            let text = page(
+                &format!("/handbook/{}", file(section)),
+                format!("How to {chapter} things: {section}"),
+            );
+            text.links([file(section % SECTIONS + 1), format!("{chapter}/")])
+        }));
     }
-    rows
 }
 
-/// Returns the address, the title and the subject of every post, the oldest first.
-fn posts() -> Vec<(Address, String, &'static str)> {
-    let post = |month: usize, mood: &str, subject: &'static str| {
-        let path = format!("/2025/{:02}/{mood}-{subject}/", month + 1);
-        (Host::Blog.at(&path), format!("On {mood} {subject}"), subject)
-    };
-    let of_month = |(month, mood)| SUBJECTS.map(|subject| post(month, mood, subject));
-    MOODS.into_iter().enumerate().flat_map(of_month).collect()
-}
-
-/// Returns the blog host: front pages with `<link rel="next">` between them, posts, tags, and drafts that robots.txt forbids.
-fn journal() -> Vec<Row> {
-    let posts = posts();
-    let front = |number: usize| {
-        Host::Blog.at(&if number == 1 {
-            "/".to_owned()
-        } else {
-            format!("/?page={number}")
-        })
-    };
-    let tag = |subject: &str| Host::Blog.at(&format!("/tags/{subject}/"));
+/// Adds the blog host: front pages with `<link rel="next">` between them, posts, tags, and drafts that robots.txt forbids.
+fn add_journal(pages: &mut Vec<Page>, Hosts { www, blog, .. }: &Hosts) {
+    let path = |(month, mood): (usize, &str), subject: &str| format!("/2025/{:02}/{mood}-{subject}/", month + 1);
+    let posts = MOODS
+        .into_iter()
+        .enumerate()
+        .flat_map(|mood| SUBJECTS.map(|subject| path(mood, subject)));
+    let posts: Vec<String> = posts.collect();
     let fronts = posts.len().div_ceil(POSTS_PER_PAGE);
-
-    let mut rows = Vec::new();
     for (number, shown) in (1..).zip(posts.chunks(POSTS_PER_PAGE)) {
-        let next = (number < fronts).then(|| Link::new(Element::NEXT, front(number + 1), Spelling::Plain));
-        let page = Page::html(format!("Journal, page {number}")).links(next);
-        rows.push((
-            front(number),
-            page.links(shown.iter().map(|(post, ..)| post.clone())).link(draft()),
-        ));
+        let address = if number == 1 {
+            blog.clone()
+        } else {
+            at(blog, &format!("/?page={number}"))
+        };
+        let mut page = Page::html(address, format!("Journal, page {number}"));
+        if number < fronts {
+            let next = format!("/?page={}", number + 1);
+            page.head = format!("<link rel=\"next\" href=\"{next}\">");
+            page = page.follow(&next);
+        }
+        pages.push(page.links(shown).link("/drafts/unfinished"));
     }
     for subject in SUBJECTS {
-        let tagged = posts.iter().filter(|(_, _, about)| *about == subject);
-        rows.push((
-            tag(subject),
-            Page::html(format!("About {subject}")).links(tagged.map(|(post, ..)| post.clone())),
-        ));
+        let of_subject = posts.iter().filter(|post| post.ends_with(&format!("-{subject}/")));
+        let tag = format!("/tags/{subject}/");
+        pages.push(Page::html(at(blog, &tag), format!("About {subject}")).links(of_subject.clone()));
+        let clock = at(www, "/catalog/clocks/aurora.html");
+        pages
+            .extend(of_subject.map(|post| Page::html(at(blog, post), post).links([&tag, clock.as_str(), "../../../"])));
     }
-    for (post, title, subject) in &posts {
-        let page = Page::html(title)
-            .link(tag(subject))
-            .link(shelf("clocks", "aurora.html"));
-        rows.push((post.clone(), page.link(Link::spelt(front(1), "../../../"))));
-    }
-    rows.push((draft(), Page::html("A draft that is not for crawlers").forbidden()));
-    rows
+    let draft = Page::html(at(blog, "/drafts/unfinished"), "A draft that is not for crawlers");
+    pages.push(draft.forbidden());
 }
 
-fn draft() -> Address {
-    Host::Blog.at("/drafts/unfinished")
+/// Adds articles with names in many scripts. The link to every second one is not percent-encoded.
+fn add_wiki(pages: &mut Vec<Page>, Hosts { www, .. }: &Hosts) {
+    let contents = at(www, "/wiki/");
+    let links = ARTICLES.split(' ').enumerate().map(|(place, name)| match place % 2 {
+        0 => name.to_owned(),
+        _ => at(&contents, name).path().to_owned(),
+    });
+    pages.push(Page::html(contents.clone(), "Wiki").links(links));
+    let articles = ARTICLES.split(' ');
+    pages.extend(articles.map(|name| Page::html(at(&contents, name), format!("Article: {name}")).link("/wiki/")));
 }
 
-/// Returns articles with names in many scripts. The link to every second one is not percent-encoded.
-fn wiki() -> Vec<Row> {
-    let contents = Host::Www.at("/wiki/");
-    let article = |name: &str| Host::Www.at(&format!("/wiki/{name}"));
-    let link = |(place, name)| match place % 2 {
-        0 => Link::spelt(article(name), name),
-        _ => article(name).into(),
-    };
-    let links = ARTICLES.split(' ').enumerate().map(link);
-    let mut rows = vec![(contents.clone(), Page::html("Wiki").links(links))];
-    for name in ARTICLES.split(' ') {
-        let page = Page::html(format!("Article: {name}")).link(contents.clone());
-        rows.push((article(name), page));
-    }
-    rows
-}
-
-fn files() -> Vec<Row> {
+fn add_files(pages: &mut Vec<Page>, Hosts { www, .. }: &Hosts) {
     let files = [
         ("pixel.png", "image/png", PNG),
         ("notes.txt", "text/plain; charset=utf-8", NOTES.as_bytes()),
         ("empty.pdf", "application/pdf", PDF),
         ("empty.zip", "application/zip", ZIP),
     ];
-    let place = |name: &str| Host::Www.at(&format!("/files/{name}"));
-    let contents = Page::html("Files").links(files.map(|(name, ..)| place(name)));
-    let mut rows = vec![(place(""), contents)];
-    rows.extend(files.map(|(name, kind, bytes)| (place(name), Page::file(name, kind, bytes))));
-    rows
+    let contents = at(www, "/files/");
+    pages.extend(files.map(|(name, kind, bytes)| Page::file(at(&contents, name), kind, bytes)));
+    pages.push(Page::html(contents, "Files").links(files.map(|(name, ..)| name)));
 }

@@ -15,9 +15,9 @@ use hyper::{Request, Response, StatusCode, http};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use url::Url;
 
-use super::html;
-use super::page::{Address, Behaviour, Content, Host, Page};
+use super::page::{Behaviour, Content, Page};
 use super::site::DemoSite;
 
 /// The delay of the slow page.
@@ -26,7 +26,7 @@ const SLOW_DELAY: Duration = Duration::from_secs(1);
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(20);
 
 /// The pages that have answered 503 once.
-type Unavailable = Mutex<BTreeSet<Address>>;
+type Unavailable = Mutex<BTreeSet<Url>>;
 
 type Answer = http::Result<Response<Full<Bytes>>>;
 
@@ -102,60 +102,41 @@ async fn serve_connection(stream: TcpStream, site: Arc<DemoSite>, unavailable: A
 
 async fn respond(request: Request<Incoming>, site: &DemoSite, unavailable: &Unavailable) -> Answer {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    let host = host.and_then(Host::from_header);
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let address = host.map(|host| Address {
-        host,
-        path: path.to_owned(),
-    });
-    let page = address.and_then(|address| site.page(&address).map(|page| (address, page)));
-    match page {
-        Some((address, page)) => answer(site, &address, &page, unavailable).await,
+    match host.and_then(|host| site.requested(host, path)) {
+        Some(page) => answer(&page, unavailable).await,
         None => not_found(),
     }
 }
 
-async fn answer(site: &DemoSite, address: &Address, page: &Page, unavailable: &Unavailable) -> Answer {
+async fn answer(page: &Page, unavailable: &Unavailable) -> Answer {
     match page.behaviour {
-        Behaviour::UnavailableOnce if unavailable.lock().is_ok_and(|mut seen| seen.insert(address.clone())) => {
-            return service_unavailable();
+        Behaviour::UnavailableOnce
+            if unavailable
+                .lock()
+                .is_ok_and(|mut seen| seen.insert(page.address.clone())) =>
+        {
+            let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+            return response.header(RETRY_AFTER, "0").body(Full::default());
         }
         Behaviour::Slow => tokio::time::sleep(SLOW_DELAY).await,
         Behaviour::Prompt | Behaviour::UnavailableOnce => {}
     }
+    let response = Response::builder();
     match &page.content {
-        Content::Html(html) => ok(&html::content_type(html), html::write(site, address, page, html)),
-        Content::File { content_type, bytes } => ok(content_type, bytes.clone()),
-        Content::Redirect(status) => redirect(*status, site, address, page),
+        Content::Html => response
+            .header(CONTENT_TYPE, page.html_type())
+            .body(page.to_html().into()),
+        Content::File(kind, bytes) => response.header(CONTENT_TYPE, *kind).body(bytes.clone().into()),
+        Content::Redirect(status, location) => {
+            let response = response.status(status).header(LOCATION, location);
+            response.body(Full::default())
+        }
     }
 }
 
-fn ok(content_type: &str, body: Vec<u8>) -> Answer {
-    Response::builder()
-        .header(CONTENT_TYPE, content_type)
-        .body(Full::from(body))
-}
-
-fn redirect(status: StatusCode, site: &DemoSite, address: &Address, page: &Page) -> Answer {
-    let response = Response::builder().status(status);
-    let locations = page.links.iter().map(|link| html::location(site, address, link));
-    locations
-        .fold(response, |response, location| response.header(LOCATION, location))
-        .body(Full::default())
-}
-
-fn service_unavailable() -> Answer {
-    Response::builder()
-        .status(StatusCode::SERVICE_UNAVAILABLE)
-        .header(RETRY_AFTER, "0")
-        .body(Full::default())
-}
-
 fn not_found() -> Answer {
-    Response::builder()
-        .status(StatusCode::NOT_FOUND)
-        .header(CONTENT_TYPE, "text/plain")
-        .body(Full::from(
-            "The demo has no such page. Its front page is http://www.demo.localhost with this port.\n",
-        ))
+    let text = "The demo has no such page. Its front page is http://www.demo.localhost with this port.\n";
+    let response = Response::builder().status(StatusCode::NOT_FOUND);
+    response.header(CONTENT_TYPE, "text/plain").body(text.into())
 }

@@ -5,35 +5,58 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use url::Url;
 
-use super::page::{Address, Content, Host, Page, home};
-use super::{lab, places, well_known};
+use super::page::{Content, Page};
+use super::{lab, places};
+
+/// The front pages of the hosts.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    pub(super) www: Url,
+    pub(super) docs: Url,
+    pub(super) blog: Url,
+    /// Served, but its robots.txt forbids everything.
+    pub(super) private: Url,
+}
 
 /// The link graph of the demo, from which its pages are written.
 ///
 /// Two sites with the same port are identical. The tables take some hundred kilobytes. Bodies are written when they are requested.
 #[derive(Debug)]
 pub struct DemoSite {
-    port: u16,
-    pages: BTreeMap<Address, Page>,
+    hosts: Hosts,
+    pages: BTreeMap<Url, Page>,
 }
 
 impl DemoSite {
     /// Makes the site. It needs the port because some links are absolute.
     #[must_use]
+    #[expect(clippy::expect_used, reason = "only the port varies, and every port is valid")]
     pub fn new(port: u16) -> DemoSite {
-        let mut pages: BTreeMap<Address, Page> = places::pages().into_iter().collect();
-        let index = lab::index(pages.keys());
-        pages.extend(lab::pages());
-        pages.extend(index);
-        pages.extend(well_known::pages(port, &pages));
-        DemoSite { port, pages }
+        let front = |name: &str| {
+            let url = format!("http://{name}.demo.localhost:{port}/");
+            Url::parse(&url).expect("a constant URL except for its port")
+        };
+        let hosts = Hosts {
+            www: front("www"),
+            docs: front("docs"),
+            blog: front("blog"),
+            private: front("private"),
+        };
+        let mut pages = places::pages(&hosts);
+        let index = lab::index(&hosts.www, &pages);
+        let well_known = lab::well_known(&hosts, &pages);
+        pages.extend(lab::pages(&hosts).into_iter().chain(index).chain(well_known));
+        let pages = pages.into_iter().map(|page| (page.address.clone(), page));
+        DemoSite {
+            pages: pages.collect(),
+            hosts,
+        }
     }
 
     /// Returns the URL of the front page, from which all reachable pages are linked.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "only the port varies, and every port is valid")]
-    pub fn seed(&self) -> Url {
-        Url::parse(&self.url(&home())).expect("a constant URL except for its port")
+    pub fn seed(&self) -> &Url {
+        &self.hosts.www
     }
 
     /// Returns the URLs that a polite crawler must find from the seed: those that answer 200.
@@ -53,18 +76,18 @@ impl DemoSite {
     #[must_use]
     pub fn reachable(&self, max_segment_repeats: usize) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        let mut seen = BTreeSet::from([home()]);
-        let mut to_visit = VecDeque::from([home()]);
+        let mut seen = BTreeSet::from([self.seed().clone()]);
+        let mut to_visit = VecDeque::from([self.seed().clone()]);
         while let Some(address) = to_visit.pop_front() {
-            let Some(page) = self.page(&address).filter(|page| !page.forbidden) else {
+            let Some(page) = self.page(&address).filter(|page| !page.is_forbidden) else {
                 continue;
             };
-            if !matches!(page.content, Content::Redirect(_)) {
-                found.insert(self.url(&address));
+            if !matches!(page.content, Content::Redirect(..)) {
+                found.insert(address.into());
             }
-            for link in page.followed() {
-                if link.to.segment_repeats() <= max_segment_repeats && seen.insert(link.to.clone()) {
-                    to_visit.push_back(link.to.clone());
+            for link in &page.followed {
+                if Page::segment_repeats(link) <= max_segment_repeats && seen.insert(link.clone()) {
+                    to_visit.push_back(link.clone());
                 }
             }
         }
@@ -72,21 +95,20 @@ impl DemoSite {
     }
 
     /// Returns the page at an address: from the tables, or a generated page of a trap.
-    pub(super) fn page(&self, address: &Address) -> Option<Cow<'_, Page>> {
+    pub(super) fn page(&self, address: &Url) -> Option<Cow<'_, Page>> {
         let listed = self.pages.get(address).map(Cow::Borrowed);
-        listed.or_else(|| lab::endless_page(address).map(Cow::Owned))
+        let is_on_www = || address.origin() == self.seed().origin();
+        listed.or_else(|| lab::endless_page(address).filter(|_| is_on_www()).map(Cow::Owned))
     }
 
-    /// Returns the URL of an address, in canonical form.
-    pub(super) fn url(&self, address: &Address) -> String {
-        format!("http://{}{}", self.authority(address.host), address.path)
-    }
-
-    /// Returns host and port as in a URL.
-    pub(super) fn authority(&self, host: Host) -> String {
-        match host {
-            Host::Elsewhere => host.name().to_owned(),
-            served => format!("{}:{}", served.name(), self.port),
+    /// Returns the page that a request asks for. `localhost` means the first host, for programs that do not resolve names below `localhost`
+    /// to loopback (RFC 6761).
+    pub(super) fn requested(&self, host: &str, path: &str) -> Option<Cow<'_, Page>> {
+        let mut address = Url::parse(&format!("http://{host}{path}")).ok()?;
+        if address.host_str() == Some("localhost") {
+            address.set_host(self.seed().host_str()).ok()?;
         }
+        address.set_port(self.seed().port()).ok()?;
+        self.page(&address)
     }
 }
