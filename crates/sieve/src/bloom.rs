@@ -299,16 +299,14 @@ impl Filter for BloomFilter {
         let estimated_len = self.estimated_len();
         Load {
             capacity: Some(self.sizing.capacity()),
-            grown_capacity: None,
             estimated_len,
             estimate_noise: self.sizing.estimate_noise(estimated_len),
             false_positive_rate: self.false_positive_rate(),
             bits: self.sizing.bits(),
             ones: self.ones,
             hashes: self.sizing.hashes(),
-            layers: 1,
-            forgets: false,
             memory_bytes: self.memory_bytes(),
+            ..Load::default()
         }
     }
 

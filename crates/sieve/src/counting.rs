@@ -248,16 +248,15 @@ impl Filter for CountingBloomFilter {
         let estimated_len = self.estimated_len();
         Load {
             capacity: Some(self.sizing.capacity()),
-            grown_capacity: None,
             estimated_len,
             estimate_noise: self.sizing.estimate_noise(estimated_len),
             false_positive_rate: self.false_positive_rate(),
             bits: self.sizing.bits(),
             ones: self.ones,
             hashes: self.sizing.hashes(),
-            layers: 1,
             forgets: self.removed > 0,
             memory_bytes: self.memory_bytes(),
+            ..Load::default()
         }
     }
 

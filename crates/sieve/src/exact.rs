@@ -57,17 +57,10 @@ impl Filter for ExactFilter {
         // A slot of the table is a pointer, a length and a control byte.
         let slots = self.keys.capacity() as u64 * 17;
         Load {
-            capacity: None,
-            grown_capacity: None,
             estimated_len: self.keys.len() as f64,
-            estimate_noise: 0.0,
-            false_positive_rate: 0.0,
-            bits: 0,
             ones: self.ones(),
-            hashes: 0,
-            layers: 1,
-            forgets: false,
             memory_bytes: slots + self.key_bytes,
+            ..Load::default()
         }
     }
 

@@ -117,10 +117,10 @@ impl<T> Queue for VecDeque<T> {
     }
 }
 
-impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
+impl<T, I: AsRef<[u8]> + Into<T>> Accepts<I> for VecDeque<T> {
     type Refusal = Infallible;
 
-    fn admit(&self, _item: &T) -> Result<(), Infallible> {
+    fn admit(&self, _item: &I) -> Result<(), Infallible> {
         Ok(())
     }
 
@@ -129,59 +129,8 @@ impl<T: AsRef<[u8]>> Accepts<T> for VecDeque<T> {
     }
 
     #[inline]
-    fn push(&mut self, item: T) {
-        self.push_back(item);
-    }
-}
-
-impl Accepts<&str> for VecDeque<String> {
-    type Refusal = Infallible;
-
-    fn admit(&self, _item: &&str) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    fn push(&mut self, item: &str) {
-        self.push_back(item.to_owned());
-    }
-}
-
-impl Accepts<&String> for VecDeque<String> {
-    type Refusal = Infallible;
-
-    fn admit(&self, _item: &&String) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    fn push(&mut self, item: &String) {
-        self.push_back(item.clone());
-    }
-}
-
-impl Accepts<&[u8]> for VecDeque<Vec<u8>> {
-    type Refusal = Infallible;
-
-    fn admit(&self, _item: &&[u8]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    fn push(&mut self, item: &[u8]) {
-        self.push_back(item.to_owned());
+    fn push(&mut self, item: I) {
+        self.push_back(item.into());
     }
 }
 

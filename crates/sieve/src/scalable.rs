@@ -150,11 +150,6 @@ impl ScalableBloomFilter {
         self.layers().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Returns whether a layer could not be allocated, or would have passed the [bound](Self::set_max_bytes). The rate then rises as in any full filter.
-    pub fn is_stuck(&self) -> bool {
-        self.stuck
-    }
-
     /// Returns the hash, with its seed or key.
     pub fn hashing(&self) -> Hashing {
         self.hashing
@@ -426,7 +421,7 @@ mod tests {
         let mut filter = ScalableBloomFilter::from_layers(vec![layer], 0.01, 0.0, Hashing::default()).unwrap();
         filter.grow_at = 800;
         for n in 0_u64..4_000 {
-            assert_eq!(filter.is_stuck(), Filter::ones(&filter) >= 800);
+            assert_eq!(filter.stuck, Filter::ones(&filter) >= 800);
             filter.insert(n.to_le_bytes());
         }
         assert_eq!(filter.layers().len(), 1);
@@ -446,12 +441,12 @@ mod tests {
             filter.insert(n.to_le_bytes());
             assert!(filter.memory_bytes() <= 12 << 10);
         }
-        assert!(filter.is_stuck() && filter.false_positive_rate() > 0.01);
+        assert!(filter.stuck && filter.false_positive_rate() > 0.01);
         filter.set_max_bytes(None);
         for n in 9_000_u64..10_000 {
             filter.insert(n.to_le_bytes());
         }
-        assert!(!filter.is_stuck() && filter.memory_bytes() > 12 << 10);
+        assert!(!filter.stuck && filter.memory_bytes() > 12 << 10);
         assert!((0_u64..10_000).all(|n| filter.contains(n.to_le_bytes())));
     }
 

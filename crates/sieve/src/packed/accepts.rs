@@ -3,74 +3,32 @@
 use super::{PackedQueue, QueueFull};
 use crate::queue::Accepts;
 
-impl Accepts<&str> for PackedQueue<String> {
-    type Refusal = QueueFull;
+/// Each type of items: that of the queue, and how a key is taken in.
+macro_rules! accepts {
+    ($($item:ty, $of_queue:ty, $take_in:expr;)+) => {
+        $(impl Accepts<$item> for PackedQueue<$of_queue> {
+            type Refusal = QueueFull;
 
-    #[inline]
-    fn admit(&self, item: &&str) -> Result<(), QueueFull> {
-        self.admit_len(item.len())
-    }
+            #[inline]
+            fn admit(&self, item: &$item) -> Result<(), QueueFull> {
+                self.admit_len(item.len())
+            }
 
-    fn admits_next(&self, _count: usize) -> bool {
-        self.max_bytes().is_none()
-    }
+            fn admits_next(&self, _count: usize) -> bool {
+                self.max_bytes().is_none()
+            }
 
-    #[inline]
-    fn push(&mut self, item: &str) {
-        self.take_in(item.as_bytes());
-    }
+            #[inline]
+            fn push(&mut self, item: $item) {
+                $take_in(self, item);
+            }
+        })+
+    };
 }
 
-impl Accepts<String> for PackedQueue<String> {
-    type Refusal = QueueFull;
-
-    #[inline]
-    fn admit(&self, item: &String) -> Result<(), QueueFull> {
-        self.admit_len(item.len())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        self.max_bytes().is_none()
-    }
-
-    #[inline]
-    fn push(&mut self, item: String) {
-        self.take_in_owned(item.into_bytes());
-    }
-}
-
-impl Accepts<&[u8]> for PackedQueue<Vec<u8>> {
-    type Refusal = QueueFull;
-
-    #[inline]
-    fn admit(&self, item: &&[u8]) -> Result<(), QueueFull> {
-        self.admit_len(item.len())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        self.max_bytes().is_none()
-    }
-
-    #[inline]
-    fn push(&mut self, item: &[u8]) {
-        self.take_in(item);
-    }
-}
-
-impl Accepts<Vec<u8>> for PackedQueue<Vec<u8>> {
-    type Refusal = QueueFull;
-
-    #[inline]
-    fn admit(&self, item: &Vec<u8>) -> Result<(), QueueFull> {
-        self.admit_len(item.len())
-    }
-
-    fn admits_next(&self, _count: usize) -> bool {
-        self.max_bytes().is_none()
-    }
-
-    #[inline]
-    fn push(&mut self, item: Vec<u8>) {
-        self.take_in_owned(item);
-    }
+accepts! {
+    &str, String, |queue: &mut Self, item: &str| queue.take_in(item.as_bytes());
+    String, String, |queue: &mut Self, item: String| queue.take_in_owned(item.into_bytes());
+    &[u8], Vec<u8>, Self::take_in;
+    Vec<u8>, Vec<u8>, Self::take_in_owned;
 }
