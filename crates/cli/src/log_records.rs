@@ -54,48 +54,26 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
         );
     }
-    if crawl.is_drained() && crawl.has_unanswered() {
-        log::info!(
-            target: "crawler::state",
-            state:% = shown, queued;
-            "the crawl in {shown} has ended: pages that got no answer are tried again"
-        );
+    let message = if crawl.is_drained() && crawl.has_unanswered() {
+        format!("the crawl in {shown} has ended: pages that got no answer are tried again")
     } else if crawl.is_drained() && crawl.config().options().refresh.is_none() {
-        log::info!(
-            target: "crawler::state",
-            state:% = shown, queued;
-            "the crawl in {shown} has ended: nothing is left to fetch"
-        );
+        format!("the crawl in {shown} has ended: nothing is left to fetch")
     } else {
-        log::info!(
-            target: "crawler::state",
-            state:% = shown, queued;
-            "continuing the crawl in {shown}: {queued} pages are queued"
-        );
-    }
+        format!("continuing the crawl in {shown}: {queued} pages are queued")
+    };
+    log::info!(target: "crawler::state", state:% = shown, queued; "{message}");
 }
 
 /// Logs what the same command does: it continues a crawl that did not end by itself, and tries again what got no answer.
 pub(crate) fn can_continue(summary: &Summary, state: &Path) {
     let (shown, queued) = (state.display(), summary.report.queued_pages);
     let how = match summary.ending {
-        Ending::Drained if summary.has_unanswered() => {
-            log::info!(
-                target: "crawler::state",
-                state:% = shown, queued;
-                "the crawl is saved in {shown}: the same command tries again what got no answer"
-            );
-            return;
-        }
+        Ending::Drained if summary.has_unanswered() => "the same command tries again what got no answer",
         Ending::Drained => return,
-        Ending::BudgetSpent => "the same command with a higher --max-pages",
-        _ => "the same command",
+        Ending::BudgetSpent => "the same command with a higher --max-pages continues it",
+        _ => "the same command continues it",
     };
-    log::info!(
-        target: "crawler::state",
-        state:% = shown, queued;
-        "the crawl is saved in {shown}: {how} continues it"
-    );
+    log::info!(target: "crawler::state", state:% = shown, queued; "the crawl is saved in {shown}: {how}");
 }
 
 /// Warns at the end of a crawl that the seen-set dropped URLs or refused links.

@@ -8,10 +8,9 @@ use env_logger::Builder;
 use env_logger::fmt::Formatter;
 use indicatif::ProgressBar;
 use jiff::Timestamp;
-use log::kv::{self, Key, Source, Value, VisitSource, VisitValue};
+use log::kv::{self, Key, Value, VisitSource, VisitValue};
 use log::{Level, LevelFilter, Record};
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 use serde_json::json;
 
 use crate::options::{LogFormat, Options};
@@ -107,8 +106,10 @@ fn text_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
 }
 
 fn json_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
-    let fields = Fields(record.key_values());
-    write_object(to, record.level(), record.target(), record.args(), &fields)
+    let mut fields = Fields::default();
+    // A source fails only if its visitor does, which never fails.
+    let _ = record.key_values().visit(&mut fields);
+    write_object(to, record.level(), record.target(), record.args(), &fields.0)
 }
 
 fn write_object(
@@ -146,42 +147,16 @@ struct Line<'a, F: Serialize> {
 }
 
 /// The key-values of a record.
-struct Fields<'a>(&'a dyn Source);
+#[derive(Default)]
+struct Fields(serde_json::Map<String, serde_json::Value>);
 
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Collect {
-            map: serializer.serialize_map(None)?,
-            error: None,
-        };
-        // A source fails only if its visitor fails, and the visitor keeps the error.
-        let _ = self.0.visit(&mut fields);
-        match fields.error {
-            Some(error) => Err(error),
-            None => fields.map.end(),
-        }
-    }
-}
-
-struct Collect<M: SerializeMap> {
-    map: M,
-    error: Option<M::Error>,
-}
-
-impl<'kvs, M: SerializeMap> VisitSource<'kvs> for Collect<M> {
+impl<'kvs> VisitSource<'kvs> for Fields {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), kv::Error> {
         let mut json = AsJson(serde_json::Value::Null);
         value.visit(&mut json)?;
-        let key = key.as_str();
-        let written = if RESERVED.contains(&key) {
-            self.map.serialize_entry(&format!("field_{key}"), &json.0)
-        } else {
-            self.map.serialize_entry(key, &json.0)
-        };
-        written.map_err(|error| {
-            self.error = Some(error);
-            kv::Error::msg("the line cannot be written")
-        })
+        let prefix = if RESERVED.contains(&key.as_str()) { "field_" } else { "" };
+        self.0.insert(format!("{prefix}{key}"), json.0);
+        Ok(())
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) use self::outputs::{Outputs, is_stdout};
 pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
 use self::settings::{Assignment, Settings};
-pub(crate) use self::state::{ListArgs, RepairArgs, StateCommand, StatusArgs, Which, WhyArgs};
+pub(crate) use self::state::{DirArgs, ListArgs, StateCommand, Which, WhyArgs};
 
 /// Crawl web sites politely and completely, and report what was not fetched.
 ///
@@ -127,7 +127,13 @@ pub(crate) struct Options {
     #[arg(short, long, action = ArgAction::Count, overrides_with = "verbose", help_heading = "Logs")]
     pub(crate) quiet: u8,
     /// Format of the log.
-    #[arg(long, value_name = "FORMAT", value_parser = choices::log_format(), default_value = "text", help_heading = "Logs")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text",
+        help_heading = "Logs"
+    )]
     pub(crate) log_format: LogFormat,
 
     #[command(flatten)]

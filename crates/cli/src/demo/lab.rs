@@ -8,8 +8,7 @@ use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
 use hyper::StatusCode;
 use url::Url;
 
-use super::page::{Behaviour, Page, at, without_scheme};
-use super::site::Hosts;
+use super::page::{Behaviour, Hosts, Page, at, without_scheme};
 
 /// The number of paragraphs that make about a megabyte.
 const HUGE_PARAGRAPHS: usize = 2_400;

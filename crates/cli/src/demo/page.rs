@@ -1,4 +1,4 @@
-//! A page of the demo, and how it is written as HTML.
+//! A page of the demo, how it is written as HTML, and the hosts.
 
 use encoding_rs::{Encoding, UTF_8};
 use hyper::StatusCode;
@@ -12,6 +12,16 @@ const WORDS: [&str; 32] = [
     "finds", "story", "before", "winter", "leaves", "again",
 ];
 const WORDS_PER_PARAGRAPH: usize = 70;
+
+/// The front pages of the hosts.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    pub(super) www: Url,
+    pub(super) docs: Url,
+    pub(super) blog: Url,
+    /// Served, but its robots.txt forbids everything.
+    pub(super) private: Url,
+}
 
 /// A page.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! The ordinary part of the demo: a catalogue, a handbook, a journal, a wiki and some files.
 
-use super::page::{Page, at, without_scheme};
-use super::site::Hosts;
+use super::page::{Hosts, Page, at, without_scheme};
 
 /// The directories of the catalogue.
 const SHELVES: [&str; 8] = [

@@ -5,18 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use url::Url;
 
-use super::page::{Content, Page};
+use super::page::{Content, Hosts, Page};
 use super::{lab, places};
-
-/// The front pages of the hosts.
-#[derive(Debug)]
-pub(super) struct Hosts {
-    pub(super) www: Url,
-    pub(super) docs: Url,
-    pub(super) blog: Url,
-    /// Served, but its robots.txt forbids everything.
-    pub(super) private: Url,
-}
 
 /// The link graph of the demo, from which its pages are written.
 ///

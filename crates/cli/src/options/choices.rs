@@ -1,19 +1,24 @@
 //! The options that have a fixed list of values.
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use frontier::Reach;
 use sieve::OnSaturation;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
+    /// One line of text per record
     Text,
+    /// One JSON object per record, with its fields
     Json,
 }
 
 /// The format of a file of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
+    /// One JSON object per line
     Jsonl,
+    /// CSV (RFC 4180) with a header line
     Csv,
 }
 
@@ -27,20 +32,6 @@ where
         let chosen = choices.iter().find(|(name, ..)| *name == text);
         chosen.map(|(_, value, _)| *value).ok_or("no such value")
     })
-}
-
-pub(super) fn log_format() -> impl TypedValueParser<Value = LogFormat> {
-    one_of([
-        ("text", LogFormat::Text, "One line of text per record"),
-        ("json", LogFormat::Json, "One JSON object per record, with its fields"),
-    ])
-}
-
-pub(super) fn format() -> impl TypedValueParser<Value = Format> {
-    one_of([
-        ("jsonl", Format::Jsonl, "One JSON object per line"),
-        ("csv", Format::Csv, "CSV (RFC 4180) with a header line"),
-    ])
 }
 
 pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {

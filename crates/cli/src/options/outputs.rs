@@ -9,7 +9,7 @@ use crawler::page::select::Field;
 use crawler::{CrawlOptions, HttpOptions};
 use file_id::{FileId, get_file_id};
 
-use super::choices::{self, Format};
+use super::choices::Format;
 use super::values::parse_size;
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) struct Outputs {
     ///
     /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it
     /// starts with =, +, - or @) gets an apostrophe in front.
-    #[arg(long, value_name = "FORMAT", value_parser = choices::format())]
+    #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
     /// Save the bodies of pages as files in this folder.
     ///

@@ -10,7 +10,7 @@ pub(crate) enum StateCommand {
     /// Show how far the crawl in a state directory is.
     ///
     /// The crawl may be running. The numbers are those of its last commit.
-    Status(StatusArgs),
+    Status(DirArgs),
     /// Show what the crawl in a state directory did with a URL, and why.
     ///
     /// The exit code is 0 if the crawl has met the URL, and 3 if it has not: it was never offered, or would be refused.
@@ -24,21 +24,12 @@ pub(crate) enum StateCommand {
     /// The damaged database is kept under another name. A directory that is whole stays as it is. Give it as much free room on the disk as the
     /// database takes. The exit code is 0 if nothing was wrong, 3 if the directory went back, and 4 if the crawl cannot be continued. Then
     /// export-1.jsonl in the directory has the URLs that could be read: give it to --recrawl of a new crawl.
-    Repair(RepairArgs),
+    Repair(DirArgs),
 }
 
+/// A state directory, and the form of the answer.
 #[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// The directory of --state.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RepairArgs {
+pub(crate) struct DirArgs {
     /// The directory of --state.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
@@ -49,15 +40,11 @@ pub(crate) struct RepairArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The directory of --state.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) of: DirArgs,
     /// The URL. A host without a scheme gets one, as a seed does.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -92,10 +79,9 @@ impl StateCommand {
     /// Returns the state directory.
     pub(crate) fn dir(&self) -> &Path {
         match self {
-            Self::Status(args) => &args.dir,
-            Self::Why(args) => &args.dir,
+            Self::Status(args) | Self::Repair(args) => &args.dir,
+            Self::Why(args) => &args.of.dir,
             Self::List(args) => &args.dir,
-            Self::Repair(args) => &args.dir,
         }
     }
 

@@ -1,6 +1,5 @@
 //! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crawler::Crawl;
@@ -170,17 +169,15 @@ fn check(crawl: &Crawl, outputs: &Outputs, state: &Path) -> Result<(), OutputErr
 
 /// Returns the options for an output of earlier runs.
 fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
+    let path = &saved.file.path;
     let (option, format) = match saved.name.strip_suffix(" (as CSV)") {
         Some(option) => (option, Format::Csv),
+        // These are more than one file.
+        None if matches!(saved.name.as_str(), SAVE | WARC) => return format!("--{}", saved.name),
         None => (saved.name.as_str(), Format::Jsonl),
     };
-    let path: Cow<'_, str> = match option {
-        SAVE => SavedFiles::folder_in(saved).into(),
-        WARC => Archive::path_in(saved).into(),
-        _ => saved.file.path.as_str().into(),
-    };
     let format = match format {
-        _ if matches!(option, SAVE | WARC) || outputs.format_of(Path::new(&*path)) == format => "",
+        _ if outputs.format_of(Path::new(path)) == format => "",
         Format::Csv => " --format csv",
         Format::Jsonl => " --format jsonl",
     };

@@ -7,8 +7,7 @@ use crawler::SavedCrawl;
 use frontier::{Entry, NotFetched, PageEnd, PageRecord, Purpose, Time};
 use serde::Serialize;
 
-use super::StateFailure;
-use super::text::rfc3339;
+use super::{StateFailure, rfc3339};
 use crate::options::{ListArgs, Which};
 
 pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::StateFailure;
 use super::list::{words, write_line};
-use crate::options::RepairArgs;
+use crate::options::DirArgs;
 
 /// Repairs a directory. Returns what was recovered.
-pub(super) fn run(args: &RepairArgs) -> Result<Recovered, StateFailure> {
+pub(super) fn run(args: &DirArgs) -> Result<Recovered, StateFailure> {
     let mut lines = Lines::new(&args.dir);
     let (report, aside) = crawler::repair(&args.dir, &mut |exported| lines.add(&exported))?;
     let lines = lines.finish()?;

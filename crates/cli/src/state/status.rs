@@ -3,22 +3,23 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use crawler::summary::{Rows, counted, grouped};
 use crawler::{Ending, SavedCrawl};
 use frontier::{AwayReport, Directory, LockHolder, Time};
+use indicatif::HumanDuration;
 use serde_json::{Value, json};
 
-use super::text::{duration, rfc3339};
-use super::{StateFailure, now};
+use super::{StateFailure, now, rfc3339};
 use crate::flag;
-use crate::options::StatusArgs;
+use crate::options::DirArgs;
 
 /// The most origins that are shown as away, those with the most waiting entries first. JSON has all of them.
 const AWAY_SHOWN: usize = 5;
 
-pub(super) fn run(args: &StatusArgs) -> Result<(), StateFailure> {
+pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     let status = Status::read(&args.dir)?;
     let text = if args.json {
         format!("{}\n", status.json())
@@ -68,7 +69,7 @@ impl<'a> Status<'a> {
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
-        rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
+        rows.add("elapsed", format!("{}, all runs", shown(summary.elapsed)));
         let (waiting, postponed) = (counted(report.queued_pages, "page"), grouped(report.postponed));
         rows.add("waiting", format!("{waiting}, {postponed} of them postponed"));
         let after = match report.leased {
@@ -88,7 +89,7 @@ impl<'a> Status<'a> {
             rows.add("away", "none");
         }
         for (at, away) in self.away.iter().take(AWAY_SHOWN).enumerate() {
-            let (since, waiting) = (duration(self.now.since(away.since)), grouped(away.waiting));
+            let (since, waiting) = (shown(self.now.since(away.since)), grouped(away.waiting));
             let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
             rows.add(if at == 0 { "away" } else { "" }, text);
         }
@@ -119,7 +120,7 @@ impl<'a> Status<'a> {
 
     fn saved(&self) -> String {
         match self.crawl.saved_at {
-            Some(time) => format!("{}, {} ago", rfc3339(time), duration(self.now.since(time))),
+            Some(time) => format!("{}, {} ago", rfc3339(time), shown(self.now.since(time))),
             None => "never".to_owned(),
         }
     }
@@ -164,6 +165,11 @@ impl<'a> Status<'a> {
         }
         status
     }
+}
+
+/// Returns a duration in its largest unit, as the progress line does.
+fn shown(duration: Duration) -> String {
+    format!("{:#}", HumanDuration(duration))
 }
 
 /// Returns the size of the files in a directory. A file that goes away meanwhile does not count.

@@ -9,14 +9,13 @@ use frontier::{CanonicalUrl, Directory, LockHolder, PageEnd, QueuePlace, Wait, W
 use serde::Serialize;
 
 use super::list::words;
-use super::text::rfc3339;
-use super::{StateFailure, now};
+use super::{StateFailure, now, rfc3339};
 use crate::options::{WhyArgs, check_seed};
 
 /// Prints the answer. Returns whether the crawl has met the URL.
 pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     check_seed(&args.url)?;
-    let crawl = SavedCrawl::read(&args.dir)?;
+    let crawl = SavedCrawl::read(&args.of.dir)?;
     let url = crawl.canonical_url(&args.url).map_err(|why| StateFailure::Url {
         url: args.url.clone(),
         why,
@@ -25,11 +24,11 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     let place = crawl.frontier.place_in_queue(&url);
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
-    let is_running = Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody;
+    let is_running = Directory::new(&args.of.dir).lock_holder()? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
     let ended = match &why {
-        Why::Seen { .. } => Ended::find(&args.dir, url.key())?,
+        Why::Seen { .. } => Ended::find(&args.of.dir, url.key())?,
         _ => None,
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
@@ -37,7 +36,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
     if answer.state == "unknown" && was_refused {
         answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
     }
-    let text = if args.json {
+    let text = if args.of.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
     } else {
         answer.rows().to_string()

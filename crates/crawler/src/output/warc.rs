@@ -32,7 +32,6 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::file::Series;
-use self::names::first_path;
 use self::payloads::{Original, Payloads};
 use self::record::{Info, Record, id_of_file};
 use crate::event::{Event, Observer};
@@ -77,16 +76,6 @@ enum Job {
 }
 
 impl Archive {
-    /// Returns the path of the first file of an archive that was [saved](Observer::save), which names the archive.
-    pub fn path_in(saved: &SavedOutput) -> String {
-        let archive = serde_json::from_str::<SavedArchive>(&saved.extra).ok();
-        let path = saved.file.path.as_str();
-        match archive.filter(|archive| archive.number > 0) {
-            Some(archive) => first_path(path, archive.number),
-            None => path.to_owned(),
-        }
-    }
-
     /// Opens the file, and writes the first record.
     ///
     /// # Errors

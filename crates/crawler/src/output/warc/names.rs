@@ -16,14 +16,6 @@ pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
 }
 
-/// Returns what [`numbered`] made this path of.
-pub(super) fn first_path(path: &str, number: u32) -> String {
-    match path.rsplit_once(&format!("-{number:05}")) {
-        Some((stem, ending)) => format!("{stem}{ending}"),
-        None => path.to_owned(),
-    }
-}
-
 /// Splits the name of an archive before its ending.
 fn split_ending(name: &str) -> (&str, &str) {
     let endings = [".warc.gz", ".gz", ".warc"];
@@ -46,7 +38,6 @@ mod tests {
             ("archive", "archive-00001"),
         ] {
             assert_eq!(numbered(Path::new(first), 1), Path::new(second));
-            assert_eq!(first_path(second, 1), first);
         }
     }
 }
