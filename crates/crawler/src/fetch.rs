@@ -120,18 +120,6 @@ pub struct Response {
     pub exchange: Option<Box<Exchange>>,
 }
 
-impl Response {
-    /// Returns the body as it was received: without transfer codings, with content codings. Without an
-    /// [`exchange`](Self::exchange) it is known only if there were no codings.
-    pub fn received_body(&self) -> &[u8] {
-        let encoded = self
-            .exchange
-            .as_ref()
-            .and_then(|exchange| exchange.encoded_body.as_deref());
-        encoded.unwrap_or(&self.body)
-    }
-}
-
 /// How much of a body was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

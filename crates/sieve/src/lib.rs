@@ -166,7 +166,7 @@ pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
 #[doc(inline)]
 pub use seen_set::SeenSet;
 #[doc(inline)]
-pub use sieve::{Counters, Drain, Refused, RefusedBy, Sieve, Tally};
+pub use sieve::{Counters, Refused, RefusedBy, Sieve, Tally};
 #[doc(inline)]
 pub use sizing::{ConfigError, Layout, Sizing};
 #[doc(inline)]

@@ -315,32 +315,14 @@ impl<F: Filter, Q: Fifo> Sieve<F, Q> {
         self.queue.pop()
     }
 
-    /// Returns an iterator that removes the items from the queue, the oldest first.
-    pub fn drain(&mut self) -> Drain<'_, Q> {
-        Drain { queue: &mut self.queue }
+    /// Returns an iterator that removes the items from the queue, the oldest first. Items that it does not return stay there.
+    pub fn drain(&mut self) -> impl Iterator<Item = Q::Item> {
+        std::iter::from_fn(|| self.queue.pop())
     }
 }
 
 impl<T: AsRef<[u8]>, F: Filter, Q: Accepts<T>> Extend<T> for Sieve<F, Q> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         self.push_all(items);
-    }
-}
-
-/// The iterator of [`Sieve::drain`]. Items that it does not return stay in the queue.
-#[derive(Debug)]
-pub struct Drain<'a, Q> {
-    queue: &'a mut Q,
-}
-
-impl<Q: Fifo> Iterator for Drain<'_, Q> {
-    type Item = Q::Item;
-
-    fn next(&mut self) -> Option<Q::Item> {
-        self.queue.pop()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.queue.len(), Some(self.queue.len()))
     }
 }

@@ -12,7 +12,8 @@ use url::{Position, Url};
 
 use super::{BodyExtent, FetchError, Response, TruncationReason};
 
-/// What went over the wire, but for the body: that is [`Response::received_body`](super::Response::received_body).
+/// What went over the wire, but for the body: that is [`encoded_body`](Self::encoded_body), or the
+/// [`body`](super::Response::body) of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The version that the server answered with.

@@ -50,13 +50,7 @@ pub(super) enum Kind {
 
 /// What is known of one URL, from all elements that link to it.
 struct LinkInfo {
-    url: Url,
-    /// The kind of the first element.
-    source: LinkSource,
-    /// Whether all elements have `nofollow`.
-    nofollow: bool,
-    /// Whether an element loads it.
-    embedded: bool,
+    link: FoundLink,
     /// The key of its first occurrence in the cache of seen links; `NONE` if it cannot be cached.
     link_key: LinkKey,
 }
@@ -130,16 +124,8 @@ impl<'a> Collector<'a> {
 
     /// Returns everything collected, for a collector without a cache.
     pub(super) fn into_extracted(self) -> Extracted {
-        let links = self.links.into_values();
         Extracted {
-            links: links
-                .map(|info| FoundLink {
-                    url: info.url,
-                    source: info.source,
-                    nofollow: info.nofollow,
-                    embedded: info.embedded,
-                })
-                .collect(),
+            links: self.links.into_values().map(|info| info.link).collect(),
             ..self.extracted
         }
     }
@@ -174,7 +160,7 @@ impl<'a> Collector<'a> {
         self.base_used = true;
         if let Some(info) = self.links.get_mut(&target) {
             // It is in `links` with another spelling.
-            info.nofollow = false;
+            info.link.nofollow = false;
         } else if !self.known.contains(&target) {
             if self.is_full() {
                 self.extracted.dropped += 1;
@@ -339,16 +325,19 @@ impl<'a> Collector<'a> {
         let length = url.as_str().len();
         match self.links.entry(hash) {
             Entry::Occupied(mut info) => {
-                info.get_mut().nofollow &= nofollow;
-                info.get_mut().embedded |= source.is_asset();
+                info.get_mut().link.nofollow &= nofollow;
+                info.get_mut().link.embedded |= source.is_asset();
             }
             Entry::Vacant(new) if !is_full && self.bytes_left >= length => {
                 self.bytes_left -= length;
-                new.insert(LinkInfo {
+                let link = FoundLink {
                     url,
                     source,
                     nofollow,
                     embedded: source.is_asset(),
+                };
+                new.insert(LinkInfo {
+                    link,
                     link_key: spelling.map_or(LinkKey::NONE, |spelling| LinkKey { spelling, target: hash }),
                 });
             }
@@ -404,14 +393,8 @@ fn is_nofollow(element: &Attributes<'_>) -> bool {
 
 /// Collapses the white space of a title; `None` if nothing is left.
 fn collapsed(text: &str) -> Option<String> {
-    let mut kept = String::new();
-    for (index, word) in text.split_ascii_whitespace().take(TITLE_CHARS).enumerate() {
-        if index > 0 {
-            kept.push(' ');
-        }
-        kept.push_str(word);
-    }
-    let kept: String = kept.chars().take(TITLE_CHARS).collect();
+    let words: Vec<_> = text.split_ascii_whitespace().take(TITLE_CHARS).collect();
+    let kept: String = words.join(" ").chars().take(TITLE_CHARS).collect();
     // The cut may leave a space at the end. White space beyond ASCII belongs to the title.
     (!kept.is_empty()).then(|| kept.trim_end_matches(' ').to_owned())
 }
