@@ -132,7 +132,8 @@ fn gunzip_at_once(stream: &[u8], cap: usize) -> Option<Vec<u8>> {
     if has_checksum || length > cap.min(MOST_AT_ONCE) {
         return None;
     }
-    let mut body = vec![0; length];
+    // Zeros would come from memory that the system has yet to map, page by page: that takes longer than filling it.
+    let mut body = vec![b' '; length];
     let written = DECOMPRESSOR.with_borrow_mut(|gunzip| gunzip.gzip_decompress(stream, &mut body));
     written.is_ok_and(|written| written == length).then_some(body)
 }

@@ -6,7 +6,7 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 /// The servers whose sessions are kept for resumption (RFC 8446, section 2.2), at most. A server has some kilobytes, with its certificates.
@@ -24,27 +24,22 @@ const SESSIONS_PER_SERVER: u64 = 8;
 pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-    let system = if trusts_all {
-        Ok(Arc::new(Unchecked { provider }) as Arc<dyn ServerCertVerifier>)
+    let verifier: Arc<dyn ServerCertVerifier> = if trusts_all {
+        Arc::new(Unchecked { provider })
     } else {
-        system_verifier(provider)
-    };
-    let mut config = match system {
-        Ok(verifier) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth(),
-        Err(why) if needed_now => return Err(why),
-        Err(why) => {
-            log::warn!(
-                target: "crawler::fetch",
-                "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in SSL_CERT_FILE"
-            );
-            builder
-                .with_root_certificates(RootCertStore::empty())
-                .with_no_client_auth()
+        let system = System {
+            provider,
+            verifier: OnceLock::new(),
+        };
+        if needed_now {
+            system.verifier()?;
         }
+        Arc::new(system)
     };
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
     let servers = max_memory.map_or(MOST_SERVERS, |bytes| MOST_SERVERS.min(bytes / MEMORY_PER_SERVER));
     let sessions = usize::try_from(servers * SESSIONS_PER_SERVER).unwrap_or(usize::MAX);
     config.resumption = Resumption::in_memory_sessions(sessions);
@@ -52,14 +47,63 @@ pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>
     Ok(config)
 }
 
-/// Returns the verifier of the system. Where its certificates are files, they are read once.
-fn system_verifier(provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-    static VERIFIER: OnceLock<Arc<Verifier>> = OnceLock::new();
-    if let Some(verifier) = VERIFIER.get() {
-        return Ok(Arc::clone(verifier) as _);
+/// Trusts whom the system trusts. Its certificates are read once, when the first server shows its own: where they are files, that takes
+/// longer than a hundred pages over http.
+#[derive(Debug)]
+struct System {
+    provider: Arc<CryptoProvider>,
+    verifier: OnceLock<Result<Verifier, Error>>,
+}
+
+impl System {
+    fn verifier(&self) -> Result<&Verifier, Error> {
+        let read = || {
+            Verifier::new(Arc::clone(&self.provider)).inspect_err(|why| {
+                log::warn!(
+                    target: "crawler::fetch",
+                    "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in \
+                     SSL_CERT_FILE"
+                );
+            })
+        };
+        self.verifier.get_or_init(read).as_ref().map_err(Error::clone)
     }
-    let verifier = Arc::new(Verifier::new(provider)?);
-    Ok(Arc::clone(VERIFIER.get_or_init(|| verifier)) as _)
+}
+
+impl ServerCertVerifier for System {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verifier()?
+            .verify_server_cert(certificate, intermediates, server, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier()?.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier()?.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// Accepts everything, certificates that cannot be parsed included: such are the ones of old devices.

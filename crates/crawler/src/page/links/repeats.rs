@@ -5,6 +5,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Minimum and maximum number of slots, both powers of two.
 const SLOTS: std::ops::RangeInclusive<usize> = 64..=4096;
 
+/// An empty slot. With zeros, an allocator may hand out memory that the system has yet to map, which takes longer than filling it.
+const EMPTY: u64 = u64::MAX;
+
 /// Bytes of a page per slot. Even on pages full of links, two links are further apart.
 const BYTES_PER_SLOT: usize = 64;
 
@@ -21,7 +24,7 @@ impl RepeatedLinks {
     pub(super) fn new(length: usize) -> Self {
         let slots = (length / BYTES_PER_SLOT).next_power_of_two();
         Self {
-            slots: vec![0; slots.clamp(*SLOTS.start(), *SLOTS.end())],
+            slots: vec![EMPTY; slots.clamp(*SLOTS.start(), *SLOTS.end())],
         }
     }
 
@@ -44,7 +47,6 @@ impl RepeatedLinks {
 
     /// Returns a fast hash of a text and its kind.
     pub(super) fn hash(text: &str, kind: u64) -> u64 {
-        // Zero is an empty slot.
-        xxh3_64_with_seed(text.as_bytes(), kind).max(1)
+        xxh3_64_with_seed(text.as_bytes(), kind).min(EMPTY - 1)
     }
 }
