@@ -37,7 +37,9 @@ const DENSE_WORDS: usize = 256;
 
 /// After them, one sentence in this number counts, with this weight. Its first letters decide.
 const SENTENCES_PER_SAMPLE: u64 = 4;
-const DECIDING_BYTES: usize = 8;
+const DECIDING_BYTES: usize = 6;
+/// Shorter pieces of text between tags are not split.
+const SPLIT_BYTES: usize = 64;
 
 /// Minimum length in bytes of an identifier, which has both letters and digits, and the hash of all of them.
 const IDENTIFIER_BYTES: usize = 16;
@@ -151,21 +153,21 @@ impl TextHash {
     }
 }
 
-/// Splits text behind each full stop before white space.
+/// Splits long text behind each full stop before white space.
 fn sentences(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_end = |stop: &usize| text.get(stop + 1).is_some_and(u8::is_ascii_whitespace);
-    let ends = memchr_iter(b'.', text).filter(is_end).chain([text.len()]);
+    let split = if text.len() < SPLIT_BYTES { &[] } else { text };
+    let ends = memchr_iter(b'.', split).filter(is_end).chain([text.len()]);
     ends.scan(0, |start, end| text.get(std::mem::replace(start, end)..end))
 }
 
 /// Returns whether a sentence counts, behind the first words of a text. What follows a digit does not matter.
 fn is_in_sample(sentence: &[u8]) -> bool {
-    let folded = sentence.iter().map(|byte| FOLDED[usize::from(*byte)]);
-    let start = folded
-        .skip_while(|byte| matches!(*byte, 0 | NUMBER))
-        .take(DECIDING_BYTES)
-        .take_while(|byte| *byte != NUMBER);
-    mix(start.fold(0, |start, byte| start << 8 | u64::from(byte))) % SENTENCES_PER_SAMPLE == 1
+    let fold = |byte: &u8| FOLDED[usize::from(*byte)];
+    let first = sentence.iter().position(|byte| !matches!(fold(byte), 0 | NUMBER));
+    let start = sentence.iter().skip(first.unwrap_or(sentence.len())).take(DECIDING_BYTES).map(fold);
+    let letters = start.take_while(|byte| *byte != NUMBER);
+    mix(letters.fold(0, |letters, byte| letters << 8 | u64::from(byte))) % SENTENCES_PER_SAMPLE == 1
 }
 
 /// Returns the hash of the word that begins here, and its length.
