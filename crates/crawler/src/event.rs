@@ -10,6 +10,8 @@
 //! | [`Event::Body`] | [`CrawlOptions::keep_bodies`](crate::CrawlOptions::keep_bodies) |
 //! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
+mod capture;
+
 use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use std::time::Duration;
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
 
-use crate::fetch::Capture;
+pub use capture::Capture;
+
 use crate::fetch::{BodyExtent, TruncationReason};
 use crate::page::link_graph::LinkRecord;
 use crate::page::select::Selected;

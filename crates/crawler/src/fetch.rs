@@ -32,7 +32,7 @@ pub use client::HttpFetcher;
 pub use connections::ClientError;
 pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
-pub use exchange::{Capture, Exchange, Header, HttpVersion};
+pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub use options::{

@@ -100,11 +100,11 @@ pub use crawl::{Crawl, CrawlBuilder};
 pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
-pub use event::{Event, Observer, PageBody, PageRecord, Progress, SitemapEnd, SitemapRecord};
+pub use event::{Capture, Event, Observer, PageBody, PageRecord, Progress, SitemapEnd, SitemapRecord};
 #[doc(inline)]
 pub use fetch::{
-    AddressGuard, BodyExtent, Capture, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions,
-    HttpOptionsError, Request, ResourceKind, Response, TruncationReason,
+    AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, HttpOptionsError,
+    Request, ResourceKind, Response, TruncationReason,
 };
 pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;

@@ -18,8 +18,8 @@ fn crawl(seed: &str, certificates: &str) -> Output {
     command.output().unwrap()
 }
 
-#[test]
-fn a_site_is_crawled_whose_certificate_the_system_trusts() {
+/// Starts a site with a certificate, and returns its URL.
+fn secure_site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let seed = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
     thread::spawn(move || {
@@ -32,6 +32,12 @@ fn a_site_is_crawled_whose_certificate_the_system_trusts() {
             }
         }
     });
+    seed
+}
+
+#[test]
+fn a_site_is_crawled_whose_certificate_the_system_trusts() {
+    let seed = secure_site();
     let output = crawl(&seed, AUTHORITY);
     let lines = String::from_utf8_lossy(&output.stdout);
     assert!(lines.contains(&format!("{{\"url\":\"{seed}\"")), "{output:?}");
@@ -42,13 +48,22 @@ fn a_site_is_crawled_whose_certificate_the_system_trusts() {
 }
 
 #[test]
-fn a_crawl_without_https_does_without_certificates() {
+fn a_crawl_without_https_reads_no_certificates_and_one_that_comes_to_https_says_what_is_missing() {
     let seed = server_of(|_| answer("200 OK", "<p>plain"));
     let output = crawl(&seed, "/dev/null");
     let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !log.contains("certificate"), "{log}");
+    let secure = secure_site();
+    let seed = server_of(move |_| {
+        answer("301 Moved Permanently", "").replacen("\r\n", &format!("\r\nLocation: {secure}\r\n"), 1)
+    });
+    let output = crawl(
+        &format!("{seed} --allow-private-addresses --set max-first-downtime=0.1"),
+        "/dev/null",
+    );
+    let log = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && log.contains("no https page can be fetched"),
+        log.contains("no https page can be fetched") && log.contains("ca-certificates"),
         "{log}"
     );
-    assert!(!log.contains("ERROR"), "{log}");
 }

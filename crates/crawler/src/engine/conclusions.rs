@@ -14,8 +14,9 @@ use frontier::{Answer, Entry, Failure, FailureKind, Lease, NotFetched, Outcome, 
 
 use crate::config::CrawlConfig;
 use crate::engine::fetch_task::Fetched;
+use crate::event::Capture;
 use crate::event::SitemapRecord;
-use crate::fetch::{Capture, FetchError, Response};
+use crate::fetch::{FetchError, Response};
 
 pub(crate) use pages::PageReport;
 

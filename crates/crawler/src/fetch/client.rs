@@ -17,7 +17,7 @@ use url::{Host, Url};
 use super::address_cache::CachedResolver;
 use super::body;
 use super::connections::{ClientError, Connections, Settings};
-use super::cookies::{Jars, SavedJar};
+use super::cookies::{Jars, SavedJars};
 use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, none_is_left, order};
 use super::headers::{self, is_css, is_html};
 use super::options::{HttpOptions, HttpOptionsError};
@@ -42,11 +42,11 @@ struct Kept {
     version: u32,
     #[serde(flatten)]
     guard: SavedGuard,
-    jars: Vec<SavedJar>,
+    jars: SavedJars,
 }
 
 /// The version of its format.
-const KEPT_VERSION: u32 = 2;
+const KEPT_VERSION: u32 = 3;
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -339,7 +339,11 @@ mod tests {
             ..CrawlOptions::default()
         };
         let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &HttpOptions::default()).unwrap();
-        let text = |version: u32| format!(r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":[]}}"#);
+        let text = |version: u32| {
+            format!(
+                r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":{{"by_origin":[],"file":null}}}}"#
+            )
+        };
         fetcher.restore(text(KEPT_VERSION).as_bytes()).unwrap();
         assert_eq!(fetcher.guard.save().first_looks.get("a.example"), Some(&true));
         for other in [KEPT_VERSION - 1, KEPT_VERSION + 1] {

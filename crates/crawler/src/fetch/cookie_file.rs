@@ -24,19 +24,16 @@ const HTTP_ONLY: &str = "#HttpOnly_";
 /// with the origin that set it. A clone is cheap.
 #[derive(Clone, Default)]
 pub struct CookieFile {
-    /// By host. Those that have expired are there, too, so that time does not change their hash.
-    cookies: Arc<HashMap<String, Vec<FileCookie>>>,
-    /// How many have not expired.
-    valid: usize,
+    by_host: Arc<HashMap<String, Vec<FileCookie>>>,
+    /// The hash of its text.
+    hash: Option<u64>,
 }
 
 /// One line.
 struct FileCookie {
     subdomains: bool,
-    /// As a server would set it; `None` if it has expired.
-    set_cookie: Option<String>,
-    /// The hash of its line.
-    hash: u64,
+    /// As a server would set it.
+    set_cookie: String,
 }
 
 /// Why a file of cookies cannot be used. Cookies are secrets, so no message has a value.
@@ -85,8 +82,7 @@ impl CookieFile {
     pub fn parse(text: &str, path: &str) -> Result<Self, CookieFileError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let mut cookies: HashMap<String, Vec<FileCookie>> = HashMap::new();
-        let mut valid = 0;
+        let mut by_host: HashMap<String, Vec<FileCookie>> = HashMap::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let line = line.strip_prefix(HTTP_ONLY).unwrap_or(line);
             if line.trim().is_empty() || line.starts_with('#') {
@@ -97,51 +93,43 @@ impl CookieFile {
                 line: index + 1,
                 what,
             });
-            let (host, cookie) = read?;
-            valid += usize::from(cookie.set_cookie.is_some());
-            cookies.entry(host).or_default().push(cookie);
+            if let Some((host, cookie)) = read? {
+                by_host.entry(host).or_default().push(cookie);
+            }
         }
         Ok(Self {
-            cookies: Arc::new(cookies),
-            valid,
+            by_host: Arc::new(by_host),
+            hash: Some(SipHasher13::new().hash(text.as_bytes())),
         })
     }
 
     /// Returns how many cookies it has; expired ones do not count.
     pub fn len(&self) -> usize {
-        self.valid
+        self.by_host.values().map(Vec::len).sum()
     }
 
     /// Says whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.valid == 0
+        self.by_host.is_empty()
+    }
+
+    /// Returns a hash of the text; `None` without a file. Later versions of this program must return the same, because it is stored.
+    pub(super) fn hash(&self) -> Option<u64> {
+        self.hash
     }
 
     /// Returns the `Set-Cookie` values of the cookies for a host, whatever their paths. Costs a look-up per label of its name.
     pub(super) fn set_cookies<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f str> {
-        self.of_host(url).filter_map(|cookie| cookie.set_cookie.as_deref())
-    }
-
-    /// Returns a hash of the cookies for a host, whatever their order and the time; `None` if there are none. Later versions of this
-    /// program must return the same, because it is stored.
-    pub(super) fn hash_for_host(&self, url: &Url) -> Option<u64> {
-        let mut hashes: Vec<u64> = self.of_host(url).map(|cookie| cookie.hash).collect();
-        hashes.sort_unstable();
-        let bytes: Vec<u8> = hashes.into_iter().flat_map(u64::to_le_bytes).collect();
-        (!bytes.is_empty()).then(|| SipHasher13::new().hash(&bytes))
-    }
-
-    fn of_host<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f FileCookie> {
         let host = url.host_str().unwrap_or_default();
-        let labels = if matches!(url.host(), Some(Host::Domain(_))) {
-            host
-        } else {
-            ""
+        let labels = match url.host() {
+            Some(Host::Domain(name)) => name,
+            _ => "",
         };
         let parents = labels.match_indices('.').map(|(at, _)| &host[at + 1..]);
-        let own = self.cookies.get(host).into_iter().flatten();
-        let inherited = parents.filter_map(|parent| self.cookies.get(parent)).flatten();
-        own.chain(inherited.filter(|cookie| cookie.subdomains))
+        let own = self.by_host.get(host).into_iter().flatten();
+        let inherited = parents.filter_map(|parent| self.by_host.get(parent)).flatten();
+        let all = own.chain(inherited.filter(|cookie| cookie.subdomains));
+        all.map(|cookie| cookie.set_cookie.as_str())
     }
 }
 
@@ -151,8 +139,8 @@ impl fmt::Debug for CookieFile {
     }
 }
 
-/// Reads a line: the host, and the cookie.
-fn read_line(line: &str, now: i64) -> Result<(String, FileCookie), &'static str> {
+/// Reads a line: the host, and the cookie; `None` if it has expired.
+fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'static str> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [host, subdomains, path, secure, expires, name, value] = match fields[..] {
         [a, b, c, d, e, f, g] => [a, b, c, d, e, f, g],
@@ -190,12 +178,8 @@ fn read_line(line: &str, now: i64) -> Result<(String, FileCookie), &'static str>
         set_cookie += &format!("; Max-Age={}", expires - now);
     }
     let has_expired = expires > 0 && expires <= now;
-    let cookie = FileCookie {
-        subdomains,
-        set_cookie: (!has_expired).then_some(set_cookie),
-        hash: SipHasher13::new().hash(line.as_bytes()),
-    };
-    Ok((host.to_string(), cookie))
+    let cookie = FileCookie { subdomains, set_cookie };
+    Ok((!has_expired).then(|| (host.to_string(), cookie)))
 }
 
 #[cfg(test)]
@@ -229,24 +213,6 @@ mod tests {
         for other in ["http://badexample.com/", "http://com/", "http://1.127.0.0.1.example/"] {
             assert!(of_host(&file, other).is_empty(), "{other}");
         }
-    }
-
-    #[test]
-    fn the_hash_for_a_host_follows_from_its_cookies_alone() {
-        let hash = |lines: &[&str], url: &str| {
-            let file = CookieFile::parse(&lines.join("\n"), "c.txt").unwrap();
-            file.hash_for_host(&Url::parse(url).unwrap())
-        };
-        let a = "a.example\tFALSE\t/\tFALSE\t0\ta\t1";
-        let expired = "a.example\tFALSE\t/\tFALSE\t1\texpired\t1";
-        let other = "b.example\tFALSE\t/\tFALSE\t0\tb\t1";
-        let both = hash(&[a, expired], "http://a.example/");
-        assert_eq!(hash(&["# new", other, expired, a], "http://a.example:81/x"), both);
-        assert_ne!(hash(&[a], "http://a.example/"), both);
-        assert_ne!(hash(&[&a.replace("\t1", "\t2"), expired], "http://a.example/"), both);
-        assert_eq!(hash(&[a, expired], "http://b.example/"), None);
-        // It is stored, so it must not change.
-        assert_eq!(hash(&[a], "http://a.example/"), Some(16_223_040_354_422_000_972));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const MAX_JARS: usize = 2000;
 /// All jars of a crawl.
 #[derive(Debug, Default)]
 pub(super) struct Jars {
-    by_origin: Mutex<HashMap<Origin, Jar>>,
+    held: Mutex<Held>,
     /// What each jar starts from.
     file: CookieFile,
     /// Whether this run neither sends nor sets any.
@@ -38,27 +38,30 @@ pub(super) struct Jars {
     is_changed: AtomicBool,
 }
 
-/// The cookies of one origin.
+/// The cookies of a run.
 #[derive(Debug, Default)]
-struct Jar {
-    cookies: CookieStore,
-    /// The hash of those cookies of a file that were set last.
-    from_file: Option<u64>,
+struct Held {
+    by_origin: HashMap<Origin, CookieStore>,
+    /// The hash of the last file.
+    file: Option<u64>,
 }
 
-/// The cookies of one origin, for a later run.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SavedJar {
-    origin: Origin,
-    cookies: Vec<Cookie<'static>>,
-    #[serde(default)]
-    from_file: Option<u64>,
+/// The cookies of a run, for a later one.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct SavedJars {
+    by_origin: Vec<(Origin, Vec<Cookie<'static>>)>,
+    file: Option<u64>,
 }
 
 impl Jars {
     /// Makes jars that start from the cookies of a file. Those are the user's, so the limits drop none of them.
     pub(super) fn starting_from(file: CookieFile) -> Self {
+        let held = Held {
+            file: file.hash(),
+            ..Held::default()
+        };
         Self {
+            held: Mutex::new(held),
             file,
             ..Self::default()
         }
@@ -78,33 +81,25 @@ impl Jars {
             return None;
         }
         let origin = Origin::of(url)?;
-        if let Some(jar) = self.lock().get(&origin) {
-            return header_of(&jar.cookies, url);
+        if let Some(jar) = self.lock().by_origin.get(&origin) {
+            return header_of(jar, url);
         }
         // A jar is kept once its origin sets a cookie.
-        (!self.file.is_empty()).then(|| header_of(&self.first_jar(url).cookies, url))?
+        (!self.file.is_empty()).then(|| header_of(&self.first_jar(url), url))?
     }
 
     /// Makes the jar of an origin that has set no cookie yet.
-    fn first_jar(&self, url: &Url) -> Jar {
-        let mut jar = Jar::default();
+    fn first_jar(&self, url: &Url) -> CookieStore {
+        let mut jar = CookieStore::default();
         self.set_those_of_file(&mut jar, url);
         jar
     }
 
-    /// Sets the cookies of the file, unless they are those that were set last: the site may have replaced them since. Returns whether it
-    /// did.
-    fn set_those_of_file(&self, jar: &mut Jar, url: &Url) -> bool {
-        let from_file = self.file.hash_for_host(url);
-        if from_file.is_none() || from_file == jar.from_file {
-            return false;
-        }
+    fn set_those_of_file(&self, jar: &mut CookieStore, url: &Url) {
         for set_cookie in self.file.set_cookies(url) {
             // One that cannot be set, such as for a path that is no path, is left out.
-            let _ = jar.cookies.parse(set_cookie, url);
+            let _ = jar.parse(set_cookie, url);
         }
-        jar.from_file = from_file;
-        true
     }
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
@@ -121,7 +116,7 @@ impl Jars {
         let (Some(origin), false) = (Origin::of(url), cookies.is_empty()) else {
             return dropped;
         };
-        let mut jars = self.lock();
+        let jars = &mut self.lock().by_origin;
         // What only deletes cookies takes no jar.
         if !jars.contains_key(&origin) && cookies.iter().all(|cookie| cookie.is_expired()) {
             return dropped;
@@ -129,7 +124,7 @@ impl Jars {
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
             return dropped + cookies.iter().filter(|cookie| !cookie.is_expired()).count();
         }
-        let jar = &mut jars.entry(origin).or_insert_with(|| self.first_jar(url)).cookies;
+        let jar = jars.entry(origin).or_insert_with(|| self.first_jar(url));
         for cookie in cookies {
             if cookie.is_expired() || has_room(jar, &cookie) {
                 let _ = jar.insert(cookie, url);
@@ -149,33 +144,34 @@ impl Jars {
     }
 
     /// Returns all cookies, for a later run.
-    pub(super) fn save(&self) -> Vec<SavedJar> {
-        let saved = |(origin, jar): (&Origin, &Jar)| SavedJar {
-            origin: origin.clone(),
-            cookies: jar.cookies.iter_any().cloned().collect(),
-            from_file: jar.from_file,
-        };
-        self.lock().iter().map(saved).collect()
-    }
-
-    /// Takes the cookies of an earlier run. Those of a file that is new, or has other cookies for an origin, win over them.
-    pub(super) fn restore(&self, saved: Vec<SavedJar>) {
-        let mut jars = self.lock();
-        for saved in saved.into_iter().take(MAX_JARS) {
-            let mut jar = Jar {
-                cookies: store_of(saved.cookies.into_iter()),
-                from_file: saved.from_file,
-            };
-            if self.set_those_of_file(&mut jar, &saved.origin.robots_url()) {
-                self.is_changed.store(true, Ordering::Relaxed);
-            }
-            jars.insert(saved.origin, jar);
+    pub(super) fn save(&self) -> SavedJars {
+        let held = self.lock();
+        let saved = |(origin, jar): (&Origin, &CookieStore)| (origin.clone(), jar.iter_any().cloned().collect());
+        SavedJars {
+            by_origin: held.by_origin.iter().map(saved).collect(),
+            file: held.file,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Jar>> {
+    /// Takes the cookies of an earlier run. Those of a file that is new, or has changed, win over them; with the same file as before the site
+    /// may have replaced them since.
+    pub(super) fn restore(&self, saved: SavedJars) {
+        let mut held = self.lock();
+        let is_new = self.file.hash().is_some_and(|hash| saved.file != Some(hash));
+        held.file = self.file.hash().or(saved.file);
+        for (origin, cookies) in saved.by_origin.into_iter().take(MAX_JARS) {
+            let mut jar = store_of(cookies.into_iter());
+            if is_new {
+                self.set_those_of_file(&mut jar, &origin.robots_url());
+            }
+            held.by_origin.insert(origin, jar);
+        }
+        self.is_changed.fetch_or(is_new, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
         // A jar is whole after every call, so that a poisoned lock is as good as any.
-        self.by_origin.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -327,8 +323,8 @@ mod tests {
 
     /// How many cookies a jar holds, and the bytes of their names and values.
     fn held(jars: &Jars, at: &str) -> (usize, usize) {
-        let jars = jars.lock();
-        let jar = &jars[&Origin::of(&url(at)).unwrap()].cookies;
+        let held = jars.lock();
+        let jar = &held.by_origin[&Origin::of(&url(at)).unwrap()];
         (jar.iter_any().count(), jar.iter_any().map(bytes_of).sum())
     }
 

@@ -2,15 +2,10 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use frontier::Time;
 use reqwest::Version;
 use reqwest::header::{HOST, HeaderMap, HeaderValue};
 use url::{Position, Url};
-
-use super::{BodyExtent, FetchError, Response, TruncationReason};
 
 /// What went over the wire, but for the body: that is [`encoded_body`](Self::encoded_body), or the
 /// [`body`](super::Response::body) of the answer.
@@ -94,50 +89,4 @@ fn listed(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderValue, Header)> {
     headers
         .iter()
         .map(|(name, value)| (value, (name.as_str().to_owned(), value.as_bytes().to_vec())))
-}
-
-/// One request and its answer, as they were sent.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Capture {
-    /// The URL of the request, absolute and without fragment.
-    pub url: String,
-    /// When the request started, to the millisecond.
-    pub started: SystemTime,
-    /// Request and answer but for the body.
-    pub exchange: Exchange,
-    /// The body as it was received: without transfer codings, with content codings.
-    pub body: Vec<u8>,
-    /// How much of the body was read.
-    pub extent: BodyExtent,
-    /// Why the body is truncated.
-    pub truncation: Option<TruncationReason>,
-}
-
-impl Capture {
-    /// Makes a capture of a complete body, for tests of observers.
-    pub fn new(url: impl Into<String>, started: SystemTime, exchange: Exchange, body: Vec<u8>) -> Self {
-        Self {
-            url: url.into(),
-            started,
-            exchange,
-            body,
-            extent: BodyExtent::Complete,
-            truncation: None,
-        }
-    }
-
-    /// Makes the capture of an answer; `None` if there was no answer, or if it has no exchange.
-    pub(crate) fn from_result(url: &str, started: Time, result: Result<Response, FetchError>) -> Option<Arc<Self>> {
-        let answer = result.ok()?;
-        let mut exchange = *answer.exchange?;
-        Some(Arc::new(Self {
-            url: url.to_owned(),
-            started: UNIX_EPOCH + Duration::from_millis(started.as_millis()),
-            body: exchange.encoded_body.take().unwrap_or(answer.body),
-            exchange,
-            extent: answer.extent,
-            truncation: answer.truncation,
-        }))
-    }
 }

@@ -34,8 +34,8 @@ use uuid::Uuid;
 use self::file::Series;
 use self::payloads::{Original, Payloads};
 use self::record::{Info, Record, id_of_file};
+use crate::event::Capture;
 use crate::event::{Event, Observer};
-use crate::fetch::Capture;
 use crate::saved_output::SavedOutput;
 
 /// The maximum number of captures that wait for the writer, each with its body. At this number the crawl waits for the writer.

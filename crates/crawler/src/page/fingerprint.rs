@@ -165,7 +165,11 @@ fn sentences(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_in_sample(sentence: &[u8]) -> bool {
     let fold = |byte: &u8| FOLDED[usize::from(*byte)];
     let first = sentence.iter().position(|byte| !matches!(fold(byte), 0 | NUMBER));
-    let start = sentence.iter().skip(first.unwrap_or(sentence.len())).take(DECIDING_BYTES).map(fold);
+    let start = sentence
+        .iter()
+        .skip(first.unwrap_or(sentence.len()))
+        .take(DECIDING_BYTES)
+        .map(fold);
     let letters = start.take_while(|byte| *byte != NUMBER);
     mix(letters.fold(0, |letters, byte| letters << 8 | u64::from(byte))) % SENTENCES_PER_SAMPLE == 1
 }

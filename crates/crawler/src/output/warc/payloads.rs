@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 
+use crate::event::Capture;
 use crate::fetch::BodyExtent;
-use crate::fetch::Capture;
 
 /// The maximum memory for remembered payloads, in bytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::ArchiveOptions;
 use super::payloads::Original;
-use crate::fetch::Capture;
+use crate::event::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
 use crate::page::fingerprint::content_hash;
 use crate::timestamp::rfc3339_of;
