@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use crate::program::{command, crawler, folder, lines};
 use crate::servers::site_of;
+use crate::system_start::start_system_anew;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -278,29 +279,6 @@ fn after_a_start_of_the_system(is_output_lost: bool) -> Output {
         fs::remove_file(&pages).unwrap();
     }
     crawler(&format!("{arguments} --max-time 0"))
-}
-
-/// Lets the last sync be one of another start of the system.
-fn start_system_anew(state: &Path) {
-    let database = rusqlite::Connection::open(state.join("frontier.sqlite")).unwrap();
-    let row = "SELECT seal, value FROM meta WHERE key = 3";
-    let (old, mut value): (i64, Vec<u8>) = database
-        .query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let at = value.len() - start.trim().len();
-    assert!(value.ends_with(start.trim().as_bytes()));
-    value[at..].fill(b'x');
-    let place = [&[0], &3_u64.to_le_bytes()[..]].concat();
-    let seal = xxhash_rust::xxh3::xxh3_64(&[place, value.clone()].concat()).cast_signed();
-    let change = "UPDATE meta SET seal = ?1, value = ?2 WHERE key = 3";
-    database.execute(change, (seal, value)).unwrap();
-    let seals: i64 = database
-        .query_row("SELECT seals FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
-        .unwrap();
-    let seals = seals.wrapping_sub(old).wrapping_add(seal);
-    let change = "UPDATE spaces SET seals = ?1 WHERE space = 'meta'";
-    assert_eq!(database.execute(change, [seals]).unwrap(), 1);
 }
 
 /// Runs the demo, requests a status line, and stops it.

@@ -27,4 +27,6 @@ mod source_tree;
 mod state;
 mod state_commands;
 mod state_outputs;
+#[path = "../../../crawler/tests/it/system_start.rs"]
+mod system_start;
 mod trust;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::scripted::everywhere;
 use crawler::fetch::address_guard::is_public;
-use crawler::{Crawl, CrawlOptions, Event, HttpOptions, Summary};
-use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
+use crawler::{Crawl, Event, HttpOptions, Summary};
+use frontier::NotFetched;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -159,19 +160,8 @@ fn html(body: &str) -> String {
 
 /// Crawls all that can be reached from a seed over real sockets; returns what was fetched, too, and what was refused why.
 async fn crawl(seed: &str) -> (Summary, Vec<String>, Vec<(String, NotFetched)>) {
-    let options = CrawlOptions {
-        seeds: vec![seed.to_owned()],
-        concurrency: NonZeroUsize::new(8).unwrap(),
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    };
+    let mut options = everywhere(seed);
+    options.concurrency = NonZeroUsize::new(8).unwrap();
     let (pages, refused) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let (seen, turned_away) = (Arc::clone(&pages), Arc::clone(&refused));
     let http = HttpOptions {

@@ -5,26 +5,17 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::hostile::server::{Script, Server, html, page};
+use crate::hostile::server::{Script, Server, crawl_over_http, html, page};
 use crate::hostile::tls::{start_counting, start_self_signed, start_without_alerts};
+use crate::scripted::everywhere;
 use crawler::fetch::CookieFile;
-use crawler::{Crawl, CrawlOptions, HttpOptions, Summary, TruncationReason};
-use frontier::{FailureKind, FrontierConfig, Reach, ScopeConfig};
+use crawler::{CrawlOptions, HttpOptions, Summary, TruncationReason};
+use frontier::FailureKind;
 
 fn options(seed: String) -> CrawlOptions {
-    CrawlOptions {
-        seeds: vec![seed],
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            ask_robots: false,
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    }
+    let mut options = everywhere(&seed);
+    options.frontier.ask_robots = false;
+    options
 }
 
 async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
@@ -32,14 +23,7 @@ async fn crawl(options: CrawlOptions, http: HttpOptions) -> Summary {
         allow_private_addresses: true,
         ..http
     };
-    Crawl::builder(options)
-        .unwrap()
-        .http(http)
-        .build()
-        .unwrap()
-        .run()
-        .await
-        .unwrap()
+    crawl_over_http(options, http).await
 }
 
 fn accepting_any_certificate() -> HttpOptions {

@@ -8,7 +8,7 @@ use crate::scripted::{self, Reply, Scripted, refused};
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
 use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
-use frontier::{FailureKind, FrontierConfig, Reach, Refusal, ScopeConfig};
+use frontier::{FailureKind, Refusal};
 use serde_json::Value;
 use sieve::OnSaturation;
 
@@ -23,19 +23,9 @@ fn status(code: u16) -> Reply {
 const SEED: &str = "http://a.example/";
 
 fn options() -> CrawlOptions {
-    CrawlOptions {
-        seeds: vec![SEED.to_owned()],
-        frontier: FrontierConfig {
-            exact: true,
-            delay: Duration::from_millis(10),
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    }
+    let mut options = scripted::everywhere(SEED);
+    options.frontier.delay = Duration::from_millis(10);
+    options
 }
 
 /// Crawls, and returns the summary with the lines of the refused report.

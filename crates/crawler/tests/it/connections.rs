@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlOptions, HttpOptions};
+use crate::hostile::server::crawl_over_http;
+use crawler::{CrawlOptions, HttpOptions};
 use frontier::FrontierConfig;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -86,8 +87,7 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
         max_idle_connections: NonZeroUsize::new(64).unwrap(),
         ..HttpOptions::default()
     };
-    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
-    let summary = crawl.run().await.unwrap();
+    let summary = crawl_over_http(options, http).await;
     assert_eq!(summary.report.pages.done, HOSTS as u64);
 
     let mut by_host: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();

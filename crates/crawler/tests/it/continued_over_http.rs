@@ -1,30 +1,19 @@
 //! Crawls over HTTP that are continued: what the fetcher knows of earlier runs holds, and nothing more.
 
-use std::time::Duration;
-
 use crate::folder::Folder;
 use crate::hostile::server::{ReceivedRequest, Script, Server, html, page};
+use crate::scripted::everywhere;
 use crawler::fetch::CookieFile;
-use crawler::{Crawl, CrawlOptions, HttpOptions, Summary};
-use frontier::{FrontierConfig, NotFetched, Reach, ScopeConfig};
+use crawler::{Crawl, HttpOptions, Summary};
+use frontier::NotFetched;
 
 impl Folder {
     /// Runs a crawl until it has this many pages in all its runs, or nothing is left.
     async fn run_over_http(&self, seeds: &[String], pages: u64, http: HttpOptions) -> Summary {
-        let options = CrawlOptions {
-            seeds: seeds.to_vec(),
-            frontier: FrontierConfig {
-                delay: Duration::ZERO,
-                ask_robots: false,
-                max_pages: Some(pages),
-                scope: ScopeConfig {
-                    reach: Reach::Any,
-                    ..ScopeConfig::default()
-                },
-                ..FrontierConfig::default()
-            },
-            ..CrawlOptions::default()
-        };
+        let mut options = everywhere("");
+        options.seeds = seeds.to_vec();
+        options.frontier.ask_robots = false;
+        options.frontier.max_pages = Some(pages);
         let crawl = Crawl::builder(options)
             .unwrap()
             .http(http)

@@ -8,29 +8,18 @@ use std::time::Duration;
 
 use crate::hostile::server::{Script, Server, html};
 use crate::hostile::tls::start_self_signed;
+use crate::scripted::everywhere;
 use crawler::fetch::{AddressGuard, CachedResolver, ClientError, HttpOptionsError, Resolver, Resolving};
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
-use frontier::{FrontierConfig, Reach, ScopeConfig};
+use frontier::FrontierConfig;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use url::Url;
 
 fn config(seed: &str) -> CrawlConfig {
-    CrawlConfig::new(CrawlOptions {
-        seeds: vec![seed.to_owned()],
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    })
-    .unwrap()
+    CrawlConfig::new(everywhere(seed)).unwrap()
 }
 
 fn http() -> HttpOptions {

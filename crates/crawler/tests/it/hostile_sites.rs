@@ -13,7 +13,7 @@ use crawler::{
     Crawl, CrawlConfig, CrawlOptions, Ending, Event, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
     ResourceKind, Response, Summary, TruncationReason,
 };
-use frontier::{Fate, FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use frontier::{Fate, RetryPolicy};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -28,29 +28,17 @@ const DOWNTIME: Duration = Duration::from_millis(30);
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn options(seed: &str) -> CrawlOptions {
-    CrawlOptions {
-        seeds: vec![seed.to_owned()],
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            max_pages_per_host: Some(50),
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                max_depth: Some(6),
-                ..ScopeConfig::default()
-            },
-            retries: RetryPolicy {
-                max_attempts: NonZeroU32::MIN.saturating_add(1),
-                max_throttles: NonZeroU32::MIN.saturating_add(1),
-                first_wait: Duration::from_millis(10),
-                longest_wait: Duration::from_millis(20),
-                max_host_downtime: DOWNTIME,
-                max_first_downtime: DOWNTIME,
-                ..RetryPolicy::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    }
+    let mut options = behaviours::limits(seed);
+    options.frontier.retries = RetryPolicy {
+        max_attempts: NonZeroU32::MIN.saturating_add(1),
+        max_throttles: NonZeroU32::MIN.saturating_add(1),
+        first_wait: Duration::from_millis(10),
+        longest_wait: Duration::from_millis(20),
+        max_host_downtime: DOWNTIME,
+        max_first_downtime: DOWNTIME,
+        ..RetryPolicy::default()
+    };
+    options
 }
 
 const CONCURRENT_CRAWLS: usize = 4;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::hostile::behaviours;
 use crate::hostile::server::{Script, Server, html};
 use crawler::FailureKind;
-use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, TruncationReason};
-use frontier::{FrontierConfig, Reach, RetryPolicy, ScopeConfig};
+use crawler::{Crawl, Ending, HttpOptions, TruncationReason};
+use frontier::RetryPolicy;
 use tokio::time::timeout;
 
 /// The time after which the test fails: far more than the crawl takes.
@@ -28,25 +28,12 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
         _ => behaviours::play(&table, request),
     })
     .await;
-    let options = CrawlOptions {
-        seeds: vec![format!("http://index.localhost:{}/", server.port)],
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            max_pages_per_host: Some(50),
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                max_depth: Some(6),
-                ..ScopeConfig::default()
-            },
-            // A Retry-After of a century would otherwise take five minutes.
-            retries: RetryPolicy {
-                first_wait: Duration::from_millis(100),
-                longest_wait: Duration::from_secs(1),
-                ..RetryPolicy::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
+    let mut options = behaviours::limits(&format!("http://index.localhost:{}/", server.port));
+    // A Retry-After of a century would otherwise take five minutes.
+    options.frontier.retries = RetryPolicy {
+        first_wait: Duration::from_millis(100),
+        longest_wait: Duration::from_secs(1),
+        ..RetryPolicy::default()
     };
     let http = HttpOptions {
         timeout: Duration::from_secs(5),

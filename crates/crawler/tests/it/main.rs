@@ -44,6 +44,7 @@ mod scripted;
 mod seen_link_cache;
 mod select;
 mod sitemaps;
+mod system_start;
 mod traps;
 mod verdicts;
 mod warc;

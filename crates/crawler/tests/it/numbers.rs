@@ -12,7 +12,7 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
 use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Response, Summary, TruncationReason};
-use frontier::{Fate, FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
+use frontier::{Fate, NotFetched};
 use serde_json::Value;
 
 fn body(text: &str) -> Reply {
@@ -67,27 +67,14 @@ fn every_end(url: &str) -> Reply {
 }
 
 fn options() -> CrawlOptions {
-    CrawlOptions {
-        seeds: vec![SEED.to_owned()],
-        frontier: FrontierConfig {
-            exact: true,
-            delay: Duration::from_millis(10),
-            retries: RetryPolicy {
-                max_throttles: NonZeroU32::new(3).unwrap(),
-                ..RetryPolicy::default()
-            },
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                exclude: vec!["/excluded".to_owned()],
-                max_depth: Some(1),
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        report_links: true,
-        sitemaps: true,
-        ..CrawlOptions::default()
-    }
+    let mut options = scripted::everywhere(SEED);
+    options.frontier.delay = Duration::from_millis(10);
+    options.frontier.retries.max_throttles = NonZeroU32::new(3).unwrap();
+    options.frontier.scope.exclude = vec!["/excluded".to_owned()];
+    options.frontier.scope.max_depth = Some(1);
+    options.report_links = true;
+    options.sitemaps = true;
+    options
 }
 
 /// The counts of the events.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crawler::fetch::HttpVersion;
+use crate::continued_outputs::exchange;
 use crawler::{
-    Capture, Ending, Event, Exchange, Failure, FailureKind, LinkRecord, Observer, PageRecord, Progress, SitemapRecord,
-    Summary,
+    Capture, Ending, Event, Failure, FailureKind, LinkRecord, Observer, PageRecord, Progress, SitemapRecord, Summary,
 };
 use frontier::{
     Canonicalizer, Entry, Fate, Frontier, FrontierConfig, Leasing, Link, NotFetched, Notice, Origin, Refusal, Time,
@@ -73,17 +72,12 @@ fn every_event_can_be_built_to_test_an_observer() {
     progress.pages = 7;
     let mut edge = LinkRecord::new(URL, "anchor");
     edge.nofollow = true;
-    let exchange = Exchange {
-        version: HttpVersion::Http11,
-        target: "/".to_owned(),
-        request_headers: Vec::new(),
-        status: 200,
-        reason: b"OK".to_vec(),
-        response_headers: Vec::new(),
-        encoded_body: None,
-        address: None,
-    };
-    let capture = Arc::new(Capture::new(URL, SystemTime::UNIX_EPOCH, exchange, b"a page".to_vec()));
+    let capture = Arc::new(Capture::new(
+        URL,
+        SystemTime::UNIX_EPOCH,
+        exchange(),
+        b"a page".to_vec(),
+    ));
     let notice = Notice::Away {
         origin,
         cause: Arc::new(failure.clone()),

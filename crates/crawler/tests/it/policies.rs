@@ -9,7 +9,7 @@ use crawler::{
     Crawl, CrawlOptions, Ending, Event, FailureKind, Fetcher, Request, ResourceKind, Response, StopHandle,
     TruncationReason,
 };
-use frontier::{FrontierConfig, NotFetched, Reach, RetryPolicy, ScopeConfig};
+use frontier::NotFetched;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
@@ -26,23 +26,11 @@ fn redirect_to(to: &str) -> Reply {
 }
 
 fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
-    CrawlOptions {
-        seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
-        frontier: FrontierConfig {
-            exact: true,
-            delay: Duration::from_secs(delay),
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            retries: RetryPolicy {
-                jitter_percent: 0,
-                ..RetryPolicy::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    }
+    let mut options = scripted::everywhere("");
+    options.seeds = seeds.iter().map(|&seed| seed.to_owned()).collect();
+    options.frontier.delay = Duration::from_secs(delay);
+    options.frontier.retries.jitter_percent = 0;
+    options
 }
 
 fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Run {

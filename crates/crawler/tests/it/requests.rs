@@ -1,31 +1,14 @@
 //! Which origin receives which headers, logins and cookies, and requests through a proxy.
 
-use std::time::Duration;
-
-use crate::hostile::server::{ReceivedRequest, Script, Server, html, page, redirect};
+use crate::hostile::server::{ReceivedRequest, Script, Server, crawl_over_http, html, page, redirect};
+use crate::scripted::everywhere;
 use crawler::fetch::Secret;
-use crawler::{Crawl, CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind};
-use frontier::{FrontierConfig, Reach, ScopeConfig};
+use crawler::{Crawl, CrawlConfig, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 /// The maximum size of a cookie jar, as in the docs of `HttpOptions::cookies`.
 const MAX_JAR_BYTES: usize = 8 * 1024;
-
-fn options(seed: String) -> CrawlOptions {
-    CrawlOptions {
-        seeds: vec![seed],
-        frontier: FrontierConfig {
-            delay: Duration::ZERO,
-            scope: ScopeConfig {
-                reach: Reach::Any,
-                ..ScopeConfig::default()
-            },
-            ..FrontierConfig::default()
-        },
-        ..CrawlOptions::default()
-    }
-}
 
 fn http() -> HttpOptions {
     HttpOptions {
@@ -71,14 +54,7 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
         cookies: true,
         ..http()
     };
-    let summary = Crawl::builder(options(format!("{home}/")))
-        .unwrap()
-        .http(http)
-        .build()
-        .unwrap()
-        .run()
-        .await
-        .unwrap();
+    let summary = crawl_over_http(everywhere(&format!("{home}/")), http).await;
     assert_eq!(summary.pages, 4, "{summary}");
     let (at_home, away): (Vec<_>, Vec<_>) = server
         .requests()
@@ -107,7 +83,7 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
 #[tokio::test]
 async fn cookies_are_kept_only_with_the_option() {
     let server = two_sites().await;
-    let options = options(format!("http://home.localhost:{}/", server.port));
+    let options = everywhere(&format!("http://home.localhost:{}/", server.port));
     Crawl::new(options).unwrap().run().await.unwrap();
     assert!(server.requests().iter().all(|request| !request.head.contains("cookie")));
 }
@@ -115,7 +91,7 @@ async fn cookies_are_kept_only_with_the_option() {
 #[tokio::test]
 async fn the_password_of_a_seed_is_sent_and_never_shown() {
     let server = two_sites().await;
-    let options = options(format!("http://me:secret@home.localhost:{}/back", server.port));
+    let options = everywhere(&format!("http://me:secret@home.localhost:{}/back", server.port));
     let crawl = Crawl::new(options).unwrap();
     let summary = crawl.run().await.unwrap();
     assert!(
@@ -135,7 +111,7 @@ async fn all_requests_go_through_the_proxy_except_to_private_addresses_in_urls()
         allow_private_addresses: false,
         ..http()
     };
-    let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+    let config = CrawlConfig::new(everywhere("http://far.example/")).unwrap();
     let fetcher = HttpFetcher::new(&config, &http).unwrap();
     let fetch = |url: &str| fetcher.fetch(Request::new(url.parse().unwrap(), ResourceKind::Page));
     assert_eq!(fetch("http://far.example/a").await.unwrap().body, b"by proxy");
@@ -186,7 +162,7 @@ async fn a_socks5h_proxy_gets_the_name_to_resolve() {
         proxy: Some(Secret::from(format!("socks5h://127.0.0.1:{port}"))),
         ..http()
     };
-    let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+    let config = CrawlConfig::new(everywhere("http://far.example/")).unwrap();
     let fetcher = HttpFetcher::new(&config, &http).unwrap();
     let answer = fetcher
         .fetch(Request::new("http://far.example/".parse().unwrap(), ResourceKind::Page))
@@ -208,7 +184,7 @@ fn an_invalid_proxy_is_refused_and_the_error_does_not_quote_it() {
             proxy: Some(Secret::from(proxy)),
             ..http()
         };
-        let config = CrawlConfig::new(options("http://far.example/".to_owned())).unwrap();
+        let config = CrawlConfig::new(everywhere("http://far.example/")).unwrap();
         let error = HttpFetcher::new(&config, &http).unwrap_err().to_string();
         assert!(
             error.contains("socks5h://") && !error.contains("secret"),
@@ -240,9 +216,8 @@ async fn the_cookie_header_is_never_longer_than_the_jar_of_its_origin() {
         cookies: true,
         ..http()
     };
-    let options = options(format!("http://home.localhost:{}/", server.port));
-    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
-    let summary = crawl.run().await.unwrap();
+    let options = everywhere(&format!("http://home.localhost:{}/", server.port));
+    let summary = crawl_over_http(options, http).await;
     assert_eq!((summary.pages, summary.cookies_dropped), (2, 18), "{summary}");
     let requests = server.requests();
     let sent = requests.iter().find(|request| request.target == path).unwrap();

@@ -68,7 +68,8 @@ fn report(observer: &mut dyn Observer, number: usize) -> io::Result<Option<Strin
     Ok(saved_as)
 }
 
-fn exchange() -> Exchange {
+/// An answer without anything.
+pub(crate) fn exchange() -> Exchange {
     Exchange {
         version: HttpVersion::Http11,
         target: "/".to_owned(),

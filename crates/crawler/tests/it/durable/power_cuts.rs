@@ -7,6 +7,7 @@ use crawler::output::SavedOutput;
 use tokio::time::Instant;
 
 use super::*;
+use crate::system_start::start_system_anew;
 
 /// An output that knows which bytes of its file a power cut leaves: those that were there at the last sync.
 struct Synced<O> {
@@ -258,29 +259,6 @@ fn killed(folder: &Folder, site: &Site) {
     assert!(folder.lines("pages").len() > 10);
 }
 
-/// Lets the last sync be one of another start of the system.
-fn start_system_anew(folder: &Folder) {
-    let database = rusqlite::Connection::open(folder.state().join("frontier.sqlite")).unwrap();
-    let row = "SELECT seal, value FROM meta WHERE key = 3";
-    let (old, mut value): (i64, Vec<u8>) = database
-        .query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let at = value.len() - start.trim().len();
-    assert!(value.ends_with(start.trim().as_bytes()));
-    value[at..].fill(b'x');
-    let place = [&[0], &3_u64.to_le_bytes()[..]].concat();
-    let seal = xxhash_rust::xxh3::xxh3_64(&[place, value.clone()].concat()).cast_signed();
-    let change = "UPDATE meta SET seal = ?1, value = ?2 WHERE key = 3";
-    database.execute(change, (seal, value)).unwrap();
-    let seals: i64 = database
-        .query_row("SELECT seals FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
-        .unwrap();
-    let seals = seals.wrapping_sub(old).wrapping_add(seal);
-    let change = "UPDATE spaces SET seals = ?1 WHERE space = 'meta'";
-    assert_eq!(database.execute(change, [seals]).unwrap(), 1);
-}
-
 /// Moves the outputs to a folder of their own, and returns it.
 fn move_outputs(folder: &Folder) -> PathBuf {
     let moved = folder.0.join("moved");
@@ -317,7 +295,7 @@ fn a_kill_takes_nothing_back_if_the_system_was_started_anew_before_the_run() {
         }
     });
     assert_eq!(run(stopped, FOREVER).unwrap().unwrap().ending, Ending::Stopped);
-    start_system_anew(&folder);
+    start_system_anew(&folder.state());
     killed(&folder, &site);
     let pages = fs::metadata(folder.0.join("pages")).unwrap().len();
     let crawl = open(&folder, &site, options()).unwrap();
@@ -330,7 +308,7 @@ fn after_a_start_of_the_system_no_hole_in_the_middle_of_an_output_is_taken_for_l
     let (folder, site) = (Folder::new("hole"), Site::default());
     let whole = run_to_end(&Folder::new("hole-whole"), &Site::default());
     killed(&folder, &site);
-    start_system_anew(&folder);
+    start_system_anew(&folder.state());
     let mut lines = fs::read(folder.0.join("pages")).unwrap();
     // Its length and its last bytes are as they were.
     let end = lines.len() - 4200;

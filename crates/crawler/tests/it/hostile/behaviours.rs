@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crawler::FailureKind;
-use crawler::TruncationReason;
+use crawler::{CrawlOptions, FailureKind, TruncationReason};
+
+use crate::scripted::everywhere;
 
 use super::codings::{BROTLI_BOMB, GZIP_BOMB, NESTED_BOMB, ZSTD_BOMB, gzip};
 use super::pages;
@@ -97,6 +98,14 @@ fn endless_empty_blocks() -> Script {
     let head = format!("{HTML}Content-Encoding: gzip\r\n\r\n");
     let gzip_head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     Script::say([head.as_bytes(), &gzip_head].concat()).for_ever([0, 0, 0, 0xff, 0xff].repeat(10_000), Duration::ZERO)
+}
+
+/// Returns options with the limits that end a crawl of such a host.
+pub(crate) fn limits(seed: &str) -> CrawlOptions {
+    let mut options = everywhere(seed);
+    options.frontier.max_pages_per_host = Some(50);
+    options.frontier.scope.max_depth = Some(6);
+    options
 }
 
 /// Returns all behaviours. Each has a host of its own.

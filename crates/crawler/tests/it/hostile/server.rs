@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crawler::{Crawl, CrawlOptions, HttpOptions, Summary};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
@@ -161,4 +162,10 @@ pub(crate) fn html(body: impl AsRef<[u8]>) -> Vec<u8> {
 /// Returns a redirect.
 pub(crate) fn redirect(location: &str) -> Vec<u8> {
     page("302 Found", &format!("Location: {location}\r\n"), "")
+}
+
+/// Runs a crawl to its end.
+pub(crate) async fn crawl_over_http(options: CrawlOptions, http: HttpOptions) -> Summary {
+    let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
+    crawl.run().await.unwrap()
 }

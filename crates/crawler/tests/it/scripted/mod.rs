@@ -10,7 +10,7 @@ use crawler::{
     Crawl, CrawlOptions, Event, FailureKind, FetchError, Fetcher, PageRecord, Request, ResourceKind, Response,
     SitemapRecord, Summary,
 };
-use frontier::{FrontierConfig, NotFetched, Notice, Refusal};
+use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal};
 use tokio::time::{Instant, sleep};
 
 /// The answer of a script.
@@ -236,6 +236,14 @@ pub(crate) fn options(seed: &str) -> CrawlOptions {
         },
         ..CrawlOptions::default()
     }
+}
+
+/// Returns options that follow all links from this seed, without a delay.
+pub(crate) fn everywhere(seed: &str) -> CrawlOptions {
+    let mut options = options(seed);
+    options.frontier.delay = Duration::ZERO;
+    options.frontier.scope.reach = Reach::Any;
+    options
 }
 
 /// Makes a page that answers 200, without a `Content-Type`, which counts as HTML.
